@@ -3,15 +3,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use qwen_http::sse::Reader;
+use qwen_http::sse::SseReader;
 
 const LIMIT: usize = 4096;
 
 /// The events of a stream that comes in pieces, and whether it was read to its end.
 fn events<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<(String, String)>, bool) {
-    let mut reader = Reader::with_limit(LIMIT);
+    let mut reader = SseReader::with_limit(LIMIT);
     let mut events = Vec::new();
-    let mut take = |reader: &mut Reader| loop {
+    let mut take = |reader: &mut SseReader| loop {
         match reader.next_event() {
             Ok(Some(event)) => {
                 assert!(event.data.len() <= LIMIT);

@@ -38,7 +38,7 @@ struct Shared {
 }
 
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct HttpRequest {
     /// GET, POST, …
     pub method: Method,
     /// `http://…` or `https://…`
@@ -51,7 +51,7 @@ pub struct Request {
     pub head_timeout: Option<Duration>,
 }
 
-impl Request {
+impl HttpRequest {
     /// A GET request.
     pub fn get(url: impl Into<Arc<str>>) -> Self {
         Self {
@@ -74,14 +74,14 @@ impl Request {
 pub struct Response {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    pub body: Body,
+    pub body: ResponseBody,
     /// When the request went out.
     pub sent_at: Instant,
 }
 
 /// A streaming response body. Its reader drives the connection; dropping it closes the connection.
 #[derive(Debug)]
-pub struct Body {
+pub struct ResponseBody {
     // None once the end has been read.
     reading: Option<(Link, Incoming)>,
     home: Arc<Shared>,
@@ -125,7 +125,7 @@ impl Client {
 
     /// Sends a request and waits for the head of the response. A reused connection that turns out to be
     /// dead before the response began is replaced once, silently.
-    pub async fn send(&self, request: Request) -> Result<Response, Error> {
+    pub async fn send(&self, request: HttpRequest) -> Result<Response, Error> {
         let target = Target::parse(&request.url)?;
         let proxy = self.0.config.proxy.choose(&target.origin)?;
         if let Some(link) = self.0.take_idle(&target.origin).await {
@@ -144,7 +144,7 @@ impl Client {
         mut link: Link,
         target: &Target,
         proxy: Option<&Proxy>,
-        request: &Request,
+        request: &HttpRequest,
     ) -> Result<Response, Failed> {
         let outgoing = compose(target, proxy, request).map_err(|error| Failed { error, stale: false })?;
         link.received.reset();
@@ -166,7 +166,7 @@ impl Client {
         match head {
             Ok(Ok(response)) => {
                 let (parts, incoming) = response.into_parts();
-                let body = Body { reading: Some((link, incoming)), home: Arc::clone(&self.0) };
+                let body = ResponseBody { reading: Some((link, incoming)), home: Arc::clone(&self.0) };
                 Ok(Response { status: parts.status, headers: parts.headers, body, sent_at })
             }
             Ok(Err(source)) => {
@@ -182,7 +182,7 @@ impl Client {
 fn compose(
     target: &Target,
     proxy: Option<&Proxy>,
-    request: &Request,
+    request: &HttpRequest,
 ) -> Result<http::Request<Full<Bytes>>, Error> {
     let wrong = |e: &dyn std::fmt::Display| Error::Request(e.to_string());
     let authority = target.origin.authority();
@@ -274,7 +274,7 @@ fn drive(connection: &mut Option<Connection<TokioIo<Socket>, Full<Bytes>>>, cx: 
     }
 }
 
-impl Body {
+impl ResponseBody {
     /// The next bytes, never empty; none at the end, after which the connection returns to the pool.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
         let mut driven = false;
@@ -306,7 +306,7 @@ impl Body {
         }
     }
 
-    /// The next bytes; see [`Body::poll_data`].
+    /// The next bytes; see [`ResponseBody::poll_data`].
     pub async fn data(&mut self) -> Option<Result<Bytes, Error>> {
         poll_fn(|cx| self.poll_data(cx)).await
     }

@@ -1,5 +1,5 @@
 //! A small HTTP/1.1 client. It pays only for what a call needs: no resolver thread for literal addresses,
-//! no TLS set-up before the first `https` address, no background task. The reader of a [`Body`] drives the
+//! no TLS set-up before the first `https` address, no background task. The reader of a [`ResponseBody`] drives the
 //! connection, so dropping the body closes the connection at once.
 //!
 //! Invariant: nothing here reads the environment, except that the system's certificates are looked up where
@@ -14,7 +14,7 @@ pub mod sse;
 mod target;
 mod tls;
 
-pub use client::{Body, Client, Request, Response};
+pub use client::{Client, HttpRequest, Response, ResponseBody};
 pub use connect::{AddressCheck, ClientConfig};
 pub use error::Error;
 pub use proxy::ProxyConfig;

@@ -14,7 +14,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// One event. The texts are slices of the reader's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event<'a> {
+pub struct SseEvent<'a> {
     /// The `event` field; empty if absent.
     pub name: &'a str,
     /// The `data` lines, joined by newlines.
@@ -23,7 +23,7 @@ pub struct Event<'a> {
 
 /// The reason why a stream cannot be read further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum SseError {
     /// The event exceeds the limit.
     #[error("one event is longer than {0} bytes")]
     TooLarge(usize),
@@ -31,10 +31,10 @@ pub enum Error {
     InvalidUtf8,
 }
 
-/// An incremental reader: [`Reader::push`] bytes, then call [`Reader::next_event`] until it returns none.
+/// An incremental reader: [`SseReader::push`] bytes, then call [`SseReader::next_event`] until it returns none.
 /// Every byte is examined once and moved at most once more, however the stream is chunked.
 #[derive(Debug)]
-pub struct Reader {
+pub struct SseReader {
     buf: Vec<u8>,
     /// The start of the current event; the bytes before it are consumed.
     start: usize,
@@ -60,13 +60,13 @@ enum Data {
     Joined,
 }
 
-impl Default for Reader {
+impl Default for SseReader {
     fn default() -> Self {
         Self::with_limit(MAX_EVENT)
     }
 }
 
-impl Reader {
+impl SseReader {
     /// A reader that refuses events longer than `limit` bytes.
     pub fn with_limit(limit: usize) -> Self {
         Self {
@@ -96,19 +96,19 @@ impl Reader {
     }
 
     /// The next complete event.
-    pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
+    pub fn next_event(&mut self) -> Result<Option<SseEvent<'_>>, SseError> {
         let Some((name, data)) = self.advance()? else { return Ok(None) };
         let bytes = match data {
             Data::None => &[][..],
             Data::Line(range) => &self.buf[range],
             Data::Joined => &self.joined,
         };
-        let text = |bytes| std::str::from_utf8(bytes).map_err(|_| Error::InvalidUtf8);
-        Ok(Some(Event { name: text(&self.buf[name])?, data: text(bytes)? }))
+        let text = |bytes| std::str::from_utf8(bytes).map_err(|_| SseError::InvalidUtf8);
+        Ok(Some(SseEvent { name: text(&self.buf[name])?, data: text(bytes)? }))
     }
 
     /// Reads lines up to the end of an event and returns the location of its parts.
-    fn advance(&mut self) -> Result<Option<(Range<usize>, Data)>, Error> {
+    fn advance(&mut self) -> Result<Option<(Range<usize>, Data)>, SseError> {
         if !self.begun && !self.skip_bom() {
             return Ok(None);
         }
@@ -178,8 +178,8 @@ impl Reader {
         self.joined.extend_from_slice(&self.buf[value]);
     }
 
-    fn check_length(&self, end: usize) -> Result<(), Error> {
-        if end - self.start > self.limit { Err(Error::TooLarge(self.limit)) } else { Ok(()) }
+    fn check_length(&self, end: usize) -> Result<(), SseError> {
+        if end - self.start > self.limit { Err(SseError::TooLarge(self.limit)) } else { Ok(()) }
     }
 
     /// Skips a byte order mark at the very beginning; false while the bytes may still become one.
@@ -228,10 +228,10 @@ mod tests {
     fn read<'a>(
         pieces: impl IntoIterator<Item = &'a [u8]>,
         limit: usize,
-    ) -> (Vec<(String, String)>, Option<Error>) {
-        let mut reader = Reader::with_limit(limit);
+    ) -> (Vec<(String, String)>, Option<SseError>) {
+        let mut reader = SseReader::with_limit(limit);
         let mut events = Vec::new();
-        let mut drain = |reader: &mut Reader| loop {
+        let mut drain = |reader: &mut SseReader| loop {
             match reader.next_event() {
                 Ok(Some(event)) => events.push((event.name.to_owned(), event.data.to_owned())),
                 Ok(None) => return None,
@@ -295,14 +295,14 @@ mod tests {
         let event = b"data: 1234\n\n";
         let many = event.repeat(1000);
         assert_eq!(read([&many[..]], 11).0.len(), 1000);
-        assert_eq!(read([&many[..]], 10), (vec![], Some(Error::TooLarge(10))));
+        assert_eq!(read([&many[..]], 10), (vec![], Some(SseError::TooLarge(10))));
         let comments = b": 123456\n".repeat(1000);
         assert_eq!(read([&comments[..]], 8), (vec![], None));
     }
 
     #[test]
     fn text_that_is_not_utf_8_is_an_error() {
-        assert_eq!(read([&b"data: ok\n\ndata: \xff\n\n"[..]], MAX_EVENT).1, Some(Error::InvalidUtf8));
+        assert_eq!(read([&b"data: ok\n\ndata: \xff\n\n"[..]], MAX_EVENT).1, Some(SseError::InvalidUtf8));
     }
 
     /// Streams made of the significant pieces, with some noise.

@@ -18,7 +18,7 @@ pub enum ProcessSignal {
 
 /// One requested action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum RouterAction {
     /// Starts a process for `key` and reports it under this id.
     Spawn { worker: WorkerId, key: Arc<WorkerKey> },
     /// Writes whole lines to the worker's standard input.

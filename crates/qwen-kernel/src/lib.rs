@@ -14,10 +14,10 @@ pub mod store;
 mod tenant;
 pub mod worker_pool;
 
-pub use action::{Action, ProcessSignal};
+pub use action::{ProcessSignal, RouterAction};
 pub use hub::{Hub, HubParts, TurnEnds};
 pub use manager::{AgentError, AgentManager, AgentOptions, Session, TurnResult, TurnStream};
 pub use metrics::Metrics;
-pub use router::{Identity, Recorder, Router, SessionOptions, WorkerKeys};
+pub use router::{Identity, LineRecorder, Router, SessionOptions, WorkerKeys};
 pub use tenant::is_tenant_name;
 pub use worker_pool::{Pool, PoolLimits, WorkerId, WorkerKey};

@@ -12,10 +12,10 @@ use proptest::prelude::*;
 use qwen_dialects::Format;
 use qwen_events::{ErrorInfo, SessionId};
 use qwen_kernel::front::{LineWriter, QwenFront};
-use qwen_kernel::process_manager::{Exit, ExitCause};
+use qwen_kernel::process_manager::{ExitCause, WorkerExit};
 use qwen_kernel::store::{Appended, Events, MemoryEvents};
 use qwen_kernel::{
-    Action, Identity, Pool, PoolLimits, ProcessSignal, Router, SessionOptions, WorkerId, WorkerKey,
+    Identity, Pool, PoolLimits, ProcessSignal, Router, RouterAction, SessionOptions, WorkerId, WorkerKey,
     WorkerKeys,
 };
 use serde_json::Value;
@@ -110,29 +110,29 @@ impl Kernel {
         self.router.next_deadline();
     }
 
-    fn act(&mut self, action: Action) {
+    fn act(&mut self, action: RouterAction) {
         match action {
-            Action::Spawn { worker, .. } => {
+            RouterAction::Spawn { worker, .. } => {
                 self.workers.insert(worker, Worker::default());
             }
-            Action::Write { worker, lines } => {
+            RouterAction::Write { worker, lines } => {
                 if let Some(worker) = self.workers.get_mut(&worker).filter(|worker| !worker.closed) {
                     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                         worker.take(&serde_json::from_slice(line).unwrap());
                     }
                 }
             }
-            Action::Probe { worker } => {
+            RouterAction::Probe { worker } => {
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     worker.beat("hub.probe.0");
                 }
             }
-            Action::CloseInput { worker } => {
+            RouterAction::CloseInput { worker } => {
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     worker.closed = true;
                 }
             }
-            Action::Signal { worker, signal } => {
+            RouterAction::Signal { worker, signal } => {
                 if self
                     .workers
                     .get(&worker)
@@ -145,11 +145,11 @@ impl Kernel {
                     self.workers.get_mut(&worker).unwrap().running = None;
                 }
             }
-            Action::TakeEvents { session } => {
+            RouterAction::TakeEvents { session } => {
                 let taken = self.store.take(&session).map_err(|error| error.to_string());
                 self.router.events_taken(&session, taken);
             }
-            Action::Append { session, epoch, first, lines, open } => {
+            RouterAction::Append { session, epoch, first, lines, open } => {
                 let outcome = self.store.append(&session, epoch, first, &lines, open.as_deref());
                 // A lost acknowledgement: the lines may be stored, and the owner does not know.
                 let lost = {
@@ -159,11 +159,11 @@ impl Kernel {
                 };
                 self.router.appended(&session, first, if lost { Appended::Unknown } else { outcome });
             }
-            Action::ReadEvents { session, after, request_id } => {
+            RouterAction::ReadEvents { session, after, request_id } => {
                 let read = self.store.read(&session, after);
                 self.router.events_read(&session, &request_id, after, read);
             }
-            Action::Exit(code) => self.exit = Some(code),
+            RouterAction::Exit(code) => self.exit = Some(code),
         }
     }
 
@@ -235,7 +235,7 @@ impl Kernel {
     fn exits(&mut self, id: WorkerId, cause: ExitCause, now: Duration) {
         self.drain_pipe(id, now);
         self.workers.remove(&id);
-        self.router.worker_exited(id, &Exit { cause, detail: String::new() }, now);
+        self.router.worker_exited(id, &WorkerExit { cause, detail: String::new() }, now);
         self.apply();
     }
 

@@ -112,7 +112,7 @@ impl fmt::Debug for Transport {
 
 /// Why a configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
+pub enum McpConfigError {
     #[error("the MCP configuration is no JSON: {0}")]
     Json(String),
     /// The `mcpServers` object is missing.
@@ -124,21 +124,21 @@ pub enum ConfigError {
 }
 
 /// Parses the text of `.mcp.json` or `--mcp-config`.
-pub fn parse_config(json: &str) -> Result<Vec<(Arc<str>, ServerConfig)>, ConfigError> {
-    let value: Value = serde_json::from_str(json).map_err(|error| ConfigError::Json(error.to_string()))?;
+pub fn parse_config(json: &str) -> Result<Vec<(Arc<str>, ServerConfig)>, McpConfigError> {
+    let value: Value = serde_json::from_str(json).map_err(|error| McpConfigError::Json(error.to_string()))?;
     match value.get("mcpServers") {
         Some(Value::Object(servers)) => parse_servers(servers),
-        _ => Err(ConfigError::Shape),
+        _ => Err(McpConfigError::Shape),
     }
 }
 
 /// Parses the object of servers itself, as it appears in settings and in the SDKs' handshake.
-pub fn parse_servers(servers: &Map<String, Value>) -> Result<Vec<(Arc<str>, ServerConfig)>, ConfigError> {
+pub fn parse_servers(servers: &Map<String, Value>) -> Result<Vec<(Arc<str>, ServerConfig)>, McpConfigError> {
     servers.iter().map(|(name, value)| Ok((name.as_str().into(), parse_server(name, value)?))).collect()
 }
 
-pub fn parse_server(name: &str, value: &Value) -> Result<ServerConfig, ConfigError> {
-    let wrong = |problem: String| ConfigError::Server { server: name.to_owned(), problem };
+pub fn parse_server(name: &str, value: &Value) -> Result<ServerConfig, McpConfigError> {
+    let wrong = |problem: String| McpConfigError::Server { server: name.to_owned(), problem };
     check_name(name).map_err(wrong)?;
     let Value::Object(fields) = value else { return Err(wrong("it must be an object".to_owned())) };
     read(&Fields(fields)).map_err(wrong)
@@ -349,8 +349,8 @@ mod tests {
             let error = one(&value).unwrap_err();
             assert_eq!(error, format!("the MCP server `s` cannot be used: {problem}"), "{value}");
         }
-        assert_eq!(parse_config("{}"), Err(ConfigError::Shape));
-        assert!(matches!(parse_config("{"), Err(ConfigError::Json(_))));
+        assert_eq!(parse_config("{}"), Err(McpConfigError::Shape));
+        assert!(matches!(parse_config("{"), Err(McpConfigError::Json(_))));
     }
 
     #[test]

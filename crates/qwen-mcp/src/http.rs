@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use qwen_http::{Body, Client, ClientConfig, Request, Response, sse, without_secrets};
+use qwen_http::{Client, ClientConfig, HttpRequest, Response, ResponseBody, sse, without_secrets};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -114,7 +114,7 @@ impl Http {
     pub(super) async fn close(&self) {
         self.stop_listening();
         if self.way.agreed().contains_key(SESSION) {
-            let mut request = Request::get(self.way.url.clone());
+            let mut request = HttpRequest::get(self.way.url.clone());
             request.method = Method::DELETE;
             request.headers = self.way.headers();
             // The server may ignore this.
@@ -137,7 +137,7 @@ impl Drop for Http {
 
 impl Way {
     async fn post(&self, message: String) -> Result<Response, McpError> {
-        let mut request = Request::post(self.url.clone(), message);
+        let mut request = HttpRequest::post(self.url.clone(), message);
         request.headers = self.headers();
         request.headers.insert(ACCEPT, EITHER);
         request.headers.insert(CONTENT_TYPE, JSON);
@@ -171,8 +171,8 @@ impl Way {
     }
 
     /// Processes an event stream until it ends.
-    async fn follow(&self, mut body: Body, inbox: &Inbox) -> Result<(), McpError> {
-        let mut events = sse::Reader::with_limit(MAX_MESSAGE);
+    async fn follow(&self, mut body: ResponseBody, inbox: &Inbox) -> Result<(), McpError> {
+        let mut events = sse::SseReader::with_limit(MAX_MESSAGE);
         loop {
             let ended = match body.data().await {
                 Some(Ok(bytes)) => {
@@ -211,7 +211,7 @@ impl Way {
         let mut attempts = 0;
         while attempts <= REOPENINGS {
             let opened = Instant::now();
-            let mut request = Request::get(self.url.clone());
+            let mut request = HttpRequest::get(self.url.clone());
             request.headers = self.headers();
             request.headers.insert(ACCEPT, EVENTS);
             match self.client.send(request).await {
@@ -241,7 +241,7 @@ impl Way {
         Ok(())
     }
 
-    async fn read(&self, body: &mut Body, limit: usize) -> Result<Vec<u8>, McpError> {
+    async fn read(&self, body: &mut ResponseBody, limit: usize) -> Result<Vec<u8>, McpError> {
         let mut all = Vec::new();
         while let Some(piece) = body.data().await {
             all.extend_from_slice(&piece.map_err(|error| self.failed(&error))?);

@@ -28,7 +28,7 @@ use std::time::Duration;
 use qwen_events::ErrorInfo;
 
 pub use config::{
-    ConfigError, Confinement, ServerConfig, Transport, parse_config, parse_server, parse_servers,
+    Confinement, McpConfigError, ServerConfig, Transport, parse_config, parse_server, parse_servers,
 };
 pub use error::McpError;
 pub use expand::expand;

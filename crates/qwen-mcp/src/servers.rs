@@ -16,7 +16,7 @@ use super::remote_tool::RemoteTool;
 use super::result::ResourceContents;
 use super::server::{Phase, Server};
 use super::up::ResourceEntry;
-use super::{ConfigError, Deps, McpError, ServerConfig, Transport};
+use super::{Deps, McpConfigError, McpError, ServerConfig, Transport};
 
 /// All servers of a session. Nothing is started before [`Servers::connect_all`] or the first call. Dropping
 /// it ends all of them, with everything that they started.
@@ -108,7 +108,7 @@ impl Servers {
     pub fn new(
         configs: impl IntoIterator<Item = (Arc<str>, ServerConfig)>,
         deps: Deps,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, McpConfigError> {
         let servers = Self {
             deps: Arc::new(deps),
             all: Mutex::default(),
@@ -123,8 +123,8 @@ impl Servers {
     }
 
     /// Adds a server. Replaces an existing one of the same name.
-    pub fn add(&self, name: Arc<str>, config: ServerConfig) -> Result<(), ConfigError> {
-        check_name(&name).map_err(|problem| ConfigError::Server { server: name.to_string(), problem })?;
+    pub fn add(&self, name: Arc<str>, config: ServerConfig) -> Result<(), McpConfigError> {
+        check_name(&name).map_err(|problem| McpConfigError::Server { server: name.to_string(), problem })?;
         let server = Arc::new(Server::new(name, config, self.deps.clone()));
         let mut all = lock(&self.all);
         match all.iter_mut().find(|known| known.name == server.name) {

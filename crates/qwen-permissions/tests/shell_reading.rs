@@ -1,6 +1,6 @@
 //! What a command line is read as.
 
-use qwen_permissions::shell::{Invocation, RedirectionKind, Word, analyse};
+use qwen_permissions::shell::{RedirectionKind, SimpleCommand, Word, analyse};
 
 /// An analysis in a line: words with `|` between commands; `…` is what is only known later.
 fn written(command: &str) -> String {
@@ -10,7 +10,7 @@ fn written(command: &str) -> String {
     format!("{}{end}", commands.join(" | "))
 }
 
-fn invocation(invocation: &Invocation) -> String {
+fn invocation(invocation: &SimpleCommand) -> String {
     let mut parts: Vec<String> = Vec::new();
     for assignment in &invocation.assignments {
         parts.push(format!("{}={}", assignment.name, word(&assignment.value)));

@@ -7,9 +7,9 @@
 //!
 //! The parts, and why they are separate:
 //!
-//! - [`input`]: [`input::Decoder`] turns bytes into [`input::Input`]s. It is the only code that reads what the terminal
+//! - [`input`]: [`input::Decoder`] turns bytes into [`input::TerminalInput`]s. It is the only code that reads what the terminal
 //!   sends, so it is bounded and fuzzed: any byte sequence yields inputs, never a panic, never unbounded memory, and a
-//!   bracketed paste without an end cannot block the keyboard. `input::keymap` maps keys to [`input::Action`]s, so that keys
+//!   bracketed paste without an end cannot block the keyboard. `input::keymap` maps keys to [`input::KeyAction`]s, so that keys
 //!   can be remapped in one place.
 //! - [`text`]: the only place where foreign text becomes printable ([`text::clean`]), and where width is measured, by
 //!   grapheme. Everything shown passes through it.
@@ -34,7 +34,7 @@ pub mod text;
 mod view;
 
 pub use app::{Effect, Options, Terminal};
-pub use input::{Decoder, Input};
+pub use input::{Decoder, TerminalInput};
 
 /// A point in time on a monotonic clock, in milliseconds. Only differences matter.
 pub type Millis = u64;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 use qwen_events::{ErrorInfo, ErrorKind};
-use qwen_http::{Client, ClientConfig, Request};
+use qwen_http::{Client, ClientConfig, HttpRequest};
 use qwen_model::{ModelConfig, Provider};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ pub async fn fetch(config: &ModelConfig) -> Result<Vec<String>, ErrorInfo> {
         proxy: config.proxy.clone(),
         ..ClientConfig::default()
     });
-    let mut request = Request::get(url);
+    let mut request = HttpRequest::get(url);
     let key = config.api_key.as_ref().map(|key| key.expose().to_owned()).unwrap_or_default();
     let mut headers: Vec<(String, String)> =
         config.extra_headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();

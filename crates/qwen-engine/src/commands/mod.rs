@@ -2,7 +2,7 @@
 //! one dispatcher.
 //!
 //! A command is a pure function of the session's facts ([`CommandContext`]): it returns a result, and
-//! possibly an [`Action`] that the owner of the session carries out. So the same command runs in a worker,
+//! possibly an [`CommandAction`] that the owner of the session carries out. So the same command runs in a worker,
 //! with `-p` and in the terminal.
 
 pub mod at;
@@ -71,7 +71,7 @@ pub struct SessionTotals {
 
 /// What the owner of the session must do after a command.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Action {
+pub enum CommandAction {
     /// Clear the conversation.
     Clear,
     /// Replace the conversation by a summary; the text states what to focus on.
@@ -100,7 +100,7 @@ pub struct CommandOutcome {
     /// The result for readers.
     pub body: CommandResultBody,
     /// What is left to do.
-    pub action: Option<Action>,
+    pub action: Option<CommandAction>,
 }
 
 impl CommandOutcome {
@@ -129,12 +129,12 @@ impl CommandOutcome {
     /// A prompt for the model.
     pub fn submit(content: impl Into<Arc<str>>) -> Self {
         let content = content.into();
-        let action = Some(Action::Submit(content.clone()));
+        let action = Some(CommandAction::Submit(content.clone()));
         Self { body: CommandResultBody::SubmitPrompt { content }, action }
     }
 
     /// The same result with an action.
-    pub fn then(mut self, action: Action) -> Self {
+    pub fn then(mut self, action: CommandAction) -> Self {
         self.action = Some(action);
         self
     }

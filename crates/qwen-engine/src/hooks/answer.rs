@@ -9,7 +9,7 @@ use super::ruling::Permission;
 
 /// The answer of one hook.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Answer {
+pub(super) struct HookAnswer {
     /// The turn must end, for this reason.
     pub stop: Option<Arc<str>>,
     /// The verdict on the call's permission.
@@ -30,7 +30,7 @@ pub(super) struct Answer {
     pub quiet: bool,
 }
 
-impl Answer {
+impl HookAnswer {
     /// Parses an answer. An absent field means no opinion; a field of the wrong type is an error.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
@@ -168,22 +168,22 @@ fn object(object: &Value, key: &str) -> Result<Option<Json>, String> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Answer {
-        Answer::read(text).unwrap()
+    fn read(text: &str) -> HookAnswer {
+        HookAnswer::read(text).unwrap()
     }
 
     #[test]
     fn the_words_of_both_forms_are_understood() {
-        let deny = |reason: &str| Answer {
+        let deny = |reason: &str| HookAnswer {
             permission: Some(Permission::Deny),
             reason: Some(reason.into()),
-            ..Answer::default()
+            ..HookAnswer::default()
         };
-        assert_eq!(read(""), Answer::default());
-        assert_eq!(read("null"), Answer::default());
-        assert_eq!(read(r#"{"continue":true,"async":true}"#), Answer::default());
+        assert_eq!(read(""), HookAnswer::default());
+        assert_eq!(read("null"), HookAnswer::default());
+        assert_eq!(read(r#"{"continue":true,"async":true}"#), HookAnswer::default());
         assert_eq!(read(r#"{"continue":false,"stopReason":"late"}"#).stop.as_deref(), Some("late"));
-        assert_eq!(read(r#"{"decision":"block","reason":"no"}"#), Answer { block: true, ..deny("no") });
+        assert_eq!(read(r#"{"decision":"block","reason":"no"}"#), HookAnswer { block: true, ..deny("no") });
         assert_eq!(read(r#"{"decision":"approve"}"#).permission, Some(Permission::Allow));
         let specific =
             r#"{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecisionReason":"no"}}"#;
@@ -213,7 +213,7 @@ mod tests {
             r#"{"hookSpecificOutput":[]}"#,
         ];
         for text in bad {
-            assert!(Answer::read(text).is_err(), "{text}");
+            assert!(HookAnswer::read(text).is_err(), "{text}");
         }
     }
 }

@@ -7,7 +7,7 @@ use qwen_sandbox::process::{Environment, Exit, ProcessSpec, Stdin, spawn};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::HookEvent;
-use super::answer::Answer;
+use super::answer::HookAnswer;
 use super::capture::{HookCapture, Pipe};
 use crate::session::Place;
 
@@ -29,7 +29,7 @@ pub(super) async fn run(
     place: &Place,
     in_trace: Option<&TraceContext>,
     capture: &HookCapture,
-) -> Result<Answer, String> {
+) -> Result<HookAnswer, String> {
     let mut env = Environment::clone(&place.bench.env);
     env.set("QWEN_PROJECT_DIR", &place.cwd);
     env.set("CLAUDE_PROJECT_DIR", &place.cwd);
@@ -58,11 +58,11 @@ pub(super) async fn run(
     }
     match exit {
         Exit::Code(0) => answer(event, &stdout),
-        Exit::Code(BLOCKS) => Ok(Answer {
+        Exit::Code(BLOCKS) => Ok(HookAnswer {
             block: true,
             permission: Some(super::Permission::Deny),
             reason: Some(stderr.trim().into()),
-            ..Answer::default()
+            ..HookAnswer::default()
         }),
         Exit::Code(code) => Err(format!("it ended with exit code {code}: {}", first_line(&stderr))),
         Exit::Signal(signal) => Err(format!("it was ended by signal {signal}")),
@@ -71,13 +71,13 @@ pub(super) async fn run(
 }
 
 /// The answer of a hook that succeeded: JSON, plain context, or output that has no meaning.
-fn answer(event: HookEvent, stdout: &str) -> Result<Answer, String> {
+fn answer(event: HookEvent, stdout: &str) -> Result<HookAnswer, String> {
     let text = stdout.trim();
     if text.starts_with('{') {
-        return Answer::read(text).map_err(|error| format!("its answer cannot be used: {error}"));
+        return HookAnswer::read(text).map_err(|error| format!("its answer cannot be used: {error}"));
     }
     let context = (event.takes_plain_context() && !text.is_empty()).then(|| text.into());
-    Ok(Answer { context, ..Answer::default() })
+    Ok(HookAnswer { context, ..HookAnswer::default() })
 }
 
 /// Reads a pipe to its end; `None` if the output exceeds the maximum.
@@ -111,15 +111,15 @@ mod tests {
         let cwd = tempfile::tempdir().unwrap();
         let place =
             Place { cwd: cwd.path().into(), extra_roots: Arc::from([]), bench: Arc::new(Workbench::new()) };
-        let plain = Answer::default();
-        let blocked = |reason: &str| Answer {
+        let plain = HookAnswer::default();
+        let blocked = |reason: &str| HookAnswer {
             block: true,
             permission: Some(Permission::Deny),
             reason: Some(reason.into()),
-            ..Answer::default()
+            ..HookAnswer::default()
         };
-        let context = Answer { context: Some("it rains".into()), ..Answer::default() };
-        let said = Answer { message: Some("hi".into()), ..Answer::default() };
+        let context = HookAnswer { context: Some("it rains".into()), ..HookAnswer::default() };
+        let said = HookAnswer { message: Some("hi".into()), ..HookAnswer::default() };
         let cases = [
             (HookEvent::PreToolUse, "true", Ok(plain.clone())),
             (HookEvent::PreToolUse, "echo words", Ok(plain)),

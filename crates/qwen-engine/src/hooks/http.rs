@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
-use qwen_http::{Client, Request};
+use qwen_http::{Client, HttpRequest};
 
-use super::answer::Answer;
+use super::answer::HookAnswer;
 use super::capture::HookCapture;
 
 /// The maximum size of an answer, in bytes.
@@ -18,8 +18,8 @@ pub(super) async fn run(
     headers: &[(Arc<str>, Arc<str>)],
     input: String,
     capture: &HookCapture,
-) -> Result<Answer, String> {
-    let mut request = Request::post(url.clone(), input);
+) -> Result<HookAnswer, String> {
+    let mut request = HttpRequest::post(url.clone(), input);
     request.headers.insert("content-type", HeaderValue::from_static("application/json"));
     for (name, value) in headers {
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("'{name}' is no header"))?;
@@ -40,5 +40,5 @@ pub(super) async fn run(
     }
     let text = String::from_utf8(body).map_err(|_| "its answer is not UTF-8".to_owned())?;
     capture.answered(&text);
-    Answer::read(&text).map_err(|error| format!("its answer cannot be used: {error}"))
+    HookAnswer::read(&text).map_err(|error| format!("its answer cannot be used: {error}"))
 }

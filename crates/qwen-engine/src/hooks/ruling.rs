@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use qwen_events::Json;
 
-use super::answer::Answer;
+use super::answer::HookAnswer;
 
 /// A verdict on a call's permission, from the weakest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ pub(crate) struct Ruling {
 
 impl Ruling {
     /// Merges the answer of one hook. Called in configuration order, so that the last change wins.
-    pub(super) fn add(&mut self, answer: Answer) {
+    pub(super) fn add(&mut self, answer: HookAnswer) {
         let reason = answer.reason.unwrap_or_default();
         if let Some(word) = answer.permission
             && self.permission.as_ref().is_none_or(|(known, _)| *known < word)
@@ -58,11 +58,11 @@ impl Ruling {
 
     /// Records the failure of a hook that is configured to block on failure.
     pub(super) fn fail(&mut self, why: &str) {
-        self.add(Answer {
+        self.add(HookAnswer {
             block: true,
             permission: Some(Permission::Deny),
             reason: Some(why.into()),
-            ..Answer::default()
+            ..HookAnswer::default()
         });
     }
 
@@ -83,7 +83,7 @@ mod tests {
             let mut ruling = Ruling::default();
             for word in words {
                 let reason = Some(format!("{word:?}").into());
-                ruling.add(Answer { permission: Some(word), reason, ..Answer::default() });
+                ruling.add(HookAnswer { permission: Some(word), reason, ..HookAnswer::default() });
             }
             assert_eq!(ruling.permission, Some((Deny, "Deny".into())), "{words:?}");
         }

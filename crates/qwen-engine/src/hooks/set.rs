@@ -12,7 +12,7 @@ use qwen_http::{Client, ClientConfig};
 use serde_json::{Map, Value};
 
 use super::announce::{Announced, Announcement, Choice};
-use super::answer::Answer;
+use super::answer::HookAnswer;
 use super::capture::HookCapture;
 use super::ruling::Ruling;
 use super::{DEFAULT_TIMEOUT, HookAction, HookConfig, HookEvent, OnFailure, command, http, matcher};
@@ -143,7 +143,7 @@ impl HookSet {
         request: &'a HookRequest<'a>,
         input: &Value,
         place: Option<&TraceContext>,
-    ) -> (Result<Answer, String>, Announcement<'a>) {
+    ) -> (Result<HookAnswer, String>, Announcement<'a>) {
         let mut announcement = Announcement::new(request, &self.announced);
         let capture = HookCapture::default();
         announcement.started().await;
@@ -167,7 +167,7 @@ impl HookSet {
         place: Option<&TraceContext>,
         capture: &HookCapture,
         announcement: &mut Announcement<'_>,
-    ) -> Result<Answer, String> {
+    ) -> Result<HookAnswer, String> {
         let patience = hook.timeout.unwrap_or(DEFAULT_TIMEOUT);
         // On a timeout a question to the host must be withdrawn, so it is cancelled rather than dropped.
         let cancel = request.cancel.token().child_token();
@@ -186,7 +186,7 @@ impl HookSet {
                     let answer = request.host.hook(request.origin, callback, input, call_id, &cancel).await;
                     let answer = answer.map_err(|error| error.to_string())?;
                     capture.answered(answer.as_str());
-                    Answer::read(answer.as_str())
+                    HookAnswer::read(answer.as_str())
                         .map_err(|error| format!("its answer cannot be used: {error}"))
                 }
             }

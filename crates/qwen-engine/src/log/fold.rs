@@ -10,7 +10,7 @@ use qwen_events::{
 };
 
 use super::entry::{Entry, EntryBody, is_main};
-use super::{LogError, LogHeader, OpenCalls, Reader, StoredRun, checkpoint_id};
+use super::{LogError, LogHeader, LogReader, OpenCalls, StoredRun, checkpoint_id};
 use crate::REACT;
 
 /// The state of a session, computed from its log.
@@ -62,7 +62,7 @@ pub struct Unfinished {
     /// When its last entry was written.
     pub last: Timestamp,
     /// Its last message, if that requested no calls: then only the turn's end is missing.
-    pub answer: Option<Answer>,
+    pub answer: Option<FinalAnswer>,
     /// The text of its last message.
     pub reply: Arc<str>,
     pub steps: u64,
@@ -77,7 +77,7 @@ pub struct Unfinished {
 
 /// A message that requested no calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub struct FinalAnswer {
     pub finish: Finish,
     pub aborted: bool,
 }
@@ -139,7 +139,7 @@ pub struct CheckpointMeta {
 
 impl Folded {
     /// Folds a log up to its end.
-    pub fn of(mut reader: Reader) -> Result<Self, LogError> {
+    pub fn of(mut reader: LogReader) -> Result<Self, LogError> {
         let mut folded = Self::nothing(reader.header().clone());
         while let Some(entry) = reader.next_entry()? {
             folded.take(&entry);
@@ -277,7 +277,8 @@ impl Folded {
         self.close_calls();
         if let Some(turn) = &mut self.unfinished {
             turn.reply = end.text.clone();
-            turn.answer = end.calls.is_empty().then_some(Answer { finish: end.finish, aborted: end.aborted });
+            turn.answer =
+                end.calls.is_empty().then_some(FinalAnswer { finish: end.finish, aborted: end.aborted });
             turn.model_calls += 1;
             add_usage(&mut turn.usage_by_model, &end.model, 1, &end.usage, 0.0);
         }

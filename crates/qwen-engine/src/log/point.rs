@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use qwen_events::{Body, PromptId};
 
 use super::entry::{EntryBody, is_main};
-use super::{LogError, Reader, checkpoint_id};
+use super::{LogError, LogReader, checkpoint_id};
 
 /// The offset after the entry that `point` names: a message's id, the client's id of a prompt, a call's id
 /// (then its result is included), a checkpoint by its id, by `TURN-STEP` or, in the last turn that has such a
 /// step, by `STEP`, or a turn's prompt id, which stands for the whole turn.
-pub(super) fn find(mut reader: Reader, point: &str) -> Result<u64, LogError> {
+pub(super) fn find(mut reader: LogReader, point: &str) -> Result<u64, LogError> {
     let prompt = PromptId::new(point);
     let mut in_turn = false;
     let mut found = None;

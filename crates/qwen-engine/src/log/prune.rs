@@ -13,7 +13,7 @@ use qwen_events::{Body, Journal, SessionId};
 
 use super::entry::{self, EntryBody, is_main};
 use super::reader::NextLine;
-use super::{LogError, Reader, Store};
+use super::{LogError, LogReader, Store};
 use crate::emitter::now;
 
 /// The result of pruning a session.
@@ -49,7 +49,7 @@ impl Store {
                 gone.push(checkpoint.id.clone());
             }
         }
-        let reader = Reader::new(file.try_clone().map_err(unusable)?, id, folded.length)?;
+        let reader = LogReader::new(file.try_clone().map_err(unusable)?, id, folded.length)?;
         let (mut text, before) = (Vec::new(), folded.length);
         shorten(reader, &kept, open, &mut text)?;
         let mut pruned = Pruned { kept: folded.checkpoints.len() - gone.len(), gone: gone.len(), bytes: 0 };
@@ -98,12 +98,12 @@ fn is_named(points: &HashSet<Arc<str>>, id: &str, turn: u64, step: u64) -> bool 
 /// The lines of a log without the journal entries that no checkpoint needs. `kept` is the last retained
 /// checkpoint of each turn, and `open` is the unfinished turn.
 fn shorten(
-    mut reader: Reader,
+    mut reader: LogReader,
     kept: &HashMap<u64, u64>,
     open: Option<u64>,
     out: &mut Vec<u8>,
 ) -> Result<(), LogError> {
-    let mut keep = |reader: &Reader| {
+    let mut keep = |reader: &LogReader| {
         out.extend_from_slice(reader.line());
         out.push(b'\n');
     };

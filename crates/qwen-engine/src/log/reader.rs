@@ -13,7 +13,7 @@ use super::{LogError, LogHeader};
 const MAX_LINE: usize = 256 * 1024 * 1024;
 
 /// A log, read from its start.
-pub struct Reader {
+pub struct LogReader {
     input: BufReader<Take<File>>,
     line: Vec<u8>,
     header: LogHeader,
@@ -39,7 +39,7 @@ enum Line {
     None,
 }
 
-impl Reader {
+impl LogReader {
     /// Reads the log of `id`, at most up to the offset `until`.
     pub(super) fn new(file: File, id: &SessionId, until: u64) -> Result<Self, LogError> {
         let mut input = BufReader::with_capacity(64 * 1024, file.take(until));

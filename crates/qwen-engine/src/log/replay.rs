@@ -14,7 +14,7 @@ use qwen_events::{
 use super::entry::{EntryBody, is_main};
 use super::fold::Folded;
 use super::open_calls::{OpenCall, Progress};
-use super::{LogError, Reader, StoredRun, checkpoint_id};
+use super::{LogError, LogReader, StoredRun, checkpoint_id};
 use crate::{agent, state_json};
 
 /// The node that calls run in.
@@ -22,7 +22,7 @@ const ACT: &str = "act";
 
 /// The events of a log, in order.
 pub struct Replay {
-    reader: Reader,
+    reader: LogReader,
     /// The conversation so far.
     folded: Folded,
     /// Also emit the graph's state.
@@ -51,7 +51,7 @@ struct Inner {
 
 impl Replay {
     /// The events of a log; `with_state` for readers that show the graph's state.
-    pub fn new(reader: Reader, with_state: bool) -> Self {
+    pub fn new(reader: LogReader, with_state: bool) -> Self {
         Self {
             folded: Folded::nothing(reader.header().clone()),
             reader,

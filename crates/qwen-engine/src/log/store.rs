@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::fold::Folded;
 use super::recorder::Origin;
-use super::{EntryBody, LogError, LogHeader, Reader, Recorder, point};
+use super::{EntryBody, LogError, LogHeader, LogReader, Recorder, point};
 use crate::edit::{self, Edit};
 
 /// The directory of the logs. It is created when the first log is written.
@@ -48,8 +48,8 @@ impl Store {
     }
 
     /// Opens the log of a session for reading. A process that uses the session is not affected.
-    pub fn read(&self, id: &SessionId) -> Result<Reader, LogError> {
-        Reader::new(self.open_to_read(id)?, id, u64::MAX)
+    pub fn read(&self, id: &SessionId) -> Result<LogReader, LogError> {
+        LogReader::new(self.open_to_read(id)?, id, u64::MAX)
     }
 
     /// The end of the turn `prompt_id` of a session; `None` if it has not ended.
@@ -74,7 +74,7 @@ impl Store {
     /// Folds the log of a session up to and including `point`.
     pub fn fold_until(&self, id: &SessionId, point: &str) -> Result<Folded, LogError> {
         let until = point::find(self.read(id)?, point)?;
-        Folded::of(Reader::new(self.open_to_read(id)?, id, until)?)
+        Folded::of(LogReader::new(self.open_to_read(id)?, id, until)?)
     }
 
     /// Resumes a session and locks it until the recorder is dropped. An incomplete last line, left by a
@@ -97,7 +97,7 @@ impl Store {
             // It was deleted after we opened it and before we locked it.
             return Err(LogError::Unknown(id.clone()));
         }
-        let folded = Folded::of(Reader::new(file.try_clone().map_err(unusable)?, id, u64::MAX)?)?;
+        let folded = Folded::of(LogReader::new(file.try_clone().map_err(unusable)?, id, u64::MAX)?)?;
         let recorder = match file.set_len(folded.length) {
             Ok(()) => Recorder::append(self.clone(), folded.header.clone(), file, folded.length),
             Err(error) => {
@@ -120,14 +120,14 @@ impl Store {
         }
         let file = self.open_to_read(from)?;
         let again = |file: &File| file.try_clone().map_err(|error| LogError::io(from, "read", error));
-        let first = Reader::new(again(&file)?, from, u64::MAX)?;
+        let first = LogReader::new(again(&file)?, from, u64::MAX)?;
         let start = first.offset();
         let until = match point {
             Some(point) => point::find(first, point)?,
             None => u64::MAX,
         };
         rewind(&file, from)?;
-        let mut folded = Folded::of(Reader::new(again(&file)?, from, until)?)?;
+        let mut folded = Folded::of(LogReader::new(again(&file)?, from, until)?)?;
         folded.header = LogHeader { title: folded.header.title, ..header };
         // A fork always names its point, even if that is the end.
         if let Some(parent) = folded.header.parent.as_mut().filter(|parent| parent.point.is_none()) {
@@ -199,7 +199,7 @@ impl Store {
             if metadata.len() > 0 {
                 // A file whose first line is incomplete is empty and can be reused; any other belongs to a
                 // session.
-                match Reader::new(file.try_clone().map_err(unusable)?, id, u64::MAX) {
+                match LogReader::new(file.try_clone().map_err(unusable)?, id, u64::MAX) {
                     Err(LogError::Unknown(_)) => file.set_len(0).map_err(unusable)?,
                     _ => return Err(LogError::Exists(id.clone())),
                 }

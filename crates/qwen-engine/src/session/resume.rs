@@ -8,7 +8,7 @@ use qwen_tools::Registry;
 use super::{ReplayTarget, Session, SessionContext, Turn, TurnInput};
 use crate::agent;
 use crate::graph::NodeCounter;
-use crate::log::{Answer, Folded, OpenCall, Progress, StoredRun, Unfinished, word};
+use crate::log::{FinalAnswer, Folded, OpenCall, Progress, StoredRun, Unfinished, word};
 use crate::react::{self, ReactState};
 use crate::{AnswerSchema, Budget, Cancel, Emitter, Stop};
 
@@ -85,12 +85,12 @@ impl Session {
         };
         let from = match unfinished.answer {
             // The answer was complete; only the turn end was not recorded.
-            Some(Answer { aborted: false, finish }) => {
+            Some(FinalAnswer { aborted: false, finish }) => {
                 state.finish = Some(finish);
                 Err(None)
             }
             // The turn was being cancelled, or its model call had failed.
-            Some(Answer { aborted: true, .. }) => {
+            Some(FinalAnswer { aborted: true, .. }) => {
                 Err(Some(Stop { status: EndStatus::Interrupted, error: None }))
             }
             None if self.open_calls.is_empty() => Ok(react::START),

@@ -81,7 +81,7 @@ struct Changes {
 }
 
 /// The changes since a prompt; `None` if the prompt does not exist.
-fn changed_since(mut reader: crate::log::Reader, prompt: &str) -> Result<Option<Changes>, LogError> {
+fn changed_since(mut reader: crate::log::LogReader, prompt: &str) -> Result<Option<Changes>, LogError> {
     let mut changes: Option<Changes> = None;
     while let Some(entry) = reader.next_entry()? {
         match entry.what {

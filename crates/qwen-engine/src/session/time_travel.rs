@@ -8,7 +8,7 @@ use qwen_events::{Body, Finish, HistoryChange, Journal, Message, MessageEnd, Par
 use super::Session;
 use crate::Emitter;
 use crate::graph::State;
-use crate::log::{Answer, Folded, OpenCalls};
+use crate::log::{FinalAnswer, Folded, OpenCalls};
 use crate::react::{self, ReactState};
 
 /// An earlier point in the middle of a turn, which continues as a new turn.
@@ -22,7 +22,7 @@ impl Session {
     /// there as a new turn with the same prompt; a new prompt continues from there too.
     pub fn go_back(&mut self, mut earlier: Folded) {
         self.end_unfinished();
-        let done = |answer: &Answer| !answer.aborted;
+        let done = |answer: &FinalAnswer| !answer.aborted;
         match earlier.unfinished.take() {
             Some(turn) if !turn.answer.as_ref().is_some_and(done) => {
                 self.returned = Some(ReturnPoint { messages: earlier.messages.clone() });

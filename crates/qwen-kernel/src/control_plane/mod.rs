@@ -20,7 +20,7 @@ pub use policy::{PermissionRules, Ruling};
 pub use tools::{HostTool, ToolServer};
 
 /// The future that a callback returns.
-pub type Answer<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type CallbackFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A tool call that needs permission.
 #[derive(Debug, Clone)]
@@ -40,10 +40,11 @@ pub enum PermissionResult {
 }
 
 /// Decides about tool calls.
-pub type PermissionCallback = Arc<dyn Fn(PermissionRequest) -> Answer<PermissionResult> + Send + Sync>;
+pub type PermissionCallback =
+    Arc<dyn Fn(PermissionRequest) -> CallbackFuture<PermissionResult> + Send + Sync>;
 
 /// Receives the event's input and returns the hook's JSON.
-pub type HookCallback = Arc<dyn Fn(Value) -> Answer<Value> + Send + Sync>;
+pub type HookCallback = Arc<dyn Fn(Value) -> CallbackFuture<Value> + Send + Sync>;
 
 #[derive(Clone)]
 pub struct ControlPlane {
@@ -143,7 +144,7 @@ impl ControlPlane {
 }
 
 /// The result of a callback; an error if it panics.
-async fn guarded<T: Send + 'static>(answer: Answer<T>) -> Result<T, String> {
+async fn guarded<T: Send + 'static>(answer: CallbackFuture<T>) -> Result<T, String> {
     tokio::spawn(answer).await.map_err(|_| "the host's callback failed".to_owned())
 }
 

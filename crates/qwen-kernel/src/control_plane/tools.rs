@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::CallbackFuture;
 
-type Run = Arc<dyn Fn(Value) -> Answer<Result<String, String>> + Send + Sync>;
+type Run = Arc<dyn Fn(Value) -> CallbackFuture<Result<String, String>> + Send + Sync>;
 
 #[derive(Clone)]
 pub struct HostTool {

@@ -7,8 +7,8 @@ use qwen_dialects::{Dialect, Format};
 use qwen_events::ErrorInfo;
 use serde::Deserialize;
 
-use super::input::{self, Input};
-use super::{Front, Output};
+use super::input::{self, ClientInput};
+use super::{Front, WorkerOutput};
 
 /// The front of the `claude` dialect. A flag binds a worker to its session, because clients of this dialect
 /// send arbitrary values as `session_id`; there is no handshake line and no heartbeat.
@@ -40,7 +40,7 @@ impl Front for ClaudeFront {
         Format::StreamJson
     }
 
-    fn input<'a>(&self, line: &'a [u8]) -> Result<Input<'a>, ErrorInfo> {
+    fn input<'a>(&self, line: &'a [u8]) -> Result<ClientInput<'a>, ErrorInfo> {
         let mut input = input::read(line)?;
         // Clients of this wire send an empty session id, or `default`, for the session that they started.
         if matches!(input.session_id.as_deref(), Some("" | "default")) {
@@ -49,30 +49,32 @@ impl Front for ClaudeFront {
         Ok(input)
     }
 
-    fn output<'a>(&self, line: &'a [u8]) -> Output<'a> {
+    fn output<'a>(&self, line: &'a [u8]) -> WorkerOutput<'a> {
         if !line.starts_with(b"{") || !line.ends_with(b"}") {
-            return Output::Garbage;
+            return WorkerOutput::Garbage;
         }
         let kind = line.strip_prefix(b"{\"type\":\"").unwrap_or_default();
         if kind.starts_with(b"result\"") {
-            return Output::TurnEnd { prompt_id: None, status: None };
+            return WorkerOutput::TurnEnd { prompt_id: None, status: None };
         }
         if kind.starts_with(b"user\"") {
             // A tool result shows that a tool ran.
-            return Output::ToolStarted;
+            return WorkerOutput::ToolStarted;
         }
         if kind.starts_with(b"system\"") && memmem::find(line, b"\"subtype\":\"input_error\"").is_some() {
-            return Output::Refused;
+            return WorkerOutput::Refused;
         }
         let wanted: [&[u8]; 3] = [b"control_request\"", b"control_cancel_request\"", b"control_response\""];
-        let Some(place) = wanted.iter().position(|name| kind.starts_with(name)) else { return Output::Plain };
-        let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return Output::Garbage };
+        let Some(place) = wanted.iter().position(|name| kind.starts_with(name)) else {
+            return WorkerOutput::Plain;
+        };
+        let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return WorkerOutput::Garbage };
         let inner = read.response.and_then(|response| response.request_id);
         let request_id = read.request_id.or(inner).unwrap_or_default();
         match place {
-            0 => Output::Question { request_id },
-            1 => Output::Withdrawn { request_id },
-            _ => Output::Answer { request_id },
+            0 => WorkerOutput::Question { request_id },
+            1 => WorkerOutput::Withdrawn { request_id },
+            _ => WorkerOutput::Answer { request_id },
         }
     }
 

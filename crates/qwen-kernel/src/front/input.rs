@@ -29,7 +29,7 @@ pub enum InputKind {
 
 /// The parts of a client's line that the router reads.
 #[derive(Debug, Clone)]
-pub struct Input<'a> {
+pub struct ClientInput<'a> {
     pub kind: InputKind,
     pub session_id: Option<Cow<'a, str>>,
     pub prompt_id: Option<Cow<'a, str>>,
@@ -129,7 +129,7 @@ pub(super) fn top_level<'a>(line: &'a [u8], name: &str) -> Option<&'a str> {
 }
 
 /// Reads the keys of a line.
-pub(super) fn read(line: &[u8]) -> Result<Input<'_>, ErrorInfo> {
+pub(super) fn read(line: &[u8]) -> Result<ClientInput<'_>, ErrorInfo> {
     let whole = std::str::from_utf8(line).map_err(|error| {
         let at = error.valid_up_to();
         refuse("invalid_utf8", format!("the line is not UTF-8 from byte {at} on; send JSON in UTF-8"))
@@ -177,7 +177,7 @@ pub(super) fn read(line: &[u8]) -> Result<Input<'_>, ErrorInfo> {
         _ => text("protocol_version", version)?,
     };
     let requires = keys.requires.or(inner.and_then(|inner| inner.requires));
-    Ok(Input {
+    Ok(ClientInput {
         kind,
         session_id: text("session_id", keys.session_id.or(inner.and_then(|inner| inner.session_id)))?,
         prompt_id: text("prompt_id", keys.prompt_id)?,

@@ -16,13 +16,13 @@ use qwen_dialects::{Dialect, Format};
 use qwen_events::{ErrorInfo, SessionId};
 
 pub use claude::ClaudeFront;
-pub use input::{Input, InputKind};
+pub use input::{ClientInput, InputKind};
 pub use qwen::QwenFront;
 pub use write::LineWriter;
 
 /// The meaning of a worker's line to the router.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Output<'a> {
+pub enum WorkerOutput<'a> {
     /// The line is relayed unchanged.
     Plain,
     /// The first line of a worker, with its protocol version.
@@ -67,15 +67,15 @@ pub trait Front: Send + Sync {
     fn format(&self) -> Format;
 
     /// Reads the keys of a client's line that the router needs.
-    fn input<'a>(&self, line: &'a [u8]) -> Result<Input<'a>, ErrorInfo>;
+    fn input<'a>(&self, line: &'a [u8]) -> Result<ClientInput<'a>, ErrorInfo>;
 
     /// Classifies a worker's line.
-    fn output<'a>(&self, line: &'a [u8]) -> Output<'a>;
+    fn output<'a>(&self, line: &'a [u8]) -> WorkerOutput<'a>;
 
     /// The turn of a plain line, if it names one.
     fn prompt_id<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>>;
 
-    /// A line that a live worker answers at once with [`Output::Probe`] of the same number; none if the
+    /// A line that a live worker answers at once with [`WorkerOutput::Probe`] of the same number; none if the
     /// wire has none.
     fn probe(&self, number: u64) -> Option<Vec<u8>>;
 

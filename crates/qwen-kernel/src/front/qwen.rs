@@ -7,8 +7,8 @@ use qwen_dialects::{Dialect, Format};
 use qwen_events::ErrorInfo;
 use serde::Deserialize;
 
-use super::input::{self, Input};
-use super::{Front, Output};
+use super::input::{self, ClientInput};
+use super::{Front, WorkerOutput};
 
 /// The prefix of the session id in the kernel's own heartbeats; their number follows.
 const PROBE: &str = "hub.probe.";
@@ -70,36 +70,36 @@ impl Front for QwenFront {
         self.format
     }
 
-    fn input<'a>(&self, line: &'a [u8]) -> Result<Input<'a>, ErrorInfo> {
+    fn input<'a>(&self, line: &'a [u8]) -> Result<ClientInput<'a>, ErrorInfo> {
         input::read(line)
     }
 
-    fn output<'a>(&self, line: &'a [u8]) -> Output<'a> {
+    fn output<'a>(&self, line: &'a [u8]) -> WorkerOutput<'a> {
         if !line.starts_with(b"{") || !line.ends_with(b"}") {
-            return Output::Garbage;
+            return WorkerOutput::Garbage;
         }
         if line.starts_with(b"{\"object\":\"chat.completion") {
             // Inside a string every quote is escaped, so these bytes are the key.
             if memmem::find(line, b"\"metadata\":{").is_none() {
-                return Output::Plain;
+                return WorkerOutput::Plain;
             }
-            let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return Output::Garbage };
+            let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return WorkerOutput::Garbage };
             return match read.metadata {
-                Some(Metadata { protocol_version: Some(version), .. }) => Output::Handshake(version),
+                Some(Metadata { protocol_version: Some(version), .. }) => WorkerOutput::Handshake(version),
                 Some(Metadata { turn: Some(turn), .. }) => {
-                    Output::TurnEnd { prompt_id: read.prompt_id, status: turn.status }
+                    WorkerOutput::TurnEnd { prompt_id: read.prompt_id, status: turn.status }
                 }
-                Some(Metadata { error: Some(_), .. }) => Output::Refused,
-                _ => Output::Plain,
+                Some(Metadata { error: Some(_), .. }) => WorkerOutput::Refused,
+                _ => WorkerOutput::Plain,
             };
         }
         if line.starts_with(b"{\"type\":\"x-qwen-") {
             let starts = line.starts_with(b"{\"type\":\"x-qwen-tool-display\"")
                 && memmem::find(line, b"\"status\":\"executing\"").is_some();
-            return if starts { Output::ToolStarted } else { Output::Plain };
+            return if starts { WorkerOutput::ToolStarted } else { WorkerOutput::Plain };
         }
         if line.starts_with(b"{\"error\":") {
-            return Output::Fatal;
+            return WorkerOutput::Fatal;
         }
         let kind = line.strip_prefix(b"{\"type\":\"").unwrap_or_default();
         let wanted: [&[u8]; 5] = [
@@ -109,20 +109,22 @@ impl Front for QwenFront {
             b"result/heartbeat\"",
             b"result/command\"",
         ];
-        let Some(place) = wanted.iter().position(|name| kind.starts_with(name)) else { return Output::Plain };
-        let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return Output::Garbage };
+        let Some(place) = wanted.iter().position(|name| kind.starts_with(name)) else {
+            return WorkerOutput::Plain;
+        };
+        let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return WorkerOutput::Garbage };
         let request_id = read.request_id.unwrap_or_default();
         match place {
-            0 => Output::Question { request_id },
-            1 => Output::Withdrawn { request_id },
-            2 => Output::Answer { request_id },
+            0 => WorkerOutput::Question { request_id },
+            1 => WorkerOutput::Withdrawn { request_id },
+            2 => WorkerOutput::Answer { request_id },
             3 => read
                 .session_id
                 .and_then(|id| id.strip_prefix(PROBE).and_then(|number| number.parse().ok()))
-                .map_or(Output::Plain, Output::Probe),
+                .map_or(WorkerOutput::Plain, WorkerOutput::Probe),
             _ => {
                 let ends = read.result.and_then(|result| result.kind).as_deref() != Some("submit_prompt");
-                Output::Command { prompt_id: read.prompt_id, ends }
+                WorkerOutput::Command { prompt_id: read.prompt_id, ends }
             }
         }
     }
@@ -160,40 +162,43 @@ mod tests {
 
     #[test]
     fn a_workers_lines_are_classified() {
-        let cases: [(&str, Output<'_>); 12] = [
+        let cases: [(&str, WorkerOutput<'_>); 12] = [
             (
                 r#"{"object":"chat.completion.chunk","id":"x","choices":[{"delta":{"content":"\"metadata\":{\"turn\":{"}}]}"#,
-                Output::Plain,
+                WorkerOutput::Plain,
             ),
             (
                 r#"{"object":"chat.completion","choices":[],"metadata":{"protocol_version":"1.0"}}"#,
-                Output::Handshake("1.0".into()),
+                WorkerOutput::Handshake("1.0".into()),
             ),
             (
                 r#"{"object":"chat.completion","prompt_id":"p","metadata":{"turn":{"status":"done"}}}"#,
-                Output::TurnEnd { prompt_id: Some("p".into()), status: Some("done".into()) },
+                WorkerOutput::TurnEnd { prompt_id: Some("p".into()), status: Some("done".into()) },
             ),
             (
                 r#"{"object":"chat.completion","prompt_id":"p","metadata":{"error":{"code":"x"}}}"#,
-                Output::Refused,
+                WorkerOutput::Refused,
             ),
-            (r#"{"type":"control_request","request_id":"r"}"#, Output::Question { request_id: "r".into() }),
+            (
+                r#"{"type":"control_request","request_id":"r"}"#,
+                WorkerOutput::Question { request_id: "r".into() },
+            ),
             (
                 r#"{"type":"control_cancel_request","request_id":"r"}"#,
-                Output::Withdrawn { request_id: "r".into() },
+                WorkerOutput::Withdrawn { request_id: "r".into() },
             ),
             (
                 r#"{"type":"control_response","request_id":"r","response":{}}"#,
-                Output::Answer { request_id: "r".into() },
+                WorkerOutput::Answer { request_id: "r".into() },
             ),
-            (r#"{"type":"result/heartbeat","session_id":"hub.probe.7"}"#, Output::Probe(7)),
-            (r#"{"type":"result/heartbeat","session_id":"s"}"#, Output::Plain),
+            (r#"{"type":"result/heartbeat","session_id":"hub.probe.7"}"#, WorkerOutput::Probe(7)),
+            (r#"{"type":"result/heartbeat","session_id":"s"}"#, WorkerOutput::Plain),
             (
                 r#"{"type":"result/command","prompt_id":"p","result":{"type":"message"}}"#,
-                Output::Command { prompt_id: Some("p".into()), ends: true },
+                WorkerOutput::Command { prompt_id: Some("p".into()), ends: true },
             ),
-            (r#"{"type":"x-qwen-tool-display","status":"executing"}"#, Output::ToolStarted),
-            ("Segmentation fault", Output::Garbage),
+            (r#"{"type":"x-qwen-tool-display","status":"executing"}"#, WorkerOutput::ToolStarted),
+            ("Segmentation fault", WorkerOutput::Garbage),
         ];
         for (line, expected) in cases {
             assert_eq!(front().output(line.as_bytes()), expected, "{line}");

@@ -15,8 +15,8 @@ use qwen_events::SessionId;
 use tokio::sync::Notify;
 
 use self::process::Process;
-use crate::action::{Action, ProcessSignal};
-use crate::process_manager::{Exit, ExitCause, Spawner};
+use crate::action::{ProcessSignal, RouterAction};
+use crate::process_manager::{ExitCause, Spawner, WorkerExit};
 use crate::router::Router;
 use crate::store::{Events, Taken};
 use crate::worker_pool::WorkerId;
@@ -222,53 +222,53 @@ impl Hub {
         }
     }
 
-    fn act(&self, action: Action) {
+    fn act(&self, action: RouterAction) {
         match action {
-            Action::Spawn { worker, key } => {
+            RouterAction::Spawn { worker, key } => {
                 let process = Rc::new(Process::new(worker));
                 self.0.processes.borrow_mut().insert(worker, process.clone());
                 tokio::task::spawn_local(process::run(self.clone(), process, key));
             }
-            Action::Write { worker, lines } => {
+            RouterAction::Write { worker, lines } => {
                 if let Some(process) = self.process(worker) {
                     process.write(&lines);
                 }
             }
-            Action::Probe { worker } => {
+            RouterAction::Probe { worker } => {
                 let probe = self.0.router.borrow().probe();
                 if let (Some(process), Some(probe)) = (self.process(worker), probe) {
                     process.write(&probe);
                 }
             }
-            Action::CloseInput { worker } => {
+            RouterAction::CloseInput { worker } => {
                 if let Some(process) = self.process(worker) {
                     process.close_input();
                 }
             }
-            Action::Signal { worker, signal } => {
+            RouterAction::Signal { worker, signal } => {
                 self.log(|| serde_json::json!({"event": "signal", "worker": worker.to_string(), "signal": format!("{signal:?}")}));
                 if let Some(process) = self.process(worker) {
                     process.signal(signal);
                 }
             }
-            Action::TakeEvents { session } => {
+            RouterAction::TakeEvents { session } => {
                 let taken = self.take_events(&session);
                 self.0.router.borrow_mut().events_taken(&session, taken);
             }
-            Action::Append { session, epoch, first, lines, open } => {
+            RouterAction::Append { session, epoch, first, lines, open } => {
                 if let Some(events) = &self.0.events {
                     let outcome = events.append(&session, epoch, first, &lines, open.as_deref());
                     self.0.router.borrow_mut().appended(&session, first, outcome);
                 }
             }
-            Action::ReadEvents { session, after, request_id } => {
+            RouterAction::ReadEvents { session, after, request_id } => {
                 let read = match &self.0.events {
                     Some(events) => events.read(&session, after),
                     None => crate::store::Read::Failed("this hub keeps no lines".to_owned()),
                 };
                 self.0.router.borrow_mut().events_read(&session, &request_id, after, read);
             }
-            Action::Exit(code) => {
+            RouterAction::Exit(code) => {
                 self.0.exit.set(Some(code));
                 self.0.output.notify_one();
             }
@@ -288,7 +288,7 @@ impl Hub {
         self.0.processes.borrow().get(&worker).cloned()
     }
 
-    fn exited(&self, worker: WorkerId, exit: &Exit) {
+    fn exited(&self, worker: WorkerId, exit: &WorkerExit) {
         self.0.processes.borrow_mut().remove(&worker);
         self.log(|| {
             let session = self.0.router.borrow().session_of(worker).map(ToString::to_string);
@@ -299,7 +299,7 @@ impl Hub {
     }
 
     fn not_started(&self, worker: WorkerId, error: &io::Error) {
-        self.exited(worker, &Exit { cause: ExitCause::NotStarted, detail: error.to_string() });
+        self.exited(worker, &WorkerExit { cause: ExitCause::NotStarted, detail: error.to_string() });
     }
 
     async fn run_timer(self) {

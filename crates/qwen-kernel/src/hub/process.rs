@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 
 use super::Hub;
 use crate::action::ProcessSignal;
-use crate::ipc::{LineBuffer, Piece, Tail};
-use crate::process_manager::{Child, Exit, ExitCause, kill_group};
+use crate::ipc::{FramedLine, LineBuffer, Tail};
+use crate::process_manager::{Child, ExitCause, WorkerExit, kill_group};
 use crate::worker_pool::{WorkerId, WorkerKey};
 
 /// How long a process whose output closed may take to exit by itself.
@@ -156,7 +156,7 @@ pub(super) async fn run(hub: Hub, process: Rc<Process>, key: Arc<WorkerKey>) {
     process.stdin.borrow_mut().take();
     process.wake.notify_one();
     let detail = process.stderr.borrow().text();
-    hub.exited(process.id, &Exit { cause, detail });
+    hub.exited(process.id, &WorkerExit { cause, detail });
 }
 
 async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<ExitCause> {
@@ -225,8 +225,8 @@ async fn read_some(hub: &Hub, id: WorkerId, stdout: &pipe::Receiver, lines: &mut
             let mut router = hub.0.router.borrow_mut();
             router.worker_wrote(id, now);
             lines.push(&scratch[..read], |piece| match piece {
-                Piece::Line(line) => router.worker_line(id, line, now),
-                Piece::TooLong => router.worker_line_too_long(id, now),
+                FramedLine::Line(line) => router.worker_line(id, line, now),
+                FramedLine::TooLong => router.worker_line_too_long(id, now),
             });
         }
         Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
@@ -247,7 +247,7 @@ async fn read_stderr(hub: Hub, process: Rc<Process>, stderr: pipe::Receiver) {
                 process.stderr.borrow_mut().push(&scratch[..read]);
                 if hub.0.log.is_some() {
                     lines.push(&scratch[..read], |piece| {
-                        if let Piece::Line(line) = piece {
+                        if let FramedLine::Line(line) = piece {
                             let text = String::from_utf8_lossy(&line[..line.len().min(4096)]).into_owned();
                             hub.log(|| serde_json::json!({"event": "worker_stderr", "worker": process.id.to_string(), "text": text}));
                         }

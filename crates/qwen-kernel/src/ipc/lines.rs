@@ -8,7 +8,7 @@ const KEEP_BYTES: usize = 64 * 1024;
 
 /// One piece of a split chunk.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum FramedLine<'a> {
     /// A line without its line break.
     Line(&'a [u8]),
     /// A line over the limit, which was skipped.
@@ -24,18 +24,18 @@ pub struct LineBuffer {
 
 impl LineBuffer {
     /// Passes the whole lines in `bytes` (joined to the buffered rest) to `each`.
-    pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(Piece<'_>)) {
+    pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(FramedLine<'_>)) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
             bytes = rest;
             if std::mem::take(&mut self.skipping) || self.partial.len() + line.len() > MAX_LINE {
                 self.partial = Vec::new();
-                each(Piece::TooLong);
+                each(FramedLine::TooLong);
             } else if self.partial.is_empty() {
-                each(Piece::Line(trim(line)));
+                each(FramedLine::Line(trim(line)));
             } else {
                 self.partial.extend_from_slice(line);
-                each(Piece::Line(trim(&self.partial)));
+                each(FramedLine::Line(trim(&self.partial)));
                 self.partial.clear();
                 self.partial.shrink_to(KEEP_BYTES);
             }
@@ -80,7 +80,7 @@ mod tests {
         let mut seen = Vec::new();
         for bytes in [&b"a\nb"[..], b"c", b"\r\n\nd"] {
             buffer.push(bytes, |piece| {
-                if let Piece::Line(line) = piece {
+                if let FramedLine::Line(line) = piece {
                     seen.push(String::from_utf8(line.to_vec()).unwrap());
                 }
             });
@@ -98,7 +98,8 @@ mod tests {
             buffer.push(&chunk, |_| seen.push("early"));
         }
         assert!(buffer.len() <= MAX_LINE);
-        buffer.push(b"\nnext\n", |piece| seen.push(if piece == Piece::TooLong { "long" } else { "line" }));
+        buffer
+            .push(b"\nnext\n", |piece| seen.push(if piece == FramedLine::TooLong { "long" } else { "line" }));
         assert_eq!(seen, ["long", "line"]);
     }
 }

@@ -8,5 +8,5 @@
 mod lines;
 mod tail;
 
-pub use lines::{LineBuffer, MAX_LINE, Piece};
+pub use lines::{FramedLine, LineBuffer, MAX_LINE};
 pub use tail::Tail;

@@ -16,7 +16,7 @@ pub enum ExitCause {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exit {
+pub struct WorkerExit {
     pub cause: ExitCause,
     /// The tail of standard error, or the reason why the process could not be started.
     pub detail: String,
@@ -52,7 +52,7 @@ impl fmt::Display for ExitCause {
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for WorkerExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.cause)?;
         match self.detail.lines().rev().find(|line| !line.trim().is_empty()) {

@@ -9,5 +9,5 @@
 mod exit;
 mod spawn;
 
-pub use exit::{Exit, ExitCause};
+pub use exit::{ExitCause, WorkerExit};
 pub use spawn::{Child, SpawnSpec, Spawner, kill_group};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 
 use super::{Router, Session, Waiting};
-use crate::action::Action;
+use crate::action::RouterAction;
 use crate::worker_pool::{Claim, Stage};
 
 /// Consecutive worker deaths without a finished turn after which a session is quarantined.
@@ -208,7 +208,7 @@ impl Router {
             self.pool.set_busy(worker, true, self.now);
         }
         if !lines.is_empty() {
-            self.actions.push(Action::Write { worker, lines });
+            self.actions.push(RouterAction::Write { worker, lines });
         }
         self.close_input_if_done(id);
     }

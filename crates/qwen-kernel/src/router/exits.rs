@@ -6,12 +6,12 @@ use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, SessionId};
 
 use super::admission::{MAX_DEATHS, QUARANTINE};
 use super::{Router, Waiting};
-use crate::process_manager::{Exit, ExitCause};
+use crate::process_manager::{ExitCause, WorkerExit};
 use crate::worker_pool::{Worker, WorkerId};
 
 impl Router {
     /// The worker has exited, and all its output has been processed.
-    pub fn worker_exited(&mut self, worker: WorkerId, exit: &Exit, now: Duration) {
+    pub fn worker_exited(&mut self, worker: WorkerId, exit: &WorkerExit, now: Duration) {
         self.now = now;
         self.deadline_changed = true;
         self.ignored.remove(&worker);
@@ -34,7 +34,13 @@ impl Router {
         }
     }
 
-    fn session_lost_worker(&mut self, id: &SessionId, worker: WorkerId, exit: &Exit, gone: Option<&Worker>) {
+    fn session_lost_worker(
+        &mut self,
+        id: &SessionId,
+        worker: WorkerId,
+        exit: &WorkerExit,
+        gone: Option<&Worker>,
+    ) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         if session.leaving == Some(worker) {
             session.leaving = None;
@@ -56,7 +62,7 @@ impl Router {
             Some(fault) => ExitCause::Ended(fault),
             None => exit.cause,
         };
-        let exit = Exit { cause, detail: exit.detail.clone() };
+        let exit = WorkerExit { cause, detail: exit.detail.clone() };
         self.cancel_questions(id);
         self.end_or_retry(id, &exit);
         let what = format!("the worker of this session is gone: {exit}");
@@ -70,7 +76,7 @@ impl Router {
     }
 
     /// Ends the running turn, and hands the prompts queued behind it to the next worker.
-    fn end_or_retry(&mut self, id: &SessionId, exit: &Exit) {
+    fn end_or_retry(&mut self, id: &SessionId, exit: &WorkerExit) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         // The turn with the most recent lines, or else the first prompt that was sent.
         let named = session.turn.as_deref().and_then(|turn| session.find_pending(Some(turn)));

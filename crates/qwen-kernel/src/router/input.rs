@@ -1,8 +1,8 @@
 //! Lines from the client.
 
 use super::{Asked, Pending, Router, Session, SessionOptions, Waiting};
-use crate::action::Action;
-use crate::front::{Input, InputKind, with_session_id};
+use crate::action::RouterAction;
+use crate::front::{ClientInput, InputKind, with_session_id};
 use crate::tenant::is_tenant_name;
 use qwen_dialects::qwen::{CAPABILITIES, PROTOCOL_VERSION};
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, SessionId};
@@ -49,7 +49,7 @@ impl Router {
     }
 
     /// Refuses a request in the form that its kind requires.
-    pub(super) fn refuse_input(&mut self, input: &Input<'_>, id: Option<&SessionId>, error: ErrorInfo) {
+    pub(super) fn refuse_input(&mut self, input: &ClientInput<'_>, id: Option<&SessionId>, error: ErrorInfo) {
         self.metrics.refused += 1;
         let id = id.cloned().unwrap_or_else(|| self.default_session.clone());
         let lines = match (&input.kind, &input.request_id) {
@@ -61,14 +61,14 @@ impl Router {
         self.emit(&id, &lines);
     }
 
-    fn route(&mut self, input: &Input<'_>, line: &[u8]) {
+    fn route(&mut self, input: &ClientInput<'_>, line: &[u8]) {
         if let Err(error) = supported(input) {
             let id = self.default_session.clone();
             let lines = self.writer.fatal(&id, error);
             self.out.extend_from_slice(&lines);
             self.exit_code = 1;
             self.done = true;
-            self.actions.push(Action::Exit(1));
+            self.actions.push(RouterAction::Exit(1));
             return;
         }
         if input.kind == InputKind::Control && self.hub_request(input) {
@@ -103,7 +103,7 @@ impl Router {
     }
 
     /// The session that a line addresses, and the line as its worker receives it.
-    fn addressed(&mut self, input: &Input<'_>, line: &[u8]) -> Result<(SessionId, Vec<u8>), ErrorInfo> {
+    fn addressed(&mut self, input: &ClientInput<'_>, line: &[u8]) -> Result<(SessionId, Vec<u8>), ErrorInfo> {
         let adopts = self.front.adopts_sessions();
         match input.session_id.as_deref() {
             None => {
@@ -130,7 +130,7 @@ impl Router {
     pub(super) fn open_session(
         &mut self,
         id: &SessionId,
-        input: &Input<'_>,
+        input: &ClientInput<'_>,
         options: &SessionOptions,
     ) -> Result<(), ErrorInfo> {
         let tenant = input.tenant.as_deref().unwrap_or_default();
@@ -185,7 +185,7 @@ impl Router {
     }
 
     /// Refuses a prompt with a terminal record, because every prompt must get one.
-    pub(super) fn refuse_prompt(&mut self, input: &Input<'_>, id: &SessionId, error: ErrorInfo) {
+    pub(super) fn refuse_prompt(&mut self, input: &ClientInput<'_>, id: &SessionId, error: ErrorInfo) {
         if matches!(input.kind, InputKind::Prompt | InputKind::Steer) && error.retryable {
             self.metrics.refused += 1;
             let prompt_id =
@@ -196,7 +196,7 @@ impl Router {
         }
     }
 
-    fn session_line(&mut self, input: &Input<'_>, id: &SessionId, line: Vec<u8>) {
+    fn session_line(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.active_at = self.now;
         if session.closing.is_some() {
@@ -212,7 +212,7 @@ impl Router {
         }
     }
 
-    fn prompt(&mut self, input: &Input<'_>, id: &SessionId, line: Vec<u8>) {
+    fn prompt(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
         if let Err(error) = self.admit(id, line.len()) {
             return self.refuse_prompt(input, id, error);
         }
@@ -242,7 +242,7 @@ impl Router {
         self.pump(id);
     }
 
-    fn control(&mut self, input: &Input<'_>, id: &SessionId, line: Vec<u8>) {
+    fn control(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
         let subtype = input.subtype.as_deref().unwrap_or_default();
         let Some(request_id) = input.request_id.as_deref() else { return self.deliver(id, line) };
         if subtype == "interrupt" && !self.has_ready_worker(id) {
@@ -266,7 +266,7 @@ impl Router {
     }
 
     /// Passes an answer to the session that asked, and to no other.
-    fn answer(&mut self, input: &Input<'_>, id: &SessionId, line: Vec<u8>) {
+    fn answer(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
         let request_id = input.request_id.as_deref().unwrap_or_default();
         let asking = self.questions.get(request_id).cloned().unwrap_or_default();
         let named = input.session_id.is_some().then_some(id);
@@ -296,7 +296,7 @@ impl Router {
     }
 
     /// Cancels a prompt that no worker has read.
-    fn cancel_waiting(&mut self, input: &Input<'_>, id: &SessionId) {
+    fn cancel_waiting(&mut self, input: &ClientInput<'_>, id: &SessionId) {
         let wanted = input.prompt_id.as_deref();
         let withdrawn = self.withdraw(id, wanted);
         let named = withdrawn.as_ref().map(|(name, ..)| name.as_str()).or(wanted);
@@ -353,7 +353,7 @@ impl Router {
     }
 }
 
-fn supported(input: &Input<'_>) -> Result<(), ErrorInfo> {
+fn supported(input: &ClientInput<'_>) -> Result<(), ErrorInfo> {
     let major = |text: &str| text.split('.').next().unwrap_or_default().to_owned();
     let known = |wanted: &str| CAPABILITIES.contains(&wanted) || HUB_CAPABILITIES.contains(&wanted);
     let message = match (&input.protocol_version, input.requires.iter().find(|wanted| !known(wanted))) {

@@ -1,7 +1,7 @@
 //! The router: assigns each session's lines to a worker, and answers the client when a worker cannot.
 //!
 //! Rationale: like the pool, the router is a state machine without I/O. Its inputs are lines, exits and the
-//! time; its outputs are bytes for the client and [`Action`]s. A session stays with its worker while the
+//! time; its outputs are bytes for the client and [`RouterAction`]s. A session stays with its worker while the
 //! worker lives. Every accepted prompt is held until its terminal record has passed, so that a dead worker
 //! costs at most the running turn: the router ends that turn on behalf of the worker, and hands the prompts
 //! queued behind it to the next worker.
@@ -24,7 +24,7 @@ use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 pub use self::input::HUB_CAPABILITIES;
 pub use self::numbering::Appended;
 use self::session::{Asked, Pending, Question, Session, Waiting};
-use crate::action::Action;
+use crate::action::RouterAction;
 use crate::front::{Front, LineWriter};
 use crate::metrics::Metrics;
 use crate::worker_pool::{Pool, WorkerId, WorkerKey};
@@ -102,7 +102,7 @@ pub struct Router {
     done: bool,
     probes: u64,
     out: Vec<u8>,
-    actions: Vec<Action>,
+    actions: Vec<RouterAction>,
     now: Duration,
     /// When the last computed deadline is due, to detect that this process was suspended.
     wake_at: Option<Duration>,
@@ -112,13 +112,13 @@ pub struct Router {
     /// Sessions whose append had an unknown outcome and must be retried, and when.
     retries: Vec<(Duration, SessionId)>,
     metrics: Metrics,
-    recorder: Option<Recorder>,
+    recorder: Option<LineRecorder>,
     /// Structured log records that have not been read yet; none if logging is off.
     log: Option<Vec<serde_json::Value>>,
 }
 
 /// Receives every line of every session: the session, whether the line came from the client, and the line.
-pub type Recorder = Box<dyn FnMut(&SessionId, bool, &[u8])>;
+pub type LineRecorder = Box<dyn FnMut(&SessionId, bool, &[u8])>;
 
 impl Router {
     /// A router with an empty pool. Lines without a session go to `default_session`.
@@ -172,7 +172,7 @@ impl Router {
     }
 
     /// Passes every line of every session to `recorder` from now on.
-    pub fn record(&mut self, recorder: Recorder) {
+    pub fn record(&mut self, recorder: LineRecorder) {
         self.recorder = Some(recorder);
     }
 
@@ -198,7 +198,7 @@ impl Router {
     }
 
     /// Removes and returns the pending actions.
-    pub fn take_actions(&mut self) -> Vec<Action> {
+    pub fn take_actions(&mut self) -> Vec<RouterAction> {
         std::mem::take(&mut self.actions)
     }
 
@@ -314,7 +314,7 @@ impl Router {
             && session.backlog.is_empty()
             && let Some(worker) = session.worker.filter(|_| session.is_ready)
         {
-            self.actions.push(Action::CloseInput { worker });
+            self.actions.push(RouterAction::CloseInput { worker });
         }
     }
 
@@ -328,7 +328,7 @@ impl Router {
         let unstored = self.sessions.values().any(|session| session.numbering.waiting_bytes() > 0);
         if !waits && !unstored && self.pool.workers().next().is_none() {
             self.done = true;
-            self.actions.push(Action::Exit(self.exit_code));
+            self.actions.push(RouterAction::Exit(self.exit_code));
         }
     }
 

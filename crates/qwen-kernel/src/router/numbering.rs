@@ -7,7 +7,7 @@ use std::time::Duration;
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 
 use super::Router;
-use crate::action::Action;
+use crate::action::RouterAction;
 use crate::store::Taken;
 
 /// A batch of consecutive whole lines.
@@ -140,7 +140,7 @@ impl Router {
         }
         let (Some(epoch), Some(batch)) = (numbering.epoch, numbering.queue.front()) else { return };
         numbering.in_flight = true;
-        self.actions.push(Action::Append {
+        self.actions.push(RouterAction::Append {
             session: id.clone(),
             epoch,
             first: batch.first,

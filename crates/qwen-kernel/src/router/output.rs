@@ -5,8 +5,8 @@ use std::time::Duration;
 use qwen_events::{EndStatus, ErrorInfo, SessionId};
 
 use super::{Question, Router};
-use crate::action::Action;
-use crate::front::{Output, push_numbered};
+use crate::action::RouterAction;
+use crate::front::{WorkerOutput, push_numbered};
 use crate::worker_pool::WorkerId;
 
 impl Router {
@@ -21,31 +21,31 @@ impl Router {
             return self.spare_line(worker, &front.output(line));
         };
         match front.output(line) {
-            Output::Plain => self.plain(&id, line),
-            Output::ToolStarted => {
+            WorkerOutput::Plain => self.plain(&id, line),
+            WorkerOutput::ToolStarted => {
                 self.plain(&id, line);
                 self.note_effect(&id);
             }
-            Output::Handshake(version) => self.handshake(worker, &version),
-            Output::TurnEnd { prompt_id, status } => {
+            WorkerOutput::Handshake(version) => self.handshake(worker, &version),
+            WorkerOutput::TurnEnd { prompt_id, status } => {
                 self.turn_ended(&id, worker, prompt_id.as_deref(), status.as_deref(), line);
             }
-            Output::Refused => self.refused(&id, line),
-            Output::Command { prompt_id, ends } => {
+            WorkerOutput::Refused => self.refused(&id, line),
+            WorkerOutput::Command { prompt_id, ends } => {
                 self.relay(&id, line);
                 if ends {
                     self.settle(&id, worker, prompt_id.as_deref());
                 }
             }
-            Output::Question { request_id } => self.question(&id, &request_id, line),
-            Output::Withdrawn { request_id } => {
+            WorkerOutput::Question { request_id } => self.question(&id, &request_id, line),
+            WorkerOutput::Withdrawn { request_id } => {
                 self.close_question(&id, &request_id);
                 self.relay(&id, line);
             }
-            Output::Answer { request_id } => self.answered(&id, &request_id, line),
-            Output::Probe(number) => self.probed(&id, number),
-            Output::Fatal => self.metrics.worker_fatals += 1,
-            Output::Garbage => self.metrics.garbage_lines += 1,
+            WorkerOutput::Answer { request_id } => self.answered(&id, &request_id, line),
+            WorkerOutput::Probe(number) => self.probed(&id, number),
+            WorkerOutput::Fatal => self.metrics.worker_fatals += 1,
+            WorkerOutput::Garbage => self.metrics.garbage_lines += 1,
         }
     }
 
@@ -69,8 +69,8 @@ impl Router {
         }
     }
 
-    fn spare_line(&mut self, worker: WorkerId, output: &Output<'_>) {
-        if let Output::Handshake(version) = output {
+    fn spare_line(&mut self, worker: WorkerId, output: &WorkerOutput<'_>) {
+        if let WorkerOutput::Handshake(version) = output {
             self.handshake(worker, version);
         }
     }
@@ -322,7 +322,7 @@ impl Router {
             && session.numbering.epoch.is_none()
             && !std::mem::replace(&mut session.numbering.taking, true)
         {
-            self.actions.push(Action::TakeEvents { session: id.clone() });
+            self.actions.push(RouterAction::TakeEvents { session: id.clone() });
         }
     }
 

@@ -7,8 +7,8 @@ use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
 use serde::Deserialize;
 
 use super::{Asked, Router, SessionOptions};
-use crate::action::Action;
-use crate::front::Input;
+use crate::action::RouterAction;
+use crate::front::ClientInput;
 
 /// How many closed sessions are remembered, so that late lines get a specific error.
 const CLOSED: usize = 4096;
@@ -19,7 +19,7 @@ const OWN_FLAGS: [&str; 7] =
 
 impl Router {
     /// Answers the request if it is addressed to the hub.
-    pub(super) fn hub_request(&mut self, input: &Input<'_>) -> bool {
+    pub(super) fn hub_request(&mut self, input: &ClientInput<'_>) -> bool {
         let Some(request_id) = input.request_id.as_deref() else { return false };
         match input.subtype.as_deref().unwrap_or_default() {
             "hub/status" => self.status_request(input, request_id),
@@ -43,7 +43,7 @@ impl Router {
 
     fn reply(
         &mut self,
-        input: &Input<'_>,
+        input: &ClientInput<'_>,
         id: Option<&SessionId>,
         request_id: &str,
         result: Result<Json, ErrorInfo>,
@@ -55,7 +55,7 @@ impl Router {
     }
 
     /// The session that a request must name.
-    fn named(input: &Input<'_>) -> Result<SessionId, ErrorInfo> {
+    fn named(input: &ClientInput<'_>) -> Result<SessionId, ErrorInfo> {
         let text = input.session_id.as_deref().ok_or_else(|| {
             Self::refuse(ErrorKind::Input, "missing_field", "`session_id` is missing")
                 .with_param("session_id")
@@ -70,7 +70,7 @@ impl Router {
         })
     }
 
-    fn status_request(&mut self, input: &Input<'_>, request_id: &str) {
+    fn status_request(&mut self, input: &ClientInput<'_>, request_id: &str) {
         let result = match input.session_id.as_deref() {
             None => Ok(Json::trusted(self.status().to_string())),
             Some(_) => Self::named(input).and_then(|id| {
@@ -82,7 +82,7 @@ impl Router {
         self.reply(input, None, request_id, result);
     }
 
-    fn open_request(&mut self, input: &Input<'_>, request_id: &str) {
+    fn open_request(&mut self, input: &ClientInput<'_>, request_id: &str) {
         let opened = Self::named(input).and_then(|id| {
             let options = session_options(input.body)?;
             if self.sessions.contains_key(&id) {
@@ -107,7 +107,7 @@ impl Router {
         }
     }
 
-    fn attach_request(&mut self, input: &Input<'_>, request_id: &str) {
+    fn attach_request(&mut self, input: &ClientInput<'_>, request_id: &str) {
         let attached = Self::named(input).and_then(|id| {
             let after: u64 = input.after.unwrap_or("0").parse().map_err(|_| {
                 let shown: String = input.after.unwrap_or_default().chars().take(40).collect();
@@ -119,7 +119,7 @@ impl Router {
                 session.numbering.on = true;
             }
             self.take_events_if_due(&id);
-            self.actions.push(Action::ReadEvents {
+            self.actions.push(RouterAction::ReadEvents {
                 session: id.clone(),
                 after,
                 request_id: request_id.to_owned(),
@@ -131,7 +131,7 @@ impl Router {
         }
     }
 
-    fn close_request(&mut self, input: &Input<'_>, request_id: &str) {
+    fn close_request(&mut self, input: &ClientInput<'_>, request_id: &str) {
         let id = match Self::named(input) {
             Ok(id) if self.sessions.contains_key(&id) => id,
             Ok(id) => return self.reply(input, Some(&id), request_id, Err(unknown_session(&id))),
@@ -145,7 +145,7 @@ impl Router {
         let worker = session.worker;
         if runs && let Some(worker) = worker {
             let lines = format!("{{\"type\":\"control/cancel\",\"session_id\":\"{id}\"}}\n").into_bytes();
-            self.actions.push(Action::Write { worker, lines });
+            self.actions.push(RouterAction::Write { worker, lines });
         }
         if let Some(worker) = worker {
             self.pool.release(worker, self.now, &mut self.actions);

@@ -1,7 +1,7 @@
 //! The worker pool: which processes exist, what each is for, and when one ends.
 //!
 //! Rationale: the pool is a state machine without I/O. Its inputs are events and the time, its outputs are
-//! [`Action`]s, so the same code runs in production and in simulated schedules. A worker serves one session
+//! [`RouterAction`]s, so the same code runs in production and in simulated schedules. A worker serves one session
 //! and then ends: starting one takes milliseconds, so a new process is cheaper than proving that an old one
 //! has no state left. `max_sessions_per_worker` is therefore never exceeded. Spares are started ahead of
 //! time for the default key only; a key consists of tenant, program, arguments, environment and directory,
@@ -19,7 +19,7 @@ pub use circuit::Circuit;
 pub use limits::PoolLimits;
 pub use worker::{Stage, Worker, WorkerId, WorkerKey};
 
-use crate::action::{Action, ProcessSignal};
+use crate::action::{ProcessSignal, RouterAction};
 
 /// The result of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Pool {
     }
 
     /// Stops starting spares and ends the existing ones.
-    pub fn stop_filling(&mut self, now: Duration, actions: &mut Vec<Action>) {
+    pub fn stop_filling(&mut self, now: Duration, actions: &mut Vec<RouterAction>) {
         self.filling = false;
         let spares: Vec<WorkerId> =
             self.workers.values().filter(|worker| worker.is_spare()).map(|worker| worker.id).collect();
@@ -98,7 +98,7 @@ impl Pool {
     }
 
     /// Assigns a worker of `key` to a session: a spare, or a new process.
-    pub fn claim(&mut self, key: &Arc<WorkerKey>, now: Duration, actions: &mut Vec<Action>) -> Claim {
+    pub fn claim(&mut self, key: &Arc<WorkerKey>, now: Duration, actions: &mut Vec<RouterAction>) -> Claim {
         if let Some(wait) = self.circuit(key).retry_after(now) {
             return Claim::Open(wait);
         }
@@ -120,7 +120,12 @@ impl Pool {
     }
 
     /// With every slot in use, ends a spare of another key to make room.
-    fn replace_spare(&mut self, key: &Arc<WorkerKey>, now: Duration, actions: &mut Vec<Action>) -> Claim {
+    fn replace_spare(
+        &mut self,
+        key: &Arc<WorkerKey>,
+        now: Duration,
+        actions: &mut Vec<RouterAction>,
+    ) -> Claim {
         let spare = self.workers.values().find(|worker| worker.is_spare() && worker.key != *key);
         if let Some(id) = spare.map(|worker| worker.id) {
             self.release(id, now, actions);
@@ -128,10 +133,10 @@ impl Pool {
         Claim::Full
     }
 
-    fn start(&mut self, key: Arc<WorkerKey>, now: Duration, actions: &mut Vec<Action>) -> WorkerId {
+    fn start(&mut self, key: Arc<WorkerKey>, now: Duration, actions: &mut Vec<RouterAction>) -> WorkerId {
         self.next += 1;
         let id = WorkerId(self.next);
-        actions.push(Action::Spawn { worker: id, key: key.clone() });
+        actions.push(RouterAction::Spawn { worker: id, key: key.clone() });
         let lifetime = self.limits.max_worker_age.map(|age| age.mul_f64(0.9 + 0.2 * self.rng.f64()));
         self.workers.insert(id, Worker::new(id, key, now, lifetime));
         id
@@ -171,25 +176,25 @@ impl Pool {
     }
 
     /// Releases a worker: closes its input, and signals it if it does not exit.
-    pub fn release(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<Action>) {
+    pub fn release(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<RouterAction>) {
         let grace = self.limits.kill_after;
         if let Some(worker) = self.workers.get_mut(&id)
             && worker.stage != Stage::Ending
         {
             worker.stage = Stage::Ending;
             worker.ends_at = Some((now + grace, ProcessSignal::Terminate));
-            actions.push(Action::CloseInput { worker: id });
+            actions.push(RouterAction::CloseInput { worker: id });
         }
     }
 
     /// Kills a worker at once because of a fault.
-    pub fn kill(&mut self, id: WorkerId, why: &'static str, now: Duration, actions: &mut Vec<Action>) {
+    pub fn kill(&mut self, id: WorkerId, why: &'static str, now: Duration, actions: &mut Vec<RouterAction>) {
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.stage = Stage::Ending;
             worker.fault.get_or_insert(why);
             worker.ends_at = Some((now + self.limits.kill_after, ProcessSignal::Kill));
             let signal = if why == "stalled" { ProcessSignal::Abort } else { ProcessSignal::Kill };
-            actions.push(Action::Signal { worker: id, signal });
+            actions.push(RouterAction::Signal { worker: id, signal });
             if why == "stalled" {
                 // A stopped process does not see the abort.
                 worker.ends_at = Some((now + Duration::from_millis(200), ProcessSignal::Kill));
@@ -198,11 +203,11 @@ impl Pool {
     }
 
     /// Asks a worker to end its turn and exit.
-    pub fn terminate(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<Action>) {
+    pub fn terminate(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<RouterAction>) {
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.stage = Stage::Ending;
             worker.ends_at = Some((now + self.limits.kill_after, ProcessSignal::Kill));
-            actions.push(Action::Signal { worker: id, signal: ProcessSignal::Terminate });
+            actions.push(RouterAction::Signal { worker: id, signal: ProcessSignal::Terminate });
         }
     }
 
@@ -226,7 +231,7 @@ impl Pool {
 
     /// Starts spares up to `min_workers`, as far as there is room. The router calls it only while no
     /// session waits for a slot.
-    pub fn fill(&mut self, now: Duration, actions: &mut Vec<Action>) {
+    pub fn fill(&mut self, now: Duration, actions: &mut Vec<RouterAction>) {
         let key = self.default_key.clone();
         if !self.filling || self.circuit(&key).retry_after(now).is_some() {
             return;
@@ -239,7 +244,7 @@ impl Pool {
     }
 
     /// Handles all expired deadlines: missing handshakes, silent workers, slow exits.
-    pub fn tick(&mut self, now: Duration, actions: &mut Vec<Action>) {
+    pub fn tick(&mut self, now: Duration, actions: &mut Vec<RouterAction>) {
         let limits = self.limits.clone();
         let mut faults = Vec::new();
         for worker in self.workers.values_mut() {
@@ -251,7 +256,7 @@ impl Pool {
                     if let Some((at, signal)) = worker.ends_at
                         && now >= at
                     {
-                        actions.push(Action::Signal { worker: worker.id, signal });
+                        actions.push(RouterAction::Signal { worker: worker.id, signal });
                         worker.ends_at = Some((now + limits.kill_after, ProcessSignal::Kill));
                     }
                 }
@@ -263,7 +268,7 @@ impl Pool {
                         faults.push((worker.id, "stalled"));
                     } else if worker.silent_since.is_none() && now >= worker.probe_at(&limits) {
                         worker.silent_since = Some(now);
-                        actions.push(Action::Probe { worker: worker.id });
+                        actions.push(RouterAction::Probe { worker: worker.id });
                     }
                 }
                 Stage::Starting => {}

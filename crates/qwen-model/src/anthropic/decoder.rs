@@ -279,7 +279,7 @@ impl Decoder {
 }
 
 impl exchange::Decoder for Decoder {
-    fn event(&mut self, event: sse::Event<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+    fn event(&mut self, event: sse::SseEvent<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
         match event.data.trim_ascii() {
             "" => Ok(()),
             "[DONE]" => self.end(out),

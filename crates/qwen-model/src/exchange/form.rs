@@ -11,7 +11,7 @@ pub(super) enum Form {
         start: Vec<u8>,
         content_type: ContentType,
     },
-    Events(sse::Reader),
+    Events(sse::SseReader),
     /// One JSON text.
     Whole(Vec<u8>),
     /// Neither; a part of it is read for the error message.
@@ -57,7 +57,7 @@ impl Form {
         Some(if is_json {
             Self::Whole(start)
         } else if is_events || (content_type == ContentType::EventStream && !is_page) {
-            let mut reader = sse::Reader::default();
+            let mut reader = sse::SseReader::default();
             reader.push(&start);
             Self::Events(reader)
         } else if content_type == ContentType::Json && !is_page {

@@ -53,7 +53,7 @@ pub(crate) enum Progress {
 
 /// Decodes a wire's events into pieces.
 pub(crate) trait Decoder: Send {
-    fn event(&mut self, event: sse::Event<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure>;
+    fn event(&mut self, event: sse::SseEvent<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure>;
 
     /// A complete answer as one JSON text, from a server that does not stream.
     fn whole(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure>;
@@ -173,10 +173,10 @@ impl<W: Wire> HttpAttempt<W> {
         if let Some(trace) = &self.trace {
             put_trace(&mut headers, trace);
         }
-        let request = http::Request {
+        let request = http::HttpRequest {
             headers,
             head_timeout: Some(timeouts.first_token),
-            ..http::Request::post(Arc::clone(&self.backend.url), body)
+            ..http::HttpRequest::post(Arc::clone(&self.backend.url), body)
         };
         let response = self.backend.client.send(request).await.map_err(|e| failure::unanswered(&e))?;
         let clock = Clock::new(response.sent_at, timeouts);
@@ -287,7 +287,7 @@ impl<W: Wire> HttpAttempt<W> {
                 }
             }
             Form::Whole(text) => {
-                let text = std::str::from_utf8(text).map_err(|_| unreadable(sse::Error::InvalidUtf8))?;
+                let text = std::str::from_utf8(text).map_err(|_| unreadable(sse::SseError::InvalidUtf8))?;
                 self.decoder.whole(text, &mut self.out)?;
             }
             Form::Foreign(text) => return Err(foreign(&self.backend.redact(text), &self.model)),
@@ -383,10 +383,10 @@ fn timed_out(which: Timeout, limit: Duration, model: &str) -> Failure {
     ErrorInfo { retryable: true, ..error }.into()
 }
 
-fn unreadable(error: sse::Error) -> Failure {
+fn unreadable(error: sse::SseError) -> Failure {
     let code = match error {
-        sse::Error::TooLarge(_) => "event_too_large",
-        sse::Error::InvalidUtf8 => "invalid_utf8",
+        sse::SseError::TooLarge(_) => "event_too_large",
+        sse::SseError::InvalidUtf8 => "invalid_utf8",
     };
     failure::not_an_answer(code, format!("the model's stream cannot be read: {error}"))
 }

@@ -13,14 +13,14 @@ use super::Progress;
 use super::form::Form;
 use crate::config::Timeouts;
 use crate::failure::MAX_ERROR_BODY;
-use qwen_http::{self as http, Body};
+use qwen_http::{self as http, ResponseBody};
 
 /// The time limit of the rest (usage, end mark) after the stop reason. The answer is complete by then.
 const EPILOGUE: Duration = Duration::from_secs(5);
 
 /// A body while it is read.
 pub(super) struct Reading {
-    pub body: Body,
+    pub body: ResponseBody,
     pub form: Form,
     pub clock: Clock,
 }

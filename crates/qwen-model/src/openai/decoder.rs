@@ -169,7 +169,7 @@ impl Decoder {
 }
 
 impl exchange::Decoder for Decoder {
-    fn event(&mut self, event: sse::Event<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+    fn event(&mut self, event: sse::SseEvent<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
         match event.data.trim_ascii() {
             "" => Ok(()),
             "[DONE]" if self.progress == Progress::Silent && self.calls.is_empty() => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use qwen_http::{Client, ClientConfig, Error, ProxyConfig, Request, Response};
+use qwen_http::{Client, ClientConfig, Error, HttpRequest, ProxyConfig, Response};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -26,10 +26,10 @@ async fn get_and_post_on_one_connection() {
     ])
     .await;
     let client = Client::new(ClientConfig::default());
-    let response = client.send(Request::get(format!("http://{}/a?b=c", server.address))).await.unwrap();
+    let response = client.send(HttpRequest::get(format!("http://{}/a?b=c", server.address))).await.unwrap();
     assert_eq!((response.status.as_u16(), text(response).await.as_str()), (200, "got"));
     let url = format!("http://localhost:{}/", server.address.port());
-    let response = client.send(Request::post(url, Bytes::from_static(b"hello"))).await.unwrap();
+    let response = client.send(HttpRequest::post(url, Bytes::from_static(b"hello"))).await.unwrap();
     assert_eq!((response.status.as_u16(), text(response).await.as_str()), (404, "nothing"));
     let requests = server.requests();
     assert!(requests[0].head.starts_with("GET /a?b=c HTTP/1.1\r\n"), "{}", requests[0].head);
@@ -51,7 +51,7 @@ async fn an_address_is_checked_before_it_is_connected_to() {
     let client = Client::new(ClientConfig { check_address: Some(check_address), ..ClientConfig::default() });
     for host in ["127.0.0.1", "localhost"] {
         let url = format!("http://{host}:{}/", server.address.port());
-        let error = client.send(Request::get(url)).await.unwrap_err();
+        let error = client.send(HttpRequest::get(url)).await.unwrap_err();
         assert!(matches!(error, Error::AddressRefused { .. }), "{error}");
         assert!(error.to_string().contains("off limits") && !error.is_transient());
     }
@@ -64,7 +64,7 @@ async fn a_plain_request_through_a_proxy_names_the_whole_address() {
     let config =
         ProxyConfig { all: Some(format!("http://me:pw@{}", proxy.address)), ..ProxyConfig::default() };
     let client = Client::new(ClientConfig { proxy: config, ..ClientConfig::default() });
-    let response = client.send(Request::get("http://far.example:81/x")).await.unwrap();
+    let response = client.send(HttpRequest::get("http://far.example:81/x")).await.unwrap();
     assert_eq!(text(response).await, "via");
     let received = proxy.requests().remove(0);
     assert!(received.head.starts_with("GET http://far.example:81/x HTTP/1.1\r\n"), "{}", received.head);
@@ -78,10 +78,10 @@ async fn a_secure_request_asks_the_proxy_for_a_tunnel() {
     let proxy = Server::answering([(refusal, Then::Close), ("HTTP/1.1 200 OK\r\n\r\n", Then::Close)]).await;
     let config = ProxyConfig { https: Some(proxy.address.to_string()), ..ProxyConfig::default() };
     let client = Client::new(ClientConfig { proxy: config, ..ClientConfig::default() });
-    let error = client.send(Request::get("https://far.example/x")).await.unwrap_err();
+    let error = client.send(HttpRequest::get("https://far.example/x")).await.unwrap_err();
     assert!(matches!(error, Error::Proxy { .. }) && error.to_string().contains("407"), "{error}");
     // Let through, but what is there does not speak TLS.
-    let error = client.send(Request::get("https://far.example/x")).await.unwrap_err();
+    let error = client.send(HttpRequest::get("https://far.example/x")).await.unwrap_err();
     assert!(matches!(error, Error::Tls { .. }), "{error}");
     let received = proxy.requests().remove(0);
     assert!(received.head.starts_with("CONNECT far.example:443 HTTP/1.1\r\n"), "{}", received.head);
@@ -100,7 +100,7 @@ async fn connecting_has_a_time_limit_of_its_own() {
     let limit = Duration::from_millis(50);
     let client =
         Client::new(ClientConfig { connect_timeout: limit, proxy: config, ..ClientConfig::default() });
-    let error = client.send(Request::get("https://far.example/")).await.unwrap_err();
+    let error = client.send(HttpRequest::get("https://far.example/")).await.unwrap_err();
     assert!(matches!(error, Error::ConnectTimeout { .. }), "{error}");
     assert!(error.to_string().contains("far.example:443") && error.to_string().contains("0.05 s"), "{error}");
 }
@@ -113,9 +113,9 @@ async fn a_head_that_does_not_come_is_a_time_out() {
     })
     .await;
     let client = Client::new(ClientConfig::default());
-    let request = Request {
+    let request = HttpRequest {
         head_timeout: Some(Duration::from_millis(50)),
-        ..Request::get(format!("http://{}/", server.address))
+        ..HttpRequest::get(format!("http://{}/", server.address))
     };
     let error = client.send(request).await.unwrap_err();
     assert!(matches!(error, Error::HeadTimeout { .. }), "{error}");
@@ -151,11 +151,11 @@ async fn unsigned_server() -> std::net::SocketAddr {
 #[tokio::test]
 async fn a_certificate_that_nobody_signed_is_refused_unless_the_user_insists() {
     let url = format!("https://localhost:{}/", unsigned_server().await.port());
-    let error = Client::new(ClientConfig::default()).send(Request::get(url.as_str())).await.unwrap_err();
+    let error = Client::new(ClientConfig::default()).send(HttpRequest::get(url.as_str())).await.unwrap_err();
     assert!(matches!(error, Error::Tls { .. }) && !error.is_transient(), "{error}");
     let client = Client::new(ClientConfig { insecure: true, ..ClientConfig::default() });
     for _ in 0..2 {
-        let response = client.send(Request::get(url.as_str())).await.unwrap();
+        let response = client.send(HttpRequest::get(url.as_str())).await.unwrap();
         assert_eq!(text(response).await, "secret");
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::paths::argument_paths::{braces, expand, paths_in};
 use crate::paths::workspace::{Place, Workspace};
-use crate::shell::{Analysis, Dynamic, Invocation, Word};
+use crate::shell::{Analysis, Dynamic, SimpleCommand, Word};
 
 /// The most directories that a line is followed through.
 const MAX_DIRECTORIES: usize = 16;
@@ -105,7 +105,7 @@ impl<'a> NamedPlaces<'a> {
 /// The literal values and words of a line, including their parts and the files that match them.
 fn spelt_out(analysis: &Analysis, cwd: &Path) -> Vec<String> {
     let is_dynamic = |word: &Word| word.literal().is_none();
-    let any_dynamic = |invocation: &Invocation| {
+    let any_dynamic = |invocation: &SimpleCommand| {
         invocation.words.iter().any(is_dynamic)
             || invocation.redirections.iter().any(|redirection| is_dynamic(&redirection.target))
     };

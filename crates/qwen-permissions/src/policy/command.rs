@@ -19,7 +19,7 @@ use crate::programs::{self, Use};
 use crate::rules::command_pattern::Found;
 use crate::rules::path_pattern::PathPattern;
 use crate::rules::{Rule, Scope};
-use crate::shell::{self, Analysis, Invocation, Redirection, RedirectionKind, Word};
+use crate::shell::{self, Analysis, Redirection, RedirectionKind, SimpleCommand, Word};
 
 impl Policy {
     /// Judges a command line: each of its commands must pass on its own.
@@ -183,7 +183,7 @@ impl Policy {
         cwd: &Path,
         analysis: &Analysis,
     ) -> bool {
-        let reaches: Vec<(&Invocation, Reach)> = analysis
+        let reaches: Vec<(&SimpleCommand, Reach)> = analysis
             .invocations
             .iter()
             .map(|invocation| (invocation, Reach::of(invocation, analysis, deed)))
@@ -256,16 +256,16 @@ impl Policy {
 }
 
 /// How a command uses its program if no rule covers it.
-fn looked_at(invocation: &Invocation) -> Option<Use> {
+fn looked_at(invocation: &SimpleCommand) -> Option<Use> {
     programs::examine(&invocation.words, &[]).ok()
 }
 
-fn only_looks(invocation: &Invocation) -> bool {
+fn only_looks(invocation: &SimpleCommand) -> bool {
     invocation.words.is_empty() || looked_at(invocation).is_some_and(|used| used.only_reads)
 }
 
 /// Whether a command's words are text for it and never files.
-fn only_prints(invocation: &Invocation) -> bool {
+fn only_prints(invocation: &SimpleCommand) -> bool {
     matches!(invocation.program(), Some("echo" | "printf" | ":" | "true" | "false"))
 }
 
@@ -282,7 +282,7 @@ fn found_in(places: &NamedPlaces<'_>, word: &Word, runs: bool, such: &dyn Fn(&Pl
 
 /// True if a command may run `program` from its words or its input text: it runs code, or its arguments are
 /// not known to be harmless.
-fn may_run(invocation: &Invocation, program: &str) -> bool {
+fn may_run(invocation: &SimpleCommand, program: &str) -> bool {
     let is_in = |text: &str| {
         text.split(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.')))
             .any(|part| part == program)
@@ -305,7 +305,7 @@ fn may_run(invocation: &Invocation, program: &str) -> bool {
 }
 
 /// True if a command may copy or move a program to another name.
-fn passes_on(invocation: &Invocation, program: &str) -> bool {
+fn passes_on(invocation: &SimpleCommand, program: &str) -> bool {
     let is_it = |word: &Word| {
         word.literal().is_some_and(|text| text.contains('/') && shell::basename(text) == program)
     };
@@ -320,7 +320,7 @@ fn takes_code(name: &str) -> bool {
 }
 
 /// Whether a command writes git's settings.
-fn sets_git_config(invocation: &Invocation) -> bool {
+fn sets_git_config(invocation: &SimpleCommand) -> bool {
     let mut words = invocation.words.iter().skip(1).map(Word::known_start);
     invocation.program_name() == Some("git")
         && words.any(|word| word == "config")

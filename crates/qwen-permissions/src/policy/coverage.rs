@@ -11,7 +11,7 @@ use crate::policy::{CallFacts, Policy};
 use crate::programs::{self, Use};
 use crate::rules::{Rule, Scope};
 use crate::shell::builtins::is_plain_variable;
-use crate::shell::{Analysis, Assignment, Dynamic, Invocation, Redirection, RedirectionKind, Word};
+use crate::shell::{Analysis, Assignment, Dynamic, Redirection, RedirectionKind, SimpleCommand, Word};
 
 /// Most directories that a line may change to.
 const MAX_DIRECTORIES: usize = 16;
@@ -79,7 +79,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// The rule that covers a command, its assignments included.
-    fn rule_for(&self, invocation: &Invocation, before: &[Option<Covered<'a>>]) -> Option<Covered<'a>> {
+    fn rule_for(&self, invocation: &SimpleCommand, before: &[Option<Covered<'a>>]) -> Option<Covered<'a>> {
         if invocation.words.is_empty() {
             return None;
         }
@@ -112,7 +112,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// Why a rule that is about this command does not cover it.
-    fn refusal(&self, invocation: &Invocation) -> Option<Problem> {
+    fn refusal(&self, invocation: &SimpleCommand) -> Option<Problem> {
         let about =
             self.policy.rules(Behavior::Allow).iter().filter(|rule| rule.concerns(self.tool)).find_map(
                 |rule| {
@@ -125,7 +125,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// Whether a command only reads, and only in the workspace.
-    fn reads(&self, invocation: &Invocation) -> Result<(), Problem> {
+    fn reads(&self, invocation: &SimpleCommand) -> Result<(), Problem> {
         let Some(program) = invocation.program() else { return Ok(()) };
         self.unshadowed(invocation, true)?;
         // The wrapped command is judged separately.
@@ -305,7 +305,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// Checks the assignments and redirections of a command.
-    fn surroundings(&self, invocation: &Invocation, may_write: bool) -> Result<(), Problem> {
+    fn surroundings(&self, invocation: &SimpleCommand, may_write: bool) -> Result<(), Problem> {
         let on_its_own = invocation.words.is_empty();
         for assignment in &invocation.assignments {
             let plain = (on_its_own || assignment.in_loop) && is_plain_variable(&assignment.name);
@@ -316,7 +316,7 @@ impl<'a> Coverage<'a> {
         self.redirections(invocation, may_write)
     }
 
-    fn redirections(&self, invocation: &Invocation, may_write: bool) -> Result<(), Problem> {
+    fn redirections(&self, invocation: &SimpleCommand, may_write: bool) -> Result<(), Problem> {
         invocation.redirections.iter().try_for_each(|redirection| self.redirection(redirection, may_write))
     }
 
@@ -350,7 +350,7 @@ impl<'a> Coverage<'a> {
 
     /// Checks that a program is the well-known one of its name, and not one from the workspace that shadows
     /// it.
-    fn unshadowed(&self, invocation: &Invocation, known: bool) -> Result<(), Problem> {
+    fn unshadowed(&self, invocation: &SimpleCommand, known: bool) -> Result<(), Problem> {
         let Some(program) = invocation.program().filter(|program| !program.contains('/')) else {
             return Ok(());
         };

@@ -3,7 +3,7 @@
 
 use crate::programs;
 use crate::shell::options::is_listed;
-use crate::shell::{Analysis, Invocation, Word};
+use crate::shell::{Analysis, SimpleCommand, Word};
 
 /// Programs that read whatever is below the directories they are given, or below where they stand.
 const SEARCHERS: &str = "ack ag rg ugrep";
@@ -55,7 +55,7 @@ pub(crate) struct Reach {
 
 impl Reach {
     /// How far a command of a line goes to do something.
-    pub(crate) fn of(invocation: &Invocation, analysis: &Analysis, deed: Deed) -> Self {
+    pub(crate) fn of(invocation: &SimpleCommand, analysis: &Analysis, deed: Deed) -> Self {
         let Some(name) = invocation.program_name() else { return Self::default() };
         let looks = programs::examine(&invocation.words, &[]).is_ok_and(|used| used.only_reads);
         if deed == Deed::Write && looks {
@@ -119,12 +119,12 @@ fn is_recursive(word: &Word) -> bool {
 }
 
 /// True if the command names where to search: an operand follows the pattern.
-fn names_a_file(invocation: &Invocation) -> bool {
+fn names_a_file(invocation: &SimpleCommand) -> bool {
     let operands = invocation.words.iter().skip(1).filter(|word| !word.known_start().starts_with('-'));
     let pattern = usize::from(!matches!(invocation.program_name(), Some("find")));
     operands.count() > pattern
 }
 
-fn subcommand(invocation: &Invocation) -> Option<&str> {
+fn subcommand(invocation: &SimpleCommand) -> Option<&str> {
     invocation.words.iter().skip(1).filter_map(Word::literal).find(|word| !word.starts_with('-'))
 }

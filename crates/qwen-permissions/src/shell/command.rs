@@ -5,7 +5,7 @@ use tree_sitter::Node;
 use super::layout::children;
 use super::statement::Reader;
 use super::wrappers::{self, Inner};
-use super::{Assignment, Dynamic, Invocation, Redirection, RedirectionKind, Word, WrappedBy, builtins};
+use super::{Assignment, Dynamic, Redirection, RedirectionKind, SimpleCommand, Word, WrappedBy, builtins};
 
 impl Reader<'_> {
     /// Reads a simple command with the redirections after it, and a `-` that the grammar drops.
@@ -16,7 +16,7 @@ impl Reader<'_> {
         dash: bool,
         in_background: bool,
     ) {
-        let mut invocation = Invocation { in_background, ..Invocation::default() };
+        let mut invocation = SimpleCommand { in_background, ..SimpleCommand::default() };
         for part in children(node) {
             match part.kind() {
                 "variable_assignment" => {
@@ -88,7 +88,12 @@ impl Reader<'_> {
     }
 
     /// A redirection. The grammar counts words behind it to it, which bash gives to the command.
-    pub(super) fn redirect(&mut self, node: Node<'_>, invocation: &mut Invocation, words_may_follow: bool) {
+    pub(super) fn redirect(
+        &mut self,
+        node: Node<'_>,
+        invocation: &mut SimpleCommand,
+        words_may_follow: bool,
+    ) {
         match node.kind() {
             "file_redirect" => self.file_redirect(node, invocation, words_may_follow),
             "herestring_redirect" => {
@@ -103,7 +108,7 @@ impl Reader<'_> {
         }
     }
 
-    fn file_redirect(&mut self, node: Node<'_>, invocation: &mut Invocation, words_may_follow: bool) {
+    fn file_redirect(&mut self, node: Node<'_>, invocation: &mut SimpleCommand, words_may_follow: bool) {
         let mut operator = String::new();
         let mut words = Vec::new();
         for part in children(node) {
@@ -142,7 +147,7 @@ impl Reader<'_> {
         }
     }
 
-    fn heredoc(&mut self, node: Node<'_>, invocation: &mut Invocation, words_may_follow: bool) {
+    fn heredoc(&mut self, node: Node<'_>, invocation: &mut SimpleCommand, words_may_follow: bool) {
         let in_background = invocation.in_background;
         let mut target = Word::Literal(String::new());
         let mut is_text = true;
@@ -206,7 +211,7 @@ impl Reader<'_> {
         if evaluates {
             self.reject("it has a test in it that evaluates its operands");
         }
-        self.found(Invocation { words, in_background, ..Invocation::default() });
+        self.found(SimpleCommand { words, in_background, ..SimpleCommand::default() });
     }
 
     fn test_words(&mut self, node: Node<'_>, double: bool, words: &mut Vec<Word>) {
@@ -250,7 +255,7 @@ impl Reader<'_> {
 
     /// `export NAME=value`; its relatives evaluate what they are given.
     pub(super) fn declaration(&mut self, node: Node<'_>, in_background: bool) {
-        let mut invocation = Invocation { in_background, ..Invocation::default() };
+        let mut invocation = SimpleCommand { in_background, ..SimpleCommand::default() };
         for part in children(node) {
             match part.kind() {
                 "export" | "declare" | "typeset" | "readonly" | "local" => {
@@ -281,7 +286,7 @@ impl Reader<'_> {
     }
 
     /// Records a simple command, and analyses the command it wraps.
-    pub(super) fn found(&mut self, invocation: Invocation) {
+    pub(super) fn found(&mut self, invocation: SimpleCommand) {
         let index = self.analysis.invocations.len();
         let in_background = invocation.in_background;
         let words = invocation.words.clone();
@@ -330,8 +335,13 @@ impl Reader<'_> {
             }
             Inner::Command { words, assignments, word } => {
                 let wrapped_by = Some(WrappedBy { invocation: wrapper, word });
-                let invocation =
-                    Invocation { words, assignments, in_background, wrapped_by, ..Invocation::default() };
+                let invocation = SimpleCommand {
+                    words,
+                    assignments,
+                    in_background,
+                    wrapped_by,
+                    ..SimpleCommand::default()
+                };
                 Reader { source: self.source, depth, analysis: &mut *self.analysis }.found(invocation);
             }
         }

@@ -40,14 +40,14 @@ const PATIENCE: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Analysis {
     /// Every simple command found.
-    pub invocations: Vec<Invocation>,
+    pub invocations: Vec<SimpleCommand>,
     /// Why there may be more to it than was found; none means that the list is complete.
     pub unanalysable: Option<String>,
 }
 
 /// One simple command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Invocation {
+pub struct SimpleCommand {
     /// The program and its arguments; empty where only assignments or redirections stand.
     pub words: Vec<Word>,
     /// The assignments in front of it.
@@ -62,7 +62,7 @@ pub struct Invocation {
     pub transparent: bool,
 }
 
-impl Invocation {
+impl SimpleCommand {
     /// The program as written, where it is known.
     pub fn program(&self) -> Option<&str> {
         self.words.first().and_then(Word::literal)

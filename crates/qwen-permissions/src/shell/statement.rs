@@ -7,7 +7,7 @@ use tree_sitter::Node;
 
 use super::heredoc::lost_dash;
 use super::layout::{children, is_statement, text_of};
-use super::{Analysis, Assignment, Invocation, RedirectionKind, Word, note};
+use super::{Analysis, Assignment, RedirectionKind, SimpleCommand, Word, note};
 
 /// Reads a tree into an analysis.
 pub(super) struct Reader<'a> {
@@ -108,7 +108,7 @@ impl Reader<'_> {
         }
         let set = |value| Assignment { name: variable.clone(), value, in_loop: true };
         let assignments = values.into_iter().map(set).collect();
-        self.found(Invocation { assignments, in_background, ..Invocation::default() });
+        self.found(SimpleCommand { assignments, in_background, ..SimpleCommand::default() });
     }
 
     fn case_statement(&mut self, node: Node<'_>, in_background: bool) {
@@ -148,7 +148,7 @@ impl Reader<'_> {
         } else {
             children(node).into_iter().map(|child| self.assignment(child)).collect()
         };
-        self.found(Invocation { assignments, in_background, ..Invocation::default() });
+        self.found(SimpleCommand { assignments, in_background, ..SimpleCommand::default() });
     }
 
     /// A statement with redirections behind it.
@@ -169,7 +169,7 @@ impl Reader<'_> {
                 self.command(body, redirects, dash, in_background);
             }
             body => {
-                let mut invocation = Invocation { in_background, ..Invocation::default() };
+                let mut invocation = SimpleCommand { in_background, ..SimpleCommand::default() };
                 for redirect in redirects {
                     self.redirect(redirect, &mut invocation, false);
                 }
@@ -185,7 +185,7 @@ impl Reader<'_> {
     pub(super) fn substitution(&mut self, node: Node<'_>) {
         let parts = children(node);
         if parts.len() == 3 && parts[1].kind() == "file_redirect" {
-            let mut invocation = Invocation::default();
+            let mut invocation = SimpleCommand::default();
             self.redirect(parts[1], &mut invocation, false);
             if invocation.redirections.iter().any(|redirection| redirection.kind != RedirectionKind::Read) {
                 self.reject("it has a redirection in it that is not understood");

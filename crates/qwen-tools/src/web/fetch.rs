@@ -5,7 +5,7 @@ use std::sync::Arc;
 use encoding_rs::{Encoding, UTF_8};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use qwen_http::{Client, ClientConfig, Error, Request, Response};
+use qwen_http::{Client, ClientConfig, Error, HttpRequest, Response};
 
 use super::{Url, WebAccess, address};
 use crate::content;
@@ -79,7 +79,7 @@ async fn get(access: &WebAccess, url: &Url) -> Result<Response, Refusal> {
         check_address: if access.vouches_for(url) { None } else { Some(Arc::new(address::check)) },
         ..ClientConfig::default()
     });
-    let mut request = Request::get(url.to_string());
+    let mut request = HttpRequest::get(url.to_string());
     request.headers.insert(USER_AGENT, HeaderValue::from_static(concat!("qwen/", env!("CARGO_PKG_VERSION"))));
     request.headers.insert(
         ACCEPT,

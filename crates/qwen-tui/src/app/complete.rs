@@ -3,7 +3,7 @@
 use qwen_events::{Command, HintRequest, HintResult, HintTrigger, PromptId, Suggestion};
 
 use super::Terminal;
-use crate::input::Action;
+use crate::input::KeyAction;
 
 /// Suggestions for the word before the caret.
 #[derive(Debug, Default)]
@@ -80,14 +80,14 @@ impl Terminal {
     }
 
     /// Offers an action to the list; false if the list does not handle it.
-    pub(super) fn act_on_completion(&mut self, action: Action) -> bool {
+    pub(super) fn act_on_completion(&mut self, action: KeyAction) -> bool {
         let count = self.completion.suggestions.len();
         match action {
-            Action::Up => self.completion.selected = (self.completion.selected + count - 1) % count,
-            Action::Down => self.completion.selected = (self.completion.selected + 1) % count,
-            Action::Complete => self.accept(),
-            Action::Interrupt => self.completion.close(),
-            Action::Submit => {
+            KeyAction::Up => self.completion.selected = (self.completion.selected + count - 1) % count,
+            KeyAction::Down => self.completion.selected = (self.completion.selected + 1) % count,
+            KeyAction::Complete => self.accept(),
+            KeyAction::Interrupt => self.completion.close(),
+            KeyAction::Submit => {
                 // Enter sends a fully typed command; otherwise it inserts the suggestion first.
                 let selected = &self.completion.suggestions[self.completion.selected];
                 let typed = self.editor.before_caret();

@@ -2,10 +2,10 @@
 
 use super::{Activity, Terminal};
 use crate::editor::layout;
-use crate::input::Action;
+use crate::input::KeyAction;
 use crate::markdown::{highlight, render, wrap};
 use crate::screen::{Caret, Picture};
-use crate::text::{Color, Line, Style, clean, clean_line, colored, last_bytes, width};
+use crate::text::{Color, Style, StyledLine, clean, clean_line, colored, last_bytes, width};
 use crate::view::{seconds, summary, todo_lines};
 
 /// The composer takes at most one part in this many of the screen.
@@ -35,8 +35,8 @@ impl Terminal {
             let found = self.history.search(&search.text, search.skip).unwrap_or_default();
             let line = format!("search: {}", search.text);
             caret = Caret { row: 0, column: width(&line) };
-            bottom.push(Line::plain(line));
-            bottom.push(Line::styled(clean_line(found), Style::DIM));
+            bottom.push(StyledLine::plain(line));
+            bottom.push(StyledLine::styled(clean_line(found), Style::DIM));
         } else {
             bottom.extend(composer.rows);
             self.push_suggestions(&mut bottom);
@@ -57,18 +57,18 @@ impl Terminal {
     }
 
     /// The rows above the composer, at most `room` of them if possible.
-    fn above(&mut self, room: usize) -> Vec<Line> {
+    fn above(&mut self, room: usize) -> Vec<StyledLine> {
         let mut rows = Vec::new();
         if self.turn.is_some() {
             rows.extend(self.open_answer(room));
             for running in &self.running {
                 let spent = seconds(self.now.saturating_sub(running.since));
-                let head = Line::styled(format!("{} ", self.marks.current), Style::color(Color::Blue))
+                let head = StyledLine::styled(format!("{} ", self.marks.current), Style::color(Color::Blue))
                     .with(summary(&running.call), Style::BOLD)
                     .with(format!(" {spent}"), Style::DIM);
                 rows.push(head);
                 if let Some(inside) = &running.inside {
-                    rows.push(Line::styled(inside.clone(), Style::DIM));
+                    rows.push(StyledLine::styled(inside.clone(), Style::DIM));
                 }
                 rows.extend(running.tail.iter().map(|line| colored(line)));
                 if !running.partial.is_empty() {
@@ -81,24 +81,27 @@ impl Terminal {
                 rows.extend(todo_lines(&self.todos, self.marks).into_iter().map(|line| line.line));
             }
             for (_, task) in &self.tasks {
-                rows.push(Line::styled(format!("{} {task}", self.marks.current), Style::color(Color::Blue)));
+                rows.push(StyledLine::styled(
+                    format!("{} {task}", self.marks.current),
+                    Style::color(Color::Blue),
+                ));
             }
         }
         if let Some(status) = self.status() {
             rows.push(status);
         }
         for steer in &self.steers {
-            rows.push(Line::styled(
+            rows.push(StyledLine::styled(
                 format!("joins the turn: {} (up takes it back)", clean_line(&steer.text)),
                 Style::color(Color::Cyan),
             ));
         }
         for queued in &self.queue {
             let text = format!("queued: {} (up takes it back)", clean_line(&queued.text));
-            rows.push(Line::styled(text, Style::DIM));
+            rows.push(StyledLine::styled(text, Style::DIM));
         }
         if let Some((text, _)) = &self.notice {
-            rows.push(Line::styled(text.clone(), Style::color(Color::Yellow)));
+            rows.push(StyledLine::styled(text.clone(), Style::color(Color::Yellow)));
         }
         if !self.questions.is_open() {
             rows.extend(self.questions.banner());
@@ -107,7 +110,7 @@ impl Terminal {
     }
 
     /// The last rows of the unfinished answer.
-    fn open_answer(&self, room: usize) -> Vec<Line> {
+    fn open_answer(&self, room: usize) -> Vec<StyledLine> {
         let rest = self.answer.rest();
         if rest.trim().is_empty() {
             return Vec::new();
@@ -127,7 +130,7 @@ impl Terminal {
     }
 
     /// What the turn waits for, and for how long.
-    fn status(&self) -> Option<Line> {
+    fn status(&self) -> Option<StyledLine> {
         let turn = self.turn.as_ref()?;
         let spent = seconds(self.now.saturating_sub(turn.since));
         let what = match &turn.activity {
@@ -146,7 +149,7 @@ impl Terminal {
             }
             Activity::Retry(text) => text.clone(),
         };
-        let mut line = Line::styled(what, Style::color(Color::Magenta));
+        let mut line = StyledLine::styled(what, Style::color(Color::Magenta));
         line.push(format!(" {spent}"), Style::DIM);
         if turn.activity != Activity::Ending {
             line.push(format!(" {} esc interrupts", self.marks.dot), Style::DIM);
@@ -154,7 +157,7 @@ impl Terminal {
         Some(line)
     }
 
-    fn footer(&self) -> Line {
+    fn footer(&self) -> StyledLine {
         let mut parts = vec![self.options.model.clone(), self.options.mode.clone()];
         if self.tokens > 0 {
             let share = match self.options.window {
@@ -172,15 +175,15 @@ impl Terminal {
             parts.push(format!("{} queued", self.queue.len()));
         }
         parts.retain(|part| !part.is_empty());
-        Line::styled(parts.join(&format!(" {} ", self.marks.dot)), Style::DIM)
+        StyledLine::styled(parts.join(&format!(" {} ", self.marks.dot)), Style::DIM)
     }
 
-    fn push_suggestions(&self, rows: &mut Vec<Line>) {
+    fn push_suggestions(&self, rows: &mut Vec<StyledLine>) {
         let (suggestions, selected) = self.completion.list();
         let first = (selected + 1).saturating_sub(SUGGESTIONS);
         for (n, suggestion) in suggestions.iter().enumerate().skip(first).take(SUGGESTIONS) {
             let style = if n == selected { Style::REVERSE } else { Style::PLAIN };
-            let mut line = Line::styled(clean_line(&suggestion.label), style);
+            let mut line = StyledLine::styled(clean_line(&suggestion.label), style);
             if let Some(about) = &suggestion.description {
                 line.push(format!("  {}", clean_line(about)), Style::DIM);
             }
@@ -188,12 +191,13 @@ impl Terminal {
         }
     }
 
-    fn help_lines(&self) -> Vec<Line> {
-        let line = |action: &Action| {
+    fn help_lines(&self) -> Vec<StyledLine> {
+        let line = |action: &KeyAction| {
             let keys = self.options.keymap.keys(*action).join(" ");
-            Line::styled(format!("{keys:<24} "), Style::color(Color::Cyan)).with(action.about(), Style::PLAIN)
+            StyledLine::styled(format!("{keys:<24} "), Style::color(Color::Cyan))
+                .with(action.about(), Style::PLAIN)
         };
-        Action::ALL.iter().map(line).collect()
+        KeyAction::ALL.iter().map(line).collect()
     }
 
     /// Prints the last answer again, at the current width of the terminal.

@@ -11,7 +11,7 @@ use qwen_events::{
 use super::{Activity, Effect, Running, Terminal};
 use crate::Millis;
 use crate::markdown::Rendered;
-use crate::text::{Color, Line, Style, clean_line, last_bytes};
+use crate::text::{Color, Style, StyledLine, clean_line, last_bytes};
 use crate::view;
 
 /// The number of output lines of a running command that are stored for the live region.
@@ -166,7 +166,7 @@ impl Terminal {
         self.thought.clear();
         let since = self.turn.as_ref().map_or(self.now, |turn| turn.since);
         let text = format!("Thought for {}.", view::seconds(self.now.saturating_sub(since)));
-        self.print_block(vec![Rendered::logical(Line::styled(text, Style::DIM))]);
+        self.print_block(vec![Rendered::logical(StyledLine::styled(text, Style::DIM))]);
     }
 
     fn tool_start(&mut self, call: &Arc<ToolCall>) {
@@ -301,7 +301,8 @@ impl Terminal {
 
     /// Prints a notice line.
     pub(super) fn note(&mut self, text: &str) {
-        let lines = text.lines().map(|line| Rendered::prose(Line::styled(line, Style::color(Color::Yellow))));
+        let lines =
+            text.lines().map(|line| Rendered::prose(StyledLine::styled(line, Style::color(Color::Yellow))));
         let lines = lines.collect();
         self.print_block(lines);
     }

@@ -5,18 +5,18 @@ use qwen_events::ControlBody;
 use super::{Effect, Search, TWICE, Terminal};
 use crate::Millis;
 use crate::editor::Editor;
-use crate::input::{Action, Input, Key, KeyCode};
-use crate::overlay::Step;
-use crate::question::Outcome;
+use crate::input::{Key, KeyAction, KeyCode, TerminalInput};
+use crate::overlay::OverlayStep;
+use crate::question::QuestionOutcome;
 
 /// The approval modes, in the order in which a key cycles through them.
 const MODES: [&str; 4] = ["default", "auto-edit", "plan", "yolo"];
 
 /// Applies an input to an editor.
-pub fn edit(editor: &mut Editor, input: &Input, action: Option<Action>) {
+pub fn edit(editor: &mut Editor, input: &TerminalInput, action: Option<KeyAction>) {
     match (input, action) {
-        (Input::Paste(text), _) => editor.paste(text),
-        (Input::Key(key), None) => {
+        (TerminalInput::Paste(text), _) => editor.paste(text),
+        (TerminalInput::Key(key), None) => {
             if let KeyCode::Char(c) = key.code
                 && !key.ctrl
                 && !key.alt
@@ -25,83 +25,83 @@ pub fn edit(editor: &mut Editor, input: &Input, action: Option<Action>) {
             }
         }
         (_, Some(action)) => edit_by(editor, action),
-        (Input::Focus(_), None) => {}
+        (TerminalInput::Focus(_), None) => {}
     }
 }
 
-fn edit_by(editor: &mut Editor, action: Action) {
+fn edit_by(editor: &mut Editor, action: KeyAction) {
     match action {
-        Action::Newline => editor.type_char('\n'),
-        Action::Left => editor.left(),
-        Action::Right => editor.right(),
-        Action::WordLeft => editor.word_left(),
-        Action::WordRight => editor.word_right(),
-        Action::LineStart => editor.to_line_start(),
-        Action::LineEnd => editor.to_line_end(),
-        Action::Backspace => editor.backspace(),
-        Action::Delete => editor.delete(),
-        Action::DeleteWordLeft => editor.kill_word_left(),
-        Action::DeleteWordRight => editor.kill_word_right(),
-        Action::KillToEnd => editor.kill_to_end(),
-        Action::KillToStart => editor.kill_to_start(),
-        Action::Yank => editor.yank(),
-        Action::YankPop => editor.yank_pop(),
-        Action::Undo => editor.undo(),
-        Action::Up => {
+        KeyAction::Newline => editor.type_char('\n'),
+        KeyAction::Left => editor.left(),
+        KeyAction::Right => editor.right(),
+        KeyAction::WordLeft => editor.word_left(),
+        KeyAction::WordRight => editor.word_right(),
+        KeyAction::LineStart => editor.to_line_start(),
+        KeyAction::LineEnd => editor.to_line_end(),
+        KeyAction::Backspace => editor.backspace(),
+        KeyAction::Delete => editor.delete(),
+        KeyAction::DeleteWordLeft => editor.kill_word_left(),
+        KeyAction::DeleteWordRight => editor.kill_word_right(),
+        KeyAction::KillToEnd => editor.kill_to_end(),
+        KeyAction::KillToStart => editor.kill_to_start(),
+        KeyAction::Yank => editor.yank(),
+        KeyAction::YankPop => editor.yank_pop(),
+        KeyAction::Undo => editor.undo(),
+        KeyAction::Up => {
             editor.up();
         }
-        Action::Down => {
+        KeyAction::Down => {
             editor.down();
         }
-        Action::Submit
-        | Action::Complete
-        | Action::Interrupt
-        | Action::Cancel
-        | Action::Quit
-        | Action::Suspend
-        | Action::CycleMode
-        | Action::Transcript
-        | Action::Tasks
-        | Action::Question
-        | Action::ExternalEditor
-        | Action::HistorySearch
-        | Action::Repaint
-        | Action::WrapProse
-        | Action::PageUp
-        | Action::PageDown => {}
+        KeyAction::Submit
+        | KeyAction::Complete
+        | KeyAction::Interrupt
+        | KeyAction::Cancel
+        | KeyAction::Quit
+        | KeyAction::Suspend
+        | KeyAction::CycleMode
+        | KeyAction::Transcript
+        | KeyAction::Tasks
+        | KeyAction::Question
+        | KeyAction::ExternalEditor
+        | KeyAction::HistorySearch
+        | KeyAction::Repaint
+        | KeyAction::WrapProse
+        | KeyAction::PageUp
+        | KeyAction::PageDown => {}
     }
 }
 
 impl Terminal {
     /// Processes an input that arrived at `now`.
-    pub fn input(&mut self, input: &Input, now: Millis) {
+    pub fn input(&mut self, input: &TerminalInput, now: Millis) {
         self.now = now;
-        if let Input::Focus(focused) = input {
+        if let TerminalInput::Focus(focused) = input {
             self.focused = Some(*focused);
             return;
         }
         if let Some(overlay) = &mut self.overlay {
             match overlay.input(input, &self.options.keymap) {
-                Step::Stay => {}
-                Step::Close => self.close_overlay(),
-                Step::Copy(text) => self.effects.push(Effect::Copy(text)),
+                OverlayStep::Stay => {}
+                OverlayStep::Close => self.close_overlay(),
+                OverlayStep::Copy(text) => self.effects.push(Effect::Copy(text)),
             }
             return;
         }
         match self.questions.input(input, &self.options.keymap, now) {
-            Outcome::Taken => return,
-            Outcome::Answered { command, save_rule, words } => {
+            QuestionOutcome::Taken => return,
+            QuestionOutcome::Answered { command, save_rule, words } => {
                 self.command(command);
                 self.effects.extend(save_rule.map(Effect::SaveRule));
                 self.note(&words);
                 return;
             }
-            Outcome::Passed => {}
+            QuestionOutcome::Passed => {}
         }
         self.last_key = Some(now);
         let action = match input {
-            Input::Key(key) => self.options.keymap.action(*key),
-            Input::Paste(_) | Input::Focus(_) => None,
+            TerminalInput::Key(key) => self.options.keymap.action(*key),
+            TerminalInput::Paste(_) | TerminalInput::Focus(_) => None,
         };
         if self.search.is_some() && self.searching(input, action) {
             return;
@@ -109,7 +109,7 @@ impl Terminal {
         self.help = false;
         match (input, action) {
             (_, Some(action)) => self.act(action, input),
-            (Input::Key(Key { code: KeyCode::Char('?'), ctrl: false, alt: false, .. }), None)
+            (TerminalInput::Key(Key { code: KeyCode::Char('?'), ctrl: false, alt: false, .. }), None)
                 if self.editor.is_empty() =>
             {
                 self.help = true;
@@ -119,7 +119,7 @@ impl Terminal {
     }
 
     /// Applies an input to the composer.
-    fn write(&mut self, input: &Input, action: Option<Action>) {
+    fn write(&mut self, input: &TerminalInput, action: Option<KeyAction>) {
         let before = self.editor.raw().len();
         edit(&mut self.editor, input, action);
         if self.editor.raw().len() != before {
@@ -129,12 +129,12 @@ impl Terminal {
         self.ask_for_hints();
     }
 
-    fn act(&mut self, action: Action, input: &Input) {
+    fn act(&mut self, action: KeyAction, input: &TerminalInput) {
         if self.completion.is_shown() && self.act_on_completion(action) {
             return;
         }
         match action {
-            Action::Submit => {
+            KeyAction::Submit => {
                 // A backslash before Enter starts a new line, for terminals that have no other key for it.
                 if self.editor.before_caret().ends_with('\\') {
                     self.editor.backspace();
@@ -143,16 +143,16 @@ impl Terminal {
                     self.submit();
                 }
             }
-            Action::Complete => {
+            KeyAction::Complete => {
                 if self.turn.is_some() && !self.editor.is_empty() {
                     self.enqueue();
                 } else {
                     self.ask_for_hints();
                 }
             }
-            Action::Interrupt => self.escape(),
-            Action::Cancel => self.cancel(),
-            Action::Quit => {
+            KeyAction::Interrupt => self.escape(),
+            KeyAction::Cancel => self.cancel(),
+            KeyAction::Quit => {
                 if self.editor.is_empty() {
                     self.quit();
                 } else {
@@ -160,25 +160,25 @@ impl Terminal {
                     self.draft_touched();
                 }
             }
-            Action::Suspend => self.effects.push(Effect::Suspend),
-            Action::CycleMode => {
+            KeyAction::Suspend => self.effects.push(Effect::Suspend),
+            KeyAction::CycleMode => {
                 let at = MODES.iter().position(|mode| *mode == self.options.mode);
                 let next = MODES[at.map_or(0, |at| (at + 1) % MODES.len())];
                 next.clone_into(&mut self.options.mode);
                 self.control(ControlBody::SetPermissionMode(next.into()));
             }
-            Action::Transcript => self.effects.push(Effect::Transcript(self.session.clone())),
-            Action::Tasks => self.show_tasks = !self.show_tasks,
-            Action::Question => self.questions.toggle(self.now),
-            Action::ExternalEditor => self.effects.push(Effect::Edit(self.editor.text())),
-            Action::HistorySearch => self.search = Some(Search::default()),
-            Action::Repaint => self.print_last_answer(),
-            Action::WrapProse => {
+            KeyAction::Transcript => self.effects.push(Effect::Transcript(self.session.clone())),
+            KeyAction::Tasks => self.show_tasks = !self.show_tasks,
+            KeyAction::Question => self.questions.toggle(self.now),
+            KeyAction::ExternalEditor => self.effects.push(Effect::Edit(self.editor.text())),
+            KeyAction::HistorySearch => self.search = Some(Search::default()),
+            KeyAction::Repaint => self.print_last_answer(),
+            KeyAction::WrapProse => {
                 self.options.wrap_prose = !self.options.wrap_prose;
                 let who = if self.options.wrap_prose { "by words" } else { "by the terminal" };
                 self.notify(&format!("Prose is wrapped {who} from here on."));
             }
-            Action::Up => {
+            KeyAction::Up => {
                 if !self.take_back() && !self.editor.up() {
                     let current = self.editor.text();
                     if let Some(older) = self.history.older(&current) {
@@ -187,7 +187,7 @@ impl Terminal {
                     }
                 }
             }
-            Action::Down => {
+            KeyAction::Down => {
                 if !self.editor.down()
                     && let Some(newer) = self.history.newer()
                 {
@@ -195,23 +195,23 @@ impl Terminal {
                     self.draft_touched();
                 }
             }
-            Action::Newline
-            | Action::Left
-            | Action::Right
-            | Action::WordLeft
-            | Action::WordRight
-            | Action::LineStart
-            | Action::LineEnd
-            | Action::Backspace
-            | Action::Delete
-            | Action::DeleteWordLeft
-            | Action::DeleteWordRight
-            | Action::KillToEnd
-            | Action::KillToStart
-            | Action::Yank
-            | Action::YankPop
-            | Action::Undo => self.write(input, Some(action)),
-            Action::PageUp | Action::PageDown => {}
+            KeyAction::Newline
+            | KeyAction::Left
+            | KeyAction::Right
+            | KeyAction::WordLeft
+            | KeyAction::WordRight
+            | KeyAction::LineStart
+            | KeyAction::LineEnd
+            | KeyAction::Backspace
+            | KeyAction::Delete
+            | KeyAction::DeleteWordLeft
+            | KeyAction::DeleteWordRight
+            | KeyAction::KillToEnd
+            | KeyAction::KillToStart
+            | KeyAction::Yank
+            | KeyAction::YankPop
+            | KeyAction::Undo => self.write(input, Some(action)),
+            KeyAction::PageUp | KeyAction::PageDown => {}
         }
     }
 
@@ -253,25 +253,25 @@ impl Terminal {
     }
 
     /// Reverse search: typed text is searched for, any other key ends the search with the match.
-    fn searching(&mut self, input: &Input, action: Option<Action>) -> bool {
+    fn searching(&mut self, input: &TerminalInput, action: Option<KeyAction>) -> bool {
         let Some(search) = &mut self.search else { return false };
         match (input, action) {
-            (_, Some(Action::HistorySearch)) => {
+            (_, Some(KeyAction::HistorySearch)) => {
                 if self.history.search(&search.text, search.skip + 1).is_some() {
                     search.skip += 1;
                 }
                 true
             }
-            (_, Some(Action::Backspace)) => {
+            (_, Some(KeyAction::Backspace)) => {
                 search.text.pop();
                 search.skip = 0;
                 true
             }
-            (_, Some(Action::Interrupt | Action::Cancel)) => {
+            (_, Some(KeyAction::Interrupt | KeyAction::Cancel)) => {
                 self.search = None;
                 true
             }
-            (Input::Key(Key { code: KeyCode::Char(c), ctrl: false, alt: false, .. }), None) => {
+            (TerminalInput::Key(Key { code: KeyCode::Char(c), ctrl: false, alt: false, .. }), None) => {
                 search.text.push(*c);
                 search.skip = 0;
                 true
@@ -284,7 +284,7 @@ impl Terminal {
                     self.draft_touched();
                 }
                 // Enter only accepts the match; the next one sends it.
-                action == Some(Action::Submit)
+                action == Some(KeyAction::Submit)
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::Millis;
 use crate::editor::{Editor, History};
 use crate::input::Keymap;
 use crate::markdown::Stream;
-use crate::overlay::Transcript;
+use crate::overlay::TranscriptView;
 use crate::question::Questions;
 use crate::screen::LiveRegion;
 use crate::view::Marks;
@@ -176,7 +176,7 @@ pub struct Terminal {
     search: Option<Search>,
     completion: Completion,
     help: bool,
-    overlay: Option<Transcript>,
+    overlay: Option<TranscriptView>,
     /// The bytes that closed the overlay, still to be written.
     left_overlay: String,
     prompts_sent: u64,
@@ -243,7 +243,7 @@ impl Terminal {
             options,
         };
         for line in std::mem::take(&mut terminal.options.greeting) {
-            terminal.print_line(&crate::text::Line::plain(line));
+            terminal.print_line(&crate::text::StyledLine::plain(line));
         }
         terminal
     }
@@ -260,7 +260,7 @@ impl Terminal {
 
     /// Shows the whole transcript, from the events of the session log.
     pub fn show_transcript(&mut self, events: &[qwen_events::Event]) {
-        self.overlay = Some(Transcript::new(events, self.options.columns, self.options.rows));
+        self.overlay = Some(TranscriptView::new(events, self.options.columns, self.options.rows));
     }
 
     /// True while the alternate screen is shown.

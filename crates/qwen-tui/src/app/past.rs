@@ -4,7 +4,7 @@ use qwen_events::{Body, Event};
 
 use super::Terminal;
 use crate::markdown::{Rendered, Stream};
-use crate::text::{Line, Style};
+use crate::text::{Style, StyledLine};
 use crate::view;
 
 /// The number of printed turns; the transcript has all of them.
@@ -19,7 +19,7 @@ impl Terminal {
         let Some(first) = starts.get(starts.len().saturating_sub(TURNS)) else { return };
         if starts.len() > TURNS {
             let note = format!("({} earlier turns; ctrl+o shows all)", starts.len() - TURNS);
-            self.print_block(vec![Rendered::logical(Line::styled(note, Style::DIM))]);
+            self.print_block(vec![Rendered::logical(StyledLine::styled(note, Style::DIM))]);
         }
         let own = |event: &&Event| event.scope.parent.is_none() && event.scope.thought.is_none();
         for event in events[*first..].iter().filter(own) {

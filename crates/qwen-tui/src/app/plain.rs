@@ -3,8 +3,8 @@
 
 use super::{Effect, Terminal};
 use crate::markdown::Rendered;
-use crate::question::Outcome;
-use crate::text::{Line, Style};
+use crate::question::QuestionOutcome;
+use crate::text::{Style, StyledLine};
 
 impl Terminal {
     /// Handles a line of input, which the terminal has echoed.
@@ -13,14 +13,14 @@ impl Terminal {
         // The cursor is already at the start of a line.
         self.printed = false;
         match self.questions.line(text) {
-            Outcome::Answered { command, save_rule, words } => {
+            QuestionOutcome::Answered { command, save_rule, words } => {
                 self.command(command);
                 self.effects.extend(save_rule.map(Effect::SaveRule));
                 self.note(&words);
                 self.print_question();
             }
-            Outcome::Taken => self.print_question(),
-            Outcome::Passed => {
+            QuestionOutcome::Taken => self.print_question(),
+            QuestionOutcome::Passed => {
                 self.editor.set(text);
                 self.submit();
             }
@@ -48,7 +48,7 @@ impl Terminal {
     /// Prints the current activity, because there is no status line.
     pub(super) fn say_plainly(&mut self, text: &str) {
         if self.options.plain {
-            self.print_block(vec![Rendered::logical(Line::styled(text, Style::PLAIN))]);
+            self.print_block(vec![Rendered::logical(StyledLine::styled(text, Style::PLAIN))]);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Terminal;
 use crate::markdown::{Block, Rendered, highlight, render, wrap};
-use crate::text::{Line, clean};
+use crate::text::{StyledLine, clean};
 
 impl Terminal {
     /// Prints a block, separated from the one before by an empty line.
@@ -28,7 +28,7 @@ impl Terminal {
     }
 
     /// Prints one line.
-    pub(super) fn print_line(&mut self, line: &Line) {
+    pub(super) fn print_line(&mut self, line: &StyledLine) {
         if self.options.plain {
             self.finished.push_str(&line.text());
         } else {

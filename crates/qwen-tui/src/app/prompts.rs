@@ -4,7 +4,7 @@ use qwen_events::{Command, ControlBody, Delivery, Part, Prompt, PromptId};
 
 use super::{Activity, Effect, Queued, Steer, Terminal};
 use crate::markdown::Rendered;
-use crate::text::{Color, Line, Style, clean};
+use crate::text::{Color, Style, StyledLine, clean};
 
 impl Terminal {
     /// Sends the composer's text: as a prompt, or into the running turn.
@@ -152,8 +152,8 @@ impl Terminal {
         let mut lines = text.lines();
         let style = Style::BOLD;
         let first =
-            Line::styled("> ", Style::color(Color::Cyan)).with(lines.next().unwrap_or_default(), style);
-        let rest = lines.map(|line| Rendered::logical(Line::styled(line, style)));
+            StyledLine::styled("> ", Style::color(Color::Cyan)).with(lines.next().unwrap_or_default(), style);
+        let rest = lines.map(|line| Rendered::logical(StyledLine::styled(line, style)));
         self.print_block(std::iter::once(Rendered::logical(first)).chain(rest).collect());
     }
 

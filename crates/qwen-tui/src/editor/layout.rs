@@ -4,12 +4,12 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::Editor;
 use crate::screen::Caret;
-use crate::text::{Color, Line, Style, grapheme_width, visible};
+use crate::text::{Color, Style, StyledLine, grapheme_width, visible};
 
 #[derive(Debug)]
 pub struct Layout {
     /// At most as many as requested, around the caret.
-    pub rows: Vec<Line>,
+    pub rows: Vec<StyledLine>,
     /// Relative to the rows.
     pub caret: Caret,
 }
@@ -19,10 +19,10 @@ pub struct Layout {
 pub fn layout(editor: &Editor, sign: &str, columns: usize, max_rows: usize) -> Layout {
     let indent = crate::text::width(sign);
     let columns = columns.saturating_sub(1).max(indent + 2);
-    let mut rows = vec![Line::styled(sign, Style::color(Color::Cyan))];
+    let mut rows = vec![StyledLine::styled(sign, Style::color(Color::Cyan))];
     let mut caret = Caret { row: 0, column: indent };
     let mut column = indent;
-    let new_row = |rows: &mut Vec<Line>| rows.push(Line::plain(" ".repeat(indent)));
+    let new_row = |rows: &mut Vec<StyledLine>| rows.push(StyledLine::plain(" ".repeat(indent)));
     for (at, cluster) in editor.raw().grapheme_indices(true) {
         if at == editor.caret() {
             caret = Caret { row: rows.len() - 1, column };

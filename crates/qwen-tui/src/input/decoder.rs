@@ -5,7 +5,7 @@
 //! finished. Unknown sequences are ignored as a whole, so a terminal's reply to another program's query
 //! never becomes typing.
 
-use super::key::{Input, Key, KeyCode};
+use super::key::{Key, KeyCode, TerminalInput};
 use crate::Millis;
 
 /// The maximum size of one paste; the rest is dropped up to the paste's end.
@@ -68,7 +68,7 @@ impl Default for Decoder {
 
 impl Decoder {
     /// Decodes `bytes` that arrived at `now`.
-    pub fn feed(&mut self, bytes: &[u8], now: Millis, out: &mut Vec<Input>) {
+    pub fn feed(&mut self, bytes: &[u8], now: Millis, out: &mut Vec<TerminalInput>) {
         self.last = now;
         let mut rest = bytes;
         while let Some((byte, behind)) = rest.split_first() {
@@ -91,22 +91,22 @@ impl Decoder {
     }
 
     /// Ends an incomplete sequence, because no bytes arrived until `now`.
-    pub fn idle(&mut self, now: Millis, out: &mut Vec<Input>) {
+    pub fn idle(&mut self, now: Millis, out: &mut Vec<TerminalInput>) {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return;
         }
         match std::mem::replace(&mut self.state, State::Ground) {
-            State::Escape => out.push(Input::Key(Key::plain(KeyCode::Escape))),
+            State::Escape => out.push(TerminalInput::Key(Key::plain(KeyCode::Escape))),
             State::Paste => self.end_paste(out),
             // ESC and then a bracket or an O, typed manually.
-            State::Csi { .. } if self.buffer.is_empty() => out.push(Input::Key(Key::alt('['))),
-            State::Ss3 { .. } => out.push(Input::Key(Key::alt('O'))),
+            State::Csi { .. } if self.buffer.is_empty() => out.push(TerminalInput::Key(Key::alt('['))),
+            State::Ss3 { .. } => out.push(TerminalInput::Key(Key::alt('O'))),
             State::Ground | State::Csi { .. } | State::Str { .. } | State::Utf8 { .. } | State::Mouse(_) => {}
         }
         self.buffer.clear();
     }
 
-    fn byte(&mut self, byte: u8, out: &mut Vec<Input>) {
+    fn byte(&mut self, byte: u8, out: &mut Vec<TerminalInput>) {
         match self.state {
             State::Ground => self.ground(byte, false, out),
             State::Escape => self.escape(byte, out),
@@ -114,7 +114,7 @@ impl Decoder {
             State::Ss3 { alt } => {
                 self.state = State::Ground;
                 if let Some(code) = letter(byte).or_else(|| ss3(byte)) {
-                    out.push(Input::Key(Key { alt, ..Key::plain(code) }));
+                    out.push(TerminalInput::Key(Key { alt, ..Key::plain(code) }));
                 }
             }
             State::Str { escaped } => match byte {
@@ -137,7 +137,7 @@ impl Decoder {
         }
     }
 
-    fn ground(&mut self, byte: u8, alt: bool, out: &mut Vec<Input>) {
+    fn ground(&mut self, byte: u8, alt: bool, out: &mut Vec<TerminalInput>) {
         self.state = State::Ground;
         let key = match byte {
             0x1b => {
@@ -169,24 +169,24 @@ impl Decoder {
             // Not UTF-8: shown as the replacement character.
             0x80..=0xff => Key::plain(KeyCode::Char('\u{fffd}')),
         };
-        out.push(Input::Key(Key { alt: alt || key.alt, ..key }));
+        out.push(TerminalInput::Key(Key { alt: alt || key.alt, ..key }));
     }
 
-    fn escape(&mut self, byte: u8, out: &mut Vec<Input>) {
+    fn escape(&mut self, byte: u8, out: &mut Vec<TerminalInput>) {
         self.buffer.clear();
         match byte {
             b'[' => self.state = State::Csi { alt: false },
             b'O' => self.state = State::Ss3 { alt: false },
             b']' | b'P' | b'_' | b'^' | b'X' => self.state = State::Str { escaped: false },
             // ESC ESC: the first one is a separate key, unless a sequence follows.
-            0x1b => out.push(Input::Key(Key::plain(KeyCode::Escape))),
+            0x1b => out.push(TerminalInput::Key(Key::plain(KeyCode::Escape))),
             byte => self.ground(byte, true, out),
         }
     }
 
-    fn utf8(&mut self, byte: u8, missing: u8, alt: bool, out: &mut Vec<Input>) {
+    fn utf8(&mut self, byte: u8, missing: u8, alt: bool, out: &mut Vec<TerminalInput>) {
         if byte & 0xc0 != 0x80 {
-            out.push(Input::Key(Key::plain(KeyCode::Char('\u{fffd}'))));
+            out.push(TerminalInput::Key(Key::plain(KeyCode::Char('\u{fffd}'))));
             self.state = State::Ground;
             self.byte(byte, out);
             return;
@@ -198,11 +198,11 @@ impl Decoder {
         }
         self.state = State::Ground;
         let c = std::str::from_utf8(&self.buffer).ok().and_then(|text| text.chars().next());
-        out.push(Input::Key(Key { alt, ..Key::plain(KeyCode::Char(c.unwrap_or('\u{fffd}'))) }));
+        out.push(TerminalInput::Key(Key { alt, ..Key::plain(KeyCode::Char(c.unwrap_or('\u{fffd}'))) }));
         self.buffer.clear();
     }
 
-    fn csi(&mut self, byte: u8, alt: bool, out: &mut Vec<Input>) {
+    fn csi(&mut self, byte: u8, alt: bool, out: &mut Vec<TerminalInput>) {
         match byte {
             // Linux console function keys: `ESC [ [ A`.
             b'[' if self.buffer.is_empty() => self.buffer.push(byte),
@@ -229,21 +229,23 @@ impl Decoder {
     }
 
     /// Handles a complete `CSI parameters final`.
-    fn sequence(&mut self, parameters: &[u8], last: u8, alt: bool, out: &mut Vec<Input>) {
+    fn sequence(&mut self, parameters: &[u8], last: u8, alt: bool, out: &mut Vec<TerminalInput>) {
         if parameters == b"[" {
             if let Some(n @ 1..=5) = last.checked_sub(b'@') {
-                out.push(Input::Key(Key { alt, ..Key::plain(KeyCode::Function(n)) }));
+                out.push(TerminalInput::Key(Key { alt, ..Key::plain(KeyCode::Function(n)) }));
             }
             return;
         }
         match (parameters, last) {
-            (b"", b'I') => return out.push(Input::Focus(true)),
-            (b"", b'O') => return out.push(Input::Focus(false)),
+            (b"", b'I') => return out.push(TerminalInput::Focus(true)),
+            (b"", b'O') => return out.push(TerminalInput::Focus(false)),
             (b"", b'M') => {
                 self.state = State::Mouse(3);
                 return;
             }
-            (b"", b'Z') => return out.push(Input::Key(Key { shift: true, alt, ..Key::plain(KeyCode::Tab) })),
+            (b"", b'Z') => {
+                return out.push(TerminalInput::Key(Key { shift: true, alt, ..Key::plain(KeyCode::Tab) }));
+            }
             (b"200", b'~') => {
                 self.state = State::Paste;
                 return;
@@ -285,11 +287,11 @@ impl Decoder {
             }
             key.shift = false;
         }
-        out.push(Input::Key(key));
+        out.push(TerminalInput::Key(key));
     }
 
     /// Reads as much of a paste as `bytes` contains, and returns the bytes after it.
-    fn paste<'a>(&mut self, bytes: &'a [u8], out: &mut Vec<Input>) -> &'a [u8] {
+    fn paste<'a>(&mut self, bytes: &'a [u8], out: &mut Vec<TerminalInput>) -> &'a [u8] {
         // Ctrl+C ends a paste, in case its end never arrives.
         for (at, byte) in bytes.iter().enumerate() {
             if *byte == 0x03 {
@@ -320,12 +322,12 @@ impl Decoder {
         &[]
     }
 
-    fn end_paste(&mut self, out: &mut Vec<Input>) {
+    fn end_paste(&mut self, out: &mut Vec<TerminalInput>) {
         self.tail.clear();
         let bytes = std::mem::take(&mut self.buffer);
         let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n").replace('\r', "\n");
         if !text.is_empty() {
-            out.push(Input::Paste(text));
+            out.push(TerminalInput::Paste(text));
         }
     }
 }
@@ -404,7 +406,7 @@ mod tests {
 
     use super::*;
 
-    fn decode(bytes: &[u8]) -> Vec<Input> {
+    fn decode(bytes: &[u8]) -> Vec<TerminalInput> {
         let (mut decoder, mut out) = (Decoder::default(), Vec::new());
         decoder.feed(bytes, 0, &mut out);
         decoder.idle(1000, &mut out);
@@ -413,9 +415,9 @@ mod tests {
 
     fn keys(bytes: &[u8]) -> String {
         let names = decode(bytes).into_iter().map(|input| match input {
-            Input::Key(key) => key.name(),
-            Input::Paste(text) => format!("paste:{text}"),
-            Input::Focus(on) => format!("focus:{on}"),
+            TerminalInput::Key(key) => key.name(),
+            TerminalInput::Paste(text) => format!("paste:{text}"),
+            TerminalInput::Focus(on) => format!("focus:{on}"),
         });
         names.collect::<Vec<_>>().join(" ")
     }
@@ -485,7 +487,7 @@ mod tests {
             decoder.idle(1000, &mut out);
             out.clear();
             decoder.feed(b"x", 1001, &mut out);
-            prop_assert_eq!(out, vec![Input::Key(Key::plain(KeyCode::Char('x')))]);
+            prop_assert_eq!(out, vec![TerminalInput::Key(Key::plain(KeyCode::Char('x')))]);
         }
     }
 }

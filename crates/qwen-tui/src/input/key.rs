@@ -2,7 +2,7 @@
 
 /// One input from the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
+pub enum TerminalInput {
     Key(Key),
     /// Pasted text with normalised line feeds.
     Paste(String),

@@ -8,11 +8,11 @@ macro_rules! actions {
     ($($variant:ident $name:literal $default:literal $about:literal;)*) => {
         /// What a key can do.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Action {
+        pub enum KeyAction {
             $(#[doc = $about] $variant,)*
         }
 
-        impl Action {
+        impl KeyAction {
             /// All of them, in the order in which they are listed to users.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
@@ -80,13 +80,13 @@ pub struct UnknownBinding {
 /// The keys of each action.
 #[derive(Debug, Clone)]
 pub struct Keymap {
-    keys: BTreeMap<Key, Action>,
+    keys: BTreeMap<Key, KeyAction>,
 }
 
 impl Default for Keymap {
     fn default() -> Self {
         let mut keys = BTreeMap::new();
-        for action in Action::ALL {
+        for action in KeyAction::ALL {
             for name in action.defaults().split(' ') {
                 if let Some(key) = Key::parse(name) {
                     keys.insert(key, *action);
@@ -105,7 +105,7 @@ impl Keymap {
         let unknown = |word: &str| UnknownBinding { word: word.to_owned() };
         for (name, keys) in bindings {
             let action =
-                Action::ALL.iter().find(|action| action.name() == name).ok_or_else(|| unknown(name))?;
+                KeyAction::ALL.iter().find(|action| action.name() == name).ok_or_else(|| unknown(name))?;
             map.keys.retain(|_, bound| bound != action);
             for word in keys.split_whitespace() {
                 let key = Key::parse(word).ok_or_else(|| unknown(word))?;
@@ -116,7 +116,7 @@ impl Keymap {
     }
 
     /// The action of a key; none if it types itself or does nothing.
-    pub fn action(&self, key: Key) -> Option<Action> {
+    pub fn action(&self, key: Key) -> Option<KeyAction> {
         if let Some(action) = self.keys.get(&key) {
             return Some(*action);
         }
@@ -127,7 +127,7 @@ impl Keymap {
     }
 
     /// The keys of an action, by name.
-    pub fn keys(&self, action: Action) -> Vec<String> {
+    pub fn keys(&self, action: KeyAction) -> Vec<String> {
         self.keys.iter().filter(|(_, bound)| **bound == action).map(|(key, _)| key.name()).collect()
     }
 }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn every_action_has_a_key_and_no_key_is_lost_to_another() {
         let map = Keymap::default();
-        for action in Action::ALL {
+        for action in KeyAction::ALL {
             let wanted = action.defaults().split(' ').count();
             assert_eq!(map.keys(*action).len(), wanted, "{}", action.name());
         }
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn keys_can_be_bound_anew() {
         let map = Keymap::with([("suspend", ""), ("submit", "ctrl+s f2")]).unwrap();
-        assert_eq!(map.action(Key::ctrl('s')), Some(Action::Submit));
+        assert_eq!(map.action(Key::ctrl('s')), Some(KeyAction::Submit));
         assert_eq!(map.action(Key::plain(KeyCode::Enter)), None);
         assert_eq!(map.action(Key::ctrl('z')), None);
         assert_eq!(Keymap::with([("fly", "x")]).unwrap_err().word, "fly");

@@ -5,5 +5,5 @@ mod key;
 mod keymap;
 
 pub use decoder::Decoder;
-pub use key::{Input, Key, KeyCode};
-pub use keymap::{Action, Keymap, UnknownBinding};
+pub use key::{Key, KeyCode, TerminalInput};
+pub use keymap::{KeyAction, Keymap, UnknownBinding};

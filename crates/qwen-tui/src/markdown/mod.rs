@@ -10,7 +10,7 @@ pub use render::render;
 pub use stream::{Block, Stream};
 pub use wrap::wrap;
 
-use crate::text::Line;
+use crate::text::StyledLine;
 
 /// How a line may be wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,18 +24,18 @@ pub enum Flow {
 /// A line that is ready to be printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    pub line: Line,
+    pub line: StyledLine,
     pub flow: Flow,
 }
 
 impl Rendered {
     /// A line of prose.
-    pub fn prose(line: Line) -> Self {
+    pub fn prose(line: StyledLine) -> Self {
         Self { line, flow: Flow::Prose }
     }
 
     /// A line that is not wrapped.
-    pub fn logical(line: Line) -> Self {
+    pub fn logical(line: StyledLine) -> Self {
         Self { line, flow: Flow::Logical }
     }
 }

@@ -4,7 +4,7 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::code::highlight;
 use super::{Flow, Rendered};
-use crate::text::{Color, Line, Style, clean};
+use crate::text::{Color, Style, StyledLine, clean};
 
 /// Renders Markdown as lines, without empty lines at the start and the end. Escape sequences are removed.
 pub fn render(markdown: &str) -> Vec<Rendered> {
@@ -24,7 +24,7 @@ pub fn render(markdown: &str) -> Vec<Rendered> {
 #[derive(Default)]
 struct Renderer {
     lines: Vec<Rendered>,
-    line: Line,
+    line: StyledLine,
     style: Style,
     styles: Vec<Style>,
     /// The open lists: the next number, or none for bullets.
@@ -39,7 +39,7 @@ struct Renderer {
 
 #[derive(Default)]
 struct Table {
-    rows: Vec<Vec<Line>>,
+    rows: Vec<Vec<StyledLine>>,
 }
 
 impl Renderer {
@@ -59,7 +59,7 @@ impl Renderer {
             Event::HardBreak => self.end_line(),
             Event::Rule => {
                 self.end_line();
-                self.lines.push(Rendered::logical(Line::styled("---", Style::DIM)));
+                self.lines.push(Rendered::logical(StyledLine::styled("---", Style::DIM)));
                 self.blank();
             }
             Event::TaskListMarker(done) => self.line.push(if done { "[x] " } else { "[ ] " }, self.style),
@@ -229,7 +229,7 @@ impl Renderer {
             return;
         }
         let line = if self.quotes > 0 {
-            let mut quoted = Line::styled("> ".repeat(self.quotes), Style::DIM);
+            let mut quoted = StyledLine::styled("> ".repeat(self.quotes), Style::DIM);
             quoted.spans.extend(line.spans);
             quoted
         } else {
@@ -240,7 +240,7 @@ impl Renderer {
 
     fn blank(&mut self) {
         if self.lines.last().is_some_and(|last| !last.line.spans.is_empty()) {
-            self.lines.push(Rendered::logical(Line::default()));
+            self.lines.push(Rendered::logical(StyledLine::default()));
         }
     }
 }
@@ -249,11 +249,11 @@ impl Table {
     fn lines(self) -> Vec<Rendered> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let widest =
-            |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(Line::width).max();
+            |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(StyledLine::width).max();
         let widths: Vec<usize> = (0..columns).map(|column| widest(column).unwrap_or_default()).collect();
         let mut lines = Vec::new();
         for (n, row) in self.rows.iter().enumerate() {
-            let mut line = Line::default();
+            let mut line = StyledLine::default();
             for (column, cell) in row.iter().enumerate() {
                 if column > 0 {
                     line.push(" | ", Style::DIM);
@@ -269,7 +269,7 @@ impl Table {
             lines.push(Rendered::logical(line));
             if n == 0 {
                 let rule: Vec<String> = widths.iter().map(|width| "-".repeat((*width).max(1))).collect();
-                lines.push(Rendered::logical(Line::styled(rule.join("-|-"), Style::DIM)));
+                lines.push(Rendered::logical(StyledLine::styled(rule.join("-|-"), Style::DIM)));
             }
         }
         lines

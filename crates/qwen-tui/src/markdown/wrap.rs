@@ -1,10 +1,10 @@
 //! Wraps prose at a given width.
 
 use super::{Flow, Rendered};
-use crate::text::{Line, wrap_words};
+use crate::text::{StyledLine, wrap_words};
 
 /// The printed lines: prose wrapped between words at `columns`, everything else unchanged.
-pub fn wrap(rendered: Vec<Rendered>, columns: Option<usize>) -> Vec<Line> {
+pub fn wrap(rendered: Vec<Rendered>, columns: Option<usize>) -> Vec<StyledLine> {
     let mut lines = Vec::with_capacity(rendered.len());
     for Rendered { line, flow } in rendered {
         match columns.filter(|columns| flow == Flow::Prose && line.width() > *columns) {
@@ -15,7 +15,7 @@ pub fn wrap(rendered: Vec<Rendered>, columns: Option<usize>) -> Vec<Line> {
     lines
 }
 
-fn wrap_line(line: &Line, columns: usize, lines: &mut Vec<Line>) {
+fn wrap_line(line: &StyledLine, columns: usize, lines: &mut Vec<StyledLine>) {
     let text = line.text();
     let mut spans = line.spans.iter().map(|span| (span.text.as_str(), span.style));
     let mut current = spans.next();
@@ -24,7 +24,7 @@ fn wrap_line(line: &Line, columns: usize, lines: &mut Vec<Line>) {
         // `piece` is a slice of `text`; the gap between two pieces is the space at which the line was
         // wrapped.
         let start = piece.as_ptr() as usize - text.as_ptr() as usize;
-        let mut out = Line::default();
+        let mut out = StyledLine::default();
         let end = start + piece.len();
         while let Some((rest, style)) = current {
             let skip = start.saturating_sub(at).min(rest.len());
@@ -51,16 +51,16 @@ mod tests {
 
     #[test]
     fn styles_survive_the_break() {
-        let line = Line::plain("one ").with("two three", Style::BOLD).with(" four", Style::PLAIN);
+        let line = StyledLine::plain("one ").with("two three", Style::BOLD).with(" four", Style::PLAIN);
         let lines = wrap(vec![Rendered::prose(line)], Some(8));
-        let texts: Vec<String> = lines.iter().map(Line::text).collect();
+        let texts: Vec<String> = lines.iter().map(StyledLine::text).collect();
         assert_eq!(texts, ["one two", "three", "four"]);
         assert_eq!(lines[1].spans[0].style, Style::BOLD);
     }
 
     #[test]
     fn code_stays_whole() {
-        let lines = wrap(vec![Rendered::logical(Line::plain("a b c d e f"))], Some(3));
+        let lines = wrap(vec![Rendered::logical(StyledLine::plain("a b c d e f"))], Some(3));
         assert_eq!(lines.len(), 1);
     }
 }

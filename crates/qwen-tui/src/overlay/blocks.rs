@@ -3,7 +3,7 @@
 use qwen_events::{Body, Event};
 
 use crate::markdown::{Rendered, render};
-use crate::text::{Color, Line, Style, clean, clean_line};
+use crate::text::{Color, Style, StyledLine, clean, clean_line};
 use crate::view::{Marks, command_result, error, finished_call, thinking_step, turn_end};
 
 /// A block of the transcript.
@@ -12,13 +12,13 @@ pub(super) struct Block {
     /// The text that a copy yields: the source, not its rendering.
     pub(super) source: String,
     /// The line that is shown while the block is folded.
-    title: Line,
+    title: StyledLine,
     rendered: Vec<Rendered>,
     pub(super) is_folded: bool,
 }
 
 impl Block {
-    pub(super) fn lines(&self) -> Vec<Line> {
+    pub(super) fn lines(&self) -> Vec<StyledLine> {
         if self.is_folded {
             let mut title = self.title.clone();
             title.push(format!(" ({} lines, f unfolds)", self.rendered.len()), Style::DIM);
@@ -43,14 +43,14 @@ pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
                 let style = Style::BOLD;
                 let text = clean(&start.message);
                 let prompt = |line: &str| {
-                    Rendered::logical(Line::styled("> ", Style::color(Color::Cyan)).with(line, style))
+                    Rendered::logical(StyledLine::styled("> ", Style::color(Color::Cyan)).with(line, style))
                 };
                 blocks.push(block(&start.message, text.lines().map(prompt).collect()));
             }
             Body::MessageEnd(end) => {
                 if !end.thought.trim().is_empty() {
                     let mut thought = block(&end.thought, render(&end.thought));
-                    thought.title = Line::styled("Thought", Style::DIM);
+                    thought.title = StyledLine::styled("Thought", Style::DIM);
                     thought.is_folded = true;
                     blocks.push(thought);
                 }
@@ -63,7 +63,7 @@ pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
                 let mut source = end.text.to_string();
                 if lines.len() == 1 {
                     let shown = clean(&end.text);
-                    lines.extend(shown.lines().map(|line| Rendered::logical(Line::plain(line))));
+                    lines.extend(shown.lines().map(|line| Rendered::logical(StyledLine::plain(line))));
                 }
                 if source.is_empty() {
                     source = clean_line(&lines[0].line.text());

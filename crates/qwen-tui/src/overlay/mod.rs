@@ -9,15 +9,15 @@ mod blocks;
 use qwen_events::Event;
 
 use self::blocks::{Block, blocks};
-use crate::input::{Action, Input, Key, KeyCode, Keymap};
-use crate::text::{Line, Style, clean_line, cut};
+use crate::input::{Key, KeyAction, KeyCode, Keymap, TerminalInput};
+use crate::text::{Style, StyledLine, clean_line, cut};
 
 const ENTER: &str = "\x1b[?1049h\x1b[?1007h";
 const LEAVE: &str = "\x1b[?1007l\x1b[?1049l";
 
 /// The result of an input.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum OverlayStep {
     /// The overlay remains open.
     Stay,
     /// The overlay closes.
@@ -27,7 +27,7 @@ pub enum Step {
 }
 
 #[derive(Debug)]
-pub struct Transcript {
+pub struct TranscriptView {
     blocks: Vec<Block>,
     /// The row at the top of the screen.
     top: usize,
@@ -37,10 +37,10 @@ pub struct Transcript {
     is_shown: bool,
     size: (usize, usize),
     /// The rows at the current width, each with the block that it belongs to.
-    rows: Vec<(usize, Line)>,
+    rows: Vec<(usize, StyledLine)>,
 }
 
-impl Transcript {
+impl TranscriptView {
     /// The transcript of these events, shown from its end.
     pub fn new(events: &[Event], columns: usize, rows: usize) -> Self {
         let mut transcript = Self {
@@ -72,7 +72,7 @@ impl Transcript {
             for line in block.lines() {
                 self.rows.extend(cut(&line, limit).into_iter().map(|row| (number, row)));
             }
-            self.rows.push((number, Line::default()));
+            self.rows.push((number, StyledLine::default()));
         }
     }
 
@@ -90,61 +90,61 @@ impl Transcript {
     }
 
     /// Processes an input.
-    pub fn input(&mut self, input: &Input, keymap: &Keymap) -> Step {
-        let Input::Key(key) = input else { return Step::Stay };
+    pub fn input(&mut self, input: &TerminalInput, keymap: &Keymap) -> OverlayStep {
+        let TerminalInput::Key(key) = input else { return OverlayStep::Stay };
         let action = keymap.action(*key);
         if self.is_typing {
             return self.type_word(*key, action);
         }
         let page = self.height().saturating_sub(1).max(1);
         match (key.code, action) {
-            (_, Some(Action::Interrupt | Action::Transcript | Action::Cancel | Action::Quit))
-            | (KeyCode::Char('q'), None) => return Step::Close,
-            (_, Some(Action::Up)) | (KeyCode::Char('k'), None) => self.top = self.top.saturating_sub(1),
-            (_, Some(Action::Down)) | (KeyCode::Char('j'), None) => self.top += 1,
-            (_, Some(Action::PageUp)) | (KeyCode::Char('b'), None) => {
+            (_, Some(KeyAction::Interrupt | KeyAction::Transcript | KeyAction::Cancel | KeyAction::Quit))
+            | (KeyCode::Char('q'), None) => return OverlayStep::Close,
+            (_, Some(KeyAction::Up)) | (KeyCode::Char('k'), None) => self.top = self.top.saturating_sub(1),
+            (_, Some(KeyAction::Down)) | (KeyCode::Char('j'), None) => self.top += 1,
+            (_, Some(KeyAction::PageUp)) | (KeyCode::Char('b'), None) => {
                 self.top = self.top.saturating_sub(page);
             }
-            (_, Some(Action::PageDown)) | (KeyCode::Char(' '), None) => self.top += page,
-            (_, Some(Action::LineStart)) | (KeyCode::Char('g'), None) => self.top = 0,
-            (_, Some(Action::LineEnd)) | (KeyCode::Char('G'), None) => self.top = usize::MAX,
+            (_, Some(KeyAction::PageDown)) | (KeyCode::Char(' '), None) => self.top += page,
+            (_, Some(KeyAction::LineStart)) | (KeyCode::Char('g'), None) => self.top = 0,
+            (_, Some(KeyAction::LineEnd)) | (KeyCode::Char('G'), None) => self.top = usize::MAX,
             (KeyCode::Char('/'), None) => {
                 self.search = Some(String::new());
                 self.is_typing = true;
             }
             (KeyCode::Char('n'), None) => self.find(self.top + 1, true),
             (KeyCode::Char('N'), None) => self.find(self.top, false),
-            (KeyCode::Char('f'), None) | (_, Some(Action::Complete)) => self.fold(),
+            (KeyCode::Char('f'), None) | (_, Some(KeyAction::Complete)) => self.fold(),
             (KeyCode::Char('c'), None) => {
                 if let Some(block) = self.rows.get(self.top).and_then(|(number, _)| self.blocks.get(*number))
                 {
-                    return Step::Copy(block.source.clone());
+                    return OverlayStep::Copy(block.source.clone());
                 }
             }
             _ => {}
         }
         self.top = self.top.min(self.last_top());
-        Step::Stay
+        OverlayStep::Stay
     }
 
-    fn type_word(&mut self, key: Key, action: Option<Action>) -> Step {
+    fn type_word(&mut self, key: Key, action: Option<KeyAction>) -> OverlayStep {
         let word = self.search.get_or_insert_default();
         match (key.code, action) {
-            (_, Some(Action::Submit)) => {
+            (_, Some(KeyAction::Submit)) => {
                 self.is_typing = false;
                 self.find(self.top, true);
             }
-            (_, Some(Action::Backspace)) => {
+            (_, Some(KeyAction::Backspace)) => {
                 word.pop();
             }
-            (_, Some(Action::Interrupt | Action::Cancel)) => {
+            (_, Some(KeyAction::Interrupt | KeyAction::Cancel)) => {
                 self.is_typing = false;
                 self.search = None;
             }
             (KeyCode::Char(c), None) if !key.ctrl && !key.alt => word.push(c),
             _ => {}
         }
-        Step::Stay
+        OverlayStep::Stay
     }
 
     /// Scrolls to the next or previous row that contains the search term.
@@ -168,7 +168,8 @@ impl Transcript {
         } else {
             from
         };
-        let matches = |(_, (_, row)): &(usize, &(usize, Line))| row.text().to_lowercase().contains(&word);
+        let matches =
+            |(_, (_, row)): &(usize, &(usize, StyledLine))| row.text().to_lowercase().contains(&word);
         let mut rows = self.rows.iter().enumerate();
         let found = if forward {
             rows.clone().skip(from).find(matches).or_else(|| rows.find(matches))
@@ -201,7 +202,7 @@ impl Transcript {
             if let Some((_, row)) = self.rows.get(self.top + n) {
                 let is_hit = !word.is_empty() && row.text().to_lowercase().contains(&word);
                 if is_hit {
-                    Line::styled(row.text(), Style::REVERSE).encode(colors, &mut out);
+                    StyledLine::styled(row.text(), Style::REVERSE).encode(colors, &mut out);
                 } else {
                     row.encode(colors, &mut out);
                 }
@@ -216,7 +217,7 @@ impl Transcript {
             format!("{last}/{}  / search  n next  f fold  c copy block  q close", self.rows.len())
         };
         let status: String = status.chars().take(self.size.0 - 1).collect();
-        Line::styled(status, Style::DIM).encode(colors, &mut out);
+        StyledLine::styled(status, Style::DIM).encode(colors, &mut out);
         out.push_str("\x1b[K\x1b[?2026l");
         out
     }

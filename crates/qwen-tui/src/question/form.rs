@@ -4,7 +4,7 @@ use qwen_events::ToolCall;
 use serde_json::{Map, Value};
 
 use crate::editor::Editor;
-use crate::input::{Action, Input, KeyCode};
+use crate::input::{KeyAction, KeyCode, TerminalInput};
 use crate::text::clean_line;
 
 /// One question of the model.
@@ -75,14 +75,14 @@ impl Form {
     }
 
     /// Processes an input; returns the answers once the last question is answered.
-    pub(super) fn input(&mut self, input: &Input, action: Option<Action>) -> Option<Value> {
+    pub(super) fn input(&mut self, input: &TerminalInput, action: Option<KeyAction>) -> Option<Value> {
         let asked = &self.asked[self.at];
         let count = asked.options.len();
         match (input, action) {
-            (_, Some(Action::Up)) => self.cursor = self.cursor.checked_sub(1).unwrap_or(count),
-            (_, Some(Action::Down | Action::Complete)) => self.cursor = (self.cursor + 1) % (count + 1),
-            (_, Some(Action::Submit)) => return self.submit(),
-            (Input::Key(key), _) if !self.is_writing() && !key.ctrl && !key.alt => match key.code {
+            (_, Some(KeyAction::Up)) => self.cursor = self.cursor.checked_sub(1).unwrap_or(count),
+            (_, Some(KeyAction::Down | KeyAction::Complete)) => self.cursor = (self.cursor + 1) % (count + 1),
+            (_, Some(KeyAction::Submit)) => return self.submit(),
+            (TerminalInput::Key(key), _) if !self.is_writing() && !key.ctrl && !key.alt => match key.code {
                 KeyCode::Char(c @ '1'..='9') => {
                     let number = c as usize - '1' as usize;
                     if number < count {

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use self::form::Form;
 use crate::Millis;
 use crate::editor::Editor;
-use crate::input::{Action, Input, KeyCode, Keymap};
+use crate::input::{KeyAction, KeyCode, Keymap, TerminalInput};
 use crate::markdown::Rendered;
-use crate::text::{Line, clean_line};
+use crate::text::{StyledLine, clean_line};
 use crate::view::{rule_for, subject};
 
 /// A question does not open within this time after a key.
@@ -29,7 +29,7 @@ const GRACE: Millis = 300;
 
 /// A question about a call.
 #[derive(Debug)]
-pub struct Question {
+pub struct QuestionView {
     request_id: Arc<str>,
     call: Arc<ToolCall>,
     pub title: String,
@@ -98,7 +98,7 @@ enum Face {
 
 /// The result of an input.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum QuestionOutcome {
     /// The question does not handle the input.
     Passed,
     /// The question handled the input.
@@ -117,7 +117,7 @@ pub enum Outcome {
 /// The open questions.
 #[derive(Debug)]
 pub struct Questions {
-    waiting: VecDeque<Question>,
+    waiting: VecDeque<QuestionView>,
     face: Face,
 }
 
@@ -139,7 +139,7 @@ impl Questions {
     ) {
         let (title, lines) = subject(&call, confirmation);
         let form = Form::of(&call);
-        self.waiting.push_back(Question {
+        self.waiting.push_back(QuestionView {
             request_id,
             title: if form.is_some() { "The model asks".to_owned() } else { title },
             subject: if form.is_some() { Vec::new() } else { lines },
@@ -174,7 +174,7 @@ impl Questions {
     }
 
     /// The oldest one.
-    pub fn first(&self) -> Option<&Question> {
+    pub fn first(&self) -> Option<&QuestionView> {
         self.waiting.front()
     }
 
@@ -213,28 +213,29 @@ impl Questions {
     }
 
     /// Offers an input to the open question.
-    pub fn input(&mut self, input: &Input, keymap: &Keymap, now: Millis) -> Outcome {
-        let Face::Open { since, by_itself, .. } = &mut self.face else { return Outcome::Passed };
-        let is_turning = matches!(input, Input::Key(key) if keymap.action(*key) == Some(Action::Question));
+    pub fn input(&mut self, input: &TerminalInput, keymap: &Keymap, now: Millis) -> QuestionOutcome {
+        let Face::Open { since, by_itself, .. } = &mut self.face else { return QuestionOutcome::Passed };
+        let is_turning =
+            matches!(input, TerminalInput::Key(key) if keymap.action(*key) == Some(KeyAction::Question));
         if *by_itself && is_turning {
             // The user has interacted with it: from now on keys are answers.
             *by_itself = false;
-            return Outcome::Taken;
+            return QuestionOutcome::Taken;
         }
         if *by_itself && now < *since + GRACE {
             // Too fast to be an answer: the key was meant for the composer.
             self.face = Face::Banner;
-            return Outcome::Passed;
+            return QuestionOutcome::Passed;
         }
         let answer = self.answer(input, keymap);
         match answer {
-            Step::Stay => Outcome::Taken,
-            Step::Leave => {
+            OverlayStep::Stay => QuestionOutcome::Taken,
+            OverlayStep::Leave => {
                 self.face = Face::Banner;
-                Outcome::Taken
+                QuestionOutcome::Taken
             }
-            Step::Pass => Outcome::Passed,
-            Step::Give(reply, save_rule, words) => {
+            OverlayStep::Pass => QuestionOutcome::Passed,
+            OverlayStep::Give(reply, save_rule, words) => {
                 let answered = self.give(&reply, save_rule, &words);
                 // The user must read the next one before answering it.
                 if self.waiting.is_empty() {
@@ -250,7 +251,7 @@ impl Questions {
     /// The oldest question with numbered answers, for terminals that only append lines.
     pub fn numbered(&self) -> Vec<Rendered> {
         let Some(question) = self.waiting.front() else { return Vec::new() };
-        let plain = |text: String| Rendered::prose(Line::plain(text));
+        let plain = |text: String| Rendered::prose(StyledLine::plain(text));
         let mut lines = vec![plain(format!("Question: {}", question.title))];
         if !question.reason.is_empty() {
             lines.push(plain(question.reason.clone()));
@@ -271,8 +272,8 @@ impl Questions {
     }
 
     /// Answers the oldest question with a line: a number, followed by text if the answer needs it.
-    pub fn line(&mut self, text: &str) -> Outcome {
-        let Some(question) = self.waiting.front_mut() else { return Outcome::Passed };
+    pub fn line(&mut self, text: &str) -> QuestionOutcome {
+        let Some(question) = self.waiting.front_mut() else { return QuestionOutcome::Passed };
         let text = text.trim();
         if let Some(form) = &mut question.form {
             return match form.line(text) {
@@ -280,7 +281,7 @@ impl Questions {
                     let reply = with_answers(&question.call, answers);
                     self.give(&reply, None, "answered")
                 }
-                None => Outcome::Taken,
+                None => QuestionOutcome::Taken,
             };
         }
         let (number, words) = text.split_once(' ').unwrap_or((text, ""));
@@ -297,124 +298,132 @@ impl Questions {
                 self.give(&reply, None, &format!("no: {}", clean_line(words)))
             }
             // Any other input is not an answer: the question remains open.
-            _ => Outcome::Taken,
+            _ => QuestionOutcome::Taken,
         }
     }
 
-    fn give(&mut self, reply: &Value, save_rule: Option<String>, words: &str) -> Outcome {
-        let Some(question) = self.waiting.pop_front() else { return Outcome::Taken };
+    fn give(&mut self, reply: &Value, save_rule: Option<String>, words: &str) -> QuestionOutcome {
+        let Some(question) = self.waiting.pop_front() else { return QuestionOutcome::Taken };
         let reply = ControlReply {
             request_id: question.request_id,
             nested: false,
             result: Ok(Json::trusted(reply.to_string())),
         };
         let command = Command::Reply { reply: Box::new(reply), session_id: None };
-        Outcome::Answered { command, save_rule, words: format!("{} {words}", question.title) }
+        QuestionOutcome::Answered { command, save_rule, words: format!("{} {words}", question.title) }
     }
 
-    fn answer(&mut self, input: &Input, keymap: &Keymap) -> Step {
+    fn answer(&mut self, input: &TerminalInput, keymap: &Keymap) -> OverlayStep {
         let (Face::Open { scroll, mode, .. }, Some(question)) = (&mut self.face, self.waiting.front_mut())
         else {
-            return Step::Pass;
+            return OverlayStep::Pass;
         };
         let action = match input {
-            Input::Key(key) => keymap.action(*key),
-            Input::Paste(_) | Input::Focus(_) => None,
+            TerminalInput::Key(key) => keymap.action(*key),
+            TerminalInput::Paste(_) | TerminalInput::Focus(_) => None,
         };
         match action {
-            Some(Action::Interrupt | Action::Question) => {
+            Some(KeyAction::Interrupt | KeyAction::Question) => {
                 return match mode {
                     Mode::Rule { .. } | Mode::Objecting(_) => {
                         *mode = Mode::Choosing(Choice::No);
-                        Step::Stay
+                        OverlayStep::Stay
                     }
-                    Mode::Choosing(_) | Mode::Form => Step::Leave,
+                    Mode::Choosing(_) | Mode::Form => OverlayStep::Leave,
                 };
             }
             // These keys always apply to the program.
-            Some(Action::Cancel | Action::Quit | Action::Suspend | Action::Repaint | Action::Transcript) => {
-                return Step::Pass;
+            Some(
+                KeyAction::Cancel
+                | KeyAction::Quit
+                | KeyAction::Suspend
+                | KeyAction::Repaint
+                | KeyAction::Transcript,
+            ) => {
+                return OverlayStep::Pass;
             }
-            Some(Action::PageUp) => {
+            Some(KeyAction::PageUp) => {
                 *scroll = scroll.saturating_sub(10);
-                return Step::Stay;
+                return OverlayStep::Stay;
             }
-            Some(Action::PageDown) => {
+            Some(KeyAction::PageDown) => {
                 *scroll = scroll.saturating_add(10);
-                return Step::Stay;
+                return OverlayStep::Stay;
             }
             _ => {}
         }
         match mode {
             Mode::Form => match question.form.as_mut().and_then(|form| form.input(input, action)) {
                 Some(answers) => {
-                    Step::Give(with_answers(&question.call, answers), None, "answered".to_owned())
+                    OverlayStep::Give(with_answers(&question.call, answers), None, "answered".to_owned())
                 }
-                None => Step::Stay,
+                None => OverlayStep::Stay,
             },
             Mode::Rule { editor, always } => {
-                if action != Some(Action::Submit) {
+                if action != Some(KeyAction::Submit) {
                     crate::app::edit(editor, input, action);
-                    return Step::Stay;
+                    return OverlayStep::Stay;
                 }
                 let rule = editor.text().trim().to_owned();
                 if rule.is_empty() {
-                    return Step::Stay;
+                    return OverlayStep::Stay;
                 }
                 let words = format!("{}: {rule}", if *always { "always" } else { "yes, this session" });
-                Step::Give(allow_with(&rule), always.then_some(rule), words)
+                OverlayStep::Give(allow_with(&rule), always.then_some(rule), words)
             }
             Mode::Objecting(editor) => {
-                if action != Some(Action::Submit) {
+                if action != Some(KeyAction::Submit) {
                     crate::app::edit(editor, input, action);
-                    return Step::Stay;
+                    return OverlayStep::Stay;
                 }
                 let message = editor.take();
                 let words = format!("no: {}", clean_line(&message));
-                Step::Give(json!({"behavior": "deny", "message": message}), None, words)
+                OverlayStep::Give(json!({"behavior": "deny", "message": message}), None, words)
             }
             Mode::Choosing(selected) => {
                 let chosen = match (input, action) {
-                    (_, Some(Action::Submit)) => *selected,
-                    (_, Some(Action::Up)) => {
+                    (_, Some(KeyAction::Submit)) => *selected,
+                    (_, Some(KeyAction::Up)) => {
                         *scroll = scroll.saturating_sub(1);
-                        return Step::Stay;
+                        return OverlayStep::Stay;
                     }
-                    (_, Some(Action::Down)) => {
+                    (_, Some(KeyAction::Down)) => {
                         *scroll = scroll.saturating_add(1);
-                        return Step::Stay;
+                        return OverlayStep::Stay;
                     }
-                    (_, Some(Action::Left | Action::Right | Action::Complete)) => {
-                        let step = if action == Some(Action::Left) { 4 } else { 1 };
+                    (_, Some(KeyAction::Left | KeyAction::Right | KeyAction::Complete)) => {
+                        let step = if action == Some(KeyAction::Left) { 4 } else { 1 };
                         let at = Choice::ALL.iter().position(|choice| choice == selected).unwrap_or_default();
                         *selected = Choice::ALL[(at + step) % Choice::ALL.len()];
-                        return Step::Stay;
+                        return OverlayStep::Stay;
                     }
-                    (Input::Key(key), None) if !key.ctrl && !key.alt => {
+                    (TerminalInput::Key(key), None) if !key.ctrl && !key.alt => {
                         let known = |choice: &Choice| key.code == KeyCode::Char(choice.key());
                         match Choice::ALL.into_iter().find(known) {
                             Some(choice) => choice,
-                            None => return Step::Stay,
+                            None => return OverlayStep::Stay,
                         }
                     }
-                    _ => return Step::Stay,
+                    _ => return OverlayStep::Stay,
                 };
                 let rule = question.rule.clone().unwrap_or_default();
                 match chosen {
-                    Choice::Once => Step::Give(json!({"behavior": "allow"}), None, "yes, once".to_owned()),
-                    Choice::No => Step::Give(json!({"behavior": "deny"}), None, "no".to_owned()),
+                    Choice::Once => {
+                        OverlayStep::Give(json!({"behavior": "allow"}), None, "yes, once".to_owned())
+                    }
+                    Choice::No => OverlayStep::Give(json!({"behavior": "deny"}), None, "no".to_owned()),
                     Choice::Session if !rule.is_empty() => {
-                        Step::Give(allow_with(&rule), None, format!("yes, this session: {rule}"))
+                        OverlayStep::Give(allow_with(&rule), None, format!("yes, this session: {rule}"))
                     }
                     Choice::Session | Choice::Always => {
                         let mut editor = Editor::default();
                         editor.set(&rule);
                         *mode = Mode::Rule { editor, always: chosen == Choice::Always };
-                        Step::Stay
+                        OverlayStep::Stay
                     }
                     Choice::Object => {
                         *mode = Mode::Objecting(Editor::default());
-                        Step::Stay
+                        OverlayStep::Stay
                     }
                 }
             }
@@ -422,7 +431,7 @@ impl Questions {
     }
 }
 
-enum Step {
+enum OverlayStep {
     Stay,
     Leave,
     Pass,

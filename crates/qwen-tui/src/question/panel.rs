@@ -3,23 +3,23 @@
 use super::{Choice, Face, Mode, Questions};
 use crate::editor::{Editor, layout};
 use crate::screen::Caret;
-use crate::text::{Color, Line, Style};
+use crate::text::{Color, Style, StyledLine};
 
 /// The rows of a question.
 #[derive(Debug, Default)]
 pub struct Panel {
-    pub rows: Vec<Line>,
+    pub rows: Vec<StyledLine>,
     /// The caret, while text is being written.
     pub caret: Option<Caret>,
 }
 
 impl Questions {
     /// The line that announces an open question.
-    pub fn banner(&self) -> Option<Line> {
+    pub fn banner(&self) -> Option<StyledLine> {
         let question = self.first()?;
         let count = if self.len() > 1 { format!(" (1 of {})", self.len()) } else { String::new() };
         let text = format!("? {}{count} - ctrl+q to answer", question.title);
-        Some(Line::styled(text, Style::color(Color::Yellow).bold()))
+        Some(StyledLine::styled(text, Style::color(Color::Yellow).bold()))
     }
 
     /// The open question in at most `height` rows: the answers are always visible, the subject scrolls.
@@ -27,14 +27,15 @@ impl Questions {
         let (Face::Open { scroll, mode, .. }, Some(question)) = (&mut self.face, self.waiting.front()) else {
             return Panel::default();
         };
-        let mut head = Line::styled(format!("? {}", question.title), Style::color(Color::Yellow).bold());
+        let mut head =
+            StyledLine::styled(format!("? {}", question.title), Style::color(Color::Yellow).bold());
         if self.waiting.len() > 1 {
             head.push(format!(" (1 of {})", self.waiting.len()), Style::DIM);
         }
         let mut rows = vec![head];
         let who = if question.from_agent { "A sub-agent asks: " } else { "" };
         if !question.reason.is_empty() || question.from_agent {
-            rows.extend(cut(&Line::styled(format!("{who}{}", question.reason), Style::DIM), columns));
+            rows.extend(cut(&StyledLine::styled(format!("{who}{}", question.reason), Style::DIM), columns));
         }
         let mut panel = Panel::default();
         let mut bottom = Vec::new();
@@ -42,7 +43,7 @@ impl Questions {
             Mode::Form => {
                 if let Some(form) = &question.form {
                     let (asked, title) = form.current();
-                    bottom.extend(cut(&Line::styled(title, Style::BOLD), columns));
+                    bottom.extend(cut(&StyledLine::styled(title, Style::BOLD), columns));
                     for (n, (label, about)) in asked.options.iter().enumerate() {
                         let mark = if form.chosen.contains(&n) {
                             "[x] "
@@ -52,7 +53,7 @@ impl Questions {
                             ""
                         };
                         let style = if n == form.cursor { Style::REVERSE } else { Style::PLAIN };
-                        let mut line = Line::styled(format!("{}. {mark}{label}", n + 1), style);
+                        let mut line = StyledLine::styled(format!("{}. {mark}{label}", n + 1), style);
                         if !about.is_empty() {
                             line.push(format!("  {about}"), Style::DIM);
                         }
@@ -62,32 +63,36 @@ impl Questions {
                     if form.is_writing() {
                         write(&form.words, &sign, columns, &mut bottom, &mut panel);
                     } else {
-                        bottom.push(Line::styled(format!("{sign}something else"), Style::DIM));
+                        bottom.push(StyledLine::styled(format!("{sign}something else"), Style::DIM));
                     }
                     let keys = if asked.several {
                         "space marks, enter confirms"
                     } else {
                         "a number or enter answers"
                     };
-                    bottom.push(Line::styled(format!("{keys}, esc leaves the question open"), Style::DIM));
+                    bottom.push(StyledLine::styled(
+                        format!("{keys}, esc leaves the question open"),
+                        Style::DIM,
+                    ));
                 }
             }
             Mode::Rule { editor, always } => {
                 let place =
                     if *always { "Always allow (saved to your settings):" } else { "Allow in this session:" };
-                bottom.push(Line::styled(place, Style::BOLD));
+                bottom.push(StyledLine::styled(place, Style::BOLD));
                 write(editor, "> ", columns, &mut bottom, &mut panel);
-                bottom.push(Line::styled("enter saves the rule and says yes, esc goes back", Style::DIM));
+                bottom
+                    .push(StyledLine::styled("enter saves the rule and says yes, esc goes back", Style::DIM));
             }
             Mode::Objecting(editor) => {
-                bottom.push(Line::styled("No, and tell the model:", Style::BOLD));
+                bottom.push(StyledLine::styled("No, and tell the model:", Style::BOLD));
                 write(editor, "> ", columns, &mut bottom, &mut panel);
             }
             Mode::Choosing(selected) => {
                 if let Some(rule) = &question.rule {
-                    bottom.extend(cut(&Line::styled(format!("rule: {rule}"), Style::DIM), columns));
+                    bottom.extend(cut(&StyledLine::styled(format!("rule: {rule}"), Style::DIM), columns));
                 }
-                let mut line = Line::default();
+                let mut line = StyledLine::default();
                 for choice in Choice::ALL {
                     let style = if choice == *selected { Style::REVERSE } else { Style::PLAIN };
                     let text = format!("{} {}", choice.key(), choice.label());
@@ -102,7 +107,8 @@ impl Questions {
                 bottom.push(line);
             }
         }
-        let subject: Vec<Line> = question.subject.iter().flat_map(|line| cut(&line.line, columns)).collect();
+        let subject: Vec<StyledLine> =
+            question.subject.iter().flat_map(|line| cut(&line.line, columns)).collect();
         let room = height.saturating_sub(rows.len() + bottom.len());
         let fits = subject.len() <= room;
         let shown = if fits { subject.len() } else { room.saturating_sub(1) };
@@ -111,7 +117,7 @@ impl Questions {
         if !fits {
             let last = *scroll + shown;
             let note = format!("lines {}-{last} of {}; up and down scroll", *scroll + 1, subject.len());
-            rows.push(Line::styled(note, Style::DIM));
+            rows.push(StyledLine::styled(note, Style::DIM));
         }
         let above = rows.len();
         rows.extend(bottom);
@@ -123,7 +129,7 @@ impl Questions {
     }
 }
 
-fn write(editor: &Editor, sign: &str, columns: usize, rows: &mut Vec<Line>, panel: &mut Panel) {
+fn write(editor: &Editor, sign: &str, columns: usize, rows: &mut Vec<StyledLine>, panel: &mut Panel) {
     let layout = layout(editor, sign, columns, 5);
     panel.caret = Some(Caret { row: rows.len() + layout.caret.row, column: layout.caret.column });
     rows.extend(layout.rows);
@@ -131,6 +137,6 @@ fn write(editor: &Editor, sign: &str, columns: usize, rows: &mut Vec<Line>, pane
 
 /// Splits a line into rows that leave the last column free: inside the live region nothing is omitted and
 /// nothing wraps automatically.
-fn cut(line: &Line, columns: usize) -> Vec<Line> {
+fn cut(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     crate::text::cut(line, columns.saturating_sub(1))
 }

@@ -5,7 +5,7 @@
 //! replaces the region and the region is painted again below it, so the terminal's scrollback receives
 //! every finished line exactly once.
 
-use crate::text::{Line, Risk, Style, grapheme_width, graphemes};
+use crate::text::{Risk, Style, StyledLine, grapheme_width, graphemes};
 
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
@@ -32,7 +32,7 @@ pub struct Caret {
 #[derive(Debug, Clone, Default)]
 pub struct Picture {
     /// Longer rows are truncated.
-    pub rows: Vec<Line>,
+    pub rows: Vec<StyledLine>,
     /// The position of the real cursor; none hides it.
     pub caret: Option<Caret>,
 }
@@ -234,7 +234,7 @@ impl LiveRegion {
     }
 
     /// A line as cells, at most one less than fit, so that the cursor never stays behind the last column.
-    fn row(&self, line: &Line) -> Row {
+    fn row(&self, line: &StyledLine) -> Row {
         let limit = self.columns.saturating_sub(1).max(1);
         let mut row = Row::new();
         let mut used = 0;

@@ -1,7 +1,10 @@
 use super::*;
 
 fn picture(rows: &[&str], row: usize, column: usize) -> Picture {
-    Picture { rows: rows.iter().map(|row| Line::plain(*row)).collect(), caret: Some(Caret { row, column }) }
+    Picture {
+        rows: rows.iter().map(|row| StyledLine::plain(*row)).collect(),
+        caret: Some(Caret { row, column }),
+    }
 }
 
 fn screen(columns: u16) -> vt100::Parser {

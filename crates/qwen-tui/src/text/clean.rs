@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::style::{Color, Line, Style};
+use super::style::{Color, Style, StyledLine};
 
 /// Removes everything that a terminal would act on, except line feeds and tabs. A carriage return inside a line restarts the
 /// line, as a progress bar intends; before a line feed it disappears.
@@ -46,8 +46,8 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 
 /// A line of a tool's output with the tool's colours, if they are among the terminal's 16; all other
 /// control sequences are removed.
-pub fn colored(text: &str) -> Line {
-    let mut line = Line::default();
+pub fn colored(text: &str) -> StyledLine {
+    let mut line = StyledLine::default();
     let mut style = Style::PLAIN;
     let text = text.trim_end_matches('\r');
     let text = text.rsplit('\r').next().unwrap_or(text);

@@ -5,5 +5,5 @@ mod style;
 mod width;
 
 pub use clean::{clean, clean_line, colored, visible};
-pub use style::{Color, Line, Span, Style, cut};
+pub use style::{Color, Span, Style, StyledLine, cut};
 pub use width::{Risk, grapheme_width, graphemes, last_bytes, width, wrap_words};

@@ -103,12 +103,12 @@ pub struct Span {
 
 /// One line, without a line feed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Line {
-    /// Its pieces. Made by [`Line::push`], which cleans them.
+pub struct StyledLine {
+    /// Its pieces. Made by [`StyledLine::push`], which cleans them.
     pub spans: Vec<Span>,
 }
 
-impl Line {
+impl StyledLine {
     /// A line in the terminal's own look.
     pub fn plain(text: impl Into<String>) -> Self {
         Self::styled(text, Style::PLAIN)
@@ -167,23 +167,23 @@ impl Line {
     }
 }
 
-impl From<&str> for Line {
+impl From<&str> for StyledLine {
     fn from(text: &str) -> Self {
         Self::plain(text)
     }
 }
 
 /// A line in rows of at most `limit` cells.
-pub fn cut(line: &Line, limit: usize) -> Vec<Line> {
+pub fn cut(line: &StyledLine, limit: usize) -> Vec<StyledLine> {
     let limit = limit.max(2);
-    let mut rows = vec![Line::default()];
+    let mut rows = vec![StyledLine::default()];
     let mut used = 0;
     for span in &line.spans {
         for cluster in graphemes(&span.text) {
             let (cluster, cells) =
                 if cluster == "\t" { ("    ", 4) } else { (cluster, grapheme_width(cluster).0) };
             if used + cells > limit {
-                rows.push(Line::default());
+                rows.push(StyledLine::default());
                 used = 0;
             }
             used += cells;

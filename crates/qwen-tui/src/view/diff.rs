@@ -3,7 +3,7 @@
 use qwen_events::FileDiff;
 
 use crate::markdown::Rendered;
-use crate::text::{Color, Line, Style};
+use crate::text::{Color, Style, StyledLine};
 
 /// The changed lines and their context: number, sign, text.
 pub fn diff(change: &FileDiff) -> Vec<Rendered> {
@@ -14,7 +14,7 @@ pub fn diff(change: &FileDiff) -> Vec<Rendered> {
         if let Some(header) = line.strip_prefix("@@") {
             (old, new) = hunk(header).unwrap_or((1, 1));
             if inside {
-                lines.push(Rendered::logical(Line::styled("...", Style::DIM)));
+                lines.push(Rendered::logical(StyledLine::styled("...", Style::DIM)));
             }
             inside = true;
             continue;
@@ -38,7 +38,9 @@ pub fn diff(change: &FileDiff) -> Vec<Rendered> {
                 (new - 1, Style::PLAIN)
             }
         };
-        lines.push(Rendered::logical(Line::styled(format!("{number:>4} "), Style::DIM).with(line, style)));
+        lines.push(Rendered::logical(
+            StyledLine::styled(format!("{number:>4} "), Style::DIM).with(line, style),
+        ));
     }
     lines
 }

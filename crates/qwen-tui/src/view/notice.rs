@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Marks;
 use crate::markdown::Rendered;
-use crate::text::{Color, Line, Style, clean_line};
+use crate::text::{Color, Style, StyledLine, clean_line};
 
 /// A to-do list.
 pub fn todo_lines(todos: &[Todo], marks: Marks) -> Vec<Rendered> {
@@ -17,7 +17,7 @@ pub fn todo_lines(todos: &[Todo], marks: Marks) -> Vec<Rendered> {
             TodoStatus::InProgress => (marks.current, Style::BOLD),
             TodoStatus::Pending => (marks.open, Style::PLAIN),
         };
-        Rendered::logical(Line::styled(format!("{mark} {}", clean_line(&todo.content)), style))
+        Rendered::logical(StyledLine::styled(format!("{mark} {}", clean_line(&todo.content)), style))
     };
     todos.iter().map(line).collect()
 }
@@ -30,8 +30,8 @@ fn failure(message: &str, marks: Marks) -> Vec<Rendered> {
     let mut lines = message.lines();
     let first = lines.next().unwrap_or_default();
     let head =
-        Line::styled(format!("{} ", marks.failure), Style::color(Color::Red)).with(first, Style::PLAIN);
-    let rest = lines.map(|line| Rendered::prose(Line::plain(line)));
+        StyledLine::styled(format!("{} ", marks.failure), Style::color(Color::Red)).with(first, Style::PLAIN);
+    let rest = lines.map(|line| Rendered::prose(StyledLine::plain(line)));
     std::iter::once(Rendered::prose(head)).chain(rest).collect()
 }
 
@@ -42,7 +42,7 @@ pub fn retry(attempt: u32, max_retries: u32, delay_ms: u64, error: &str) -> Stri
 
 /// The end of a turn; empty for an ordinary one.
 pub fn turn_end(end: &TurnEnd, marks: Marks) -> Vec<Rendered> {
-    let note = |text: &str| vec![Rendered::prose(Line::styled(text, Style::color(Color::Yellow)))];
+    let note = |text: &str| vec![Rendered::prose(StyledLine::styled(text, Style::color(Color::Yellow)))];
     match (&end.error, end.status) {
         (Some(error), _) => self::error(error, marks),
         (None, EndStatus::Done) => Vec::new(),
@@ -61,10 +61,10 @@ pub fn command_result(result: &CommandResult, marks: Marks) -> Vec<Rendered> {
     match &result.body {
         CommandResultBody::Message { level: Level::Error, content } => failure(content, marks),
         CommandResultBody::Message { level: Level::Info | Level::Warning, content } => {
-            content.lines().map(|line| Rendered::prose(Line::plain(line))).collect()
+            content.lines().map(|line| Rendered::prose(StyledLine::plain(line))).collect()
         }
         CommandResultBody::Dialog { name, data } => {
-            let mut lines = vec![Rendered::logical(Line::styled(clean_line(name), Style::BOLD))];
+            let mut lines = vec![Rendered::logical(StyledLine::styled(clean_line(name), Style::BOLD))];
             if let Ok(value) = serde_json::from_str(data.as_str()) {
                 json_lines("", &value, &mut lines);
             }
@@ -95,17 +95,17 @@ fn json_lines(path: &str, value: &Value, out: &mut Vec<Rendered>) {
         }
         Value::Array(items) => {
             let words: Vec<String> = items.iter().map(word).collect();
-            out.push(Rendered::logical(Line::plain(format!("{path}: {}", words.join(", ")))));
+            out.push(Rendered::logical(StyledLine::plain(format!("{path}: {}", words.join(", ")))));
         }
         Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {
-            out.push(Rendered::logical(Line::plain(format!("{path}: {}", word(value)))));
+            out.push(Rendered::logical(StyledLine::plain(format!("{path}: {}", word(value)))));
         }
     }
 }
 
 /// A step of a search through thoughts.
 pub fn thinking_step(step: &Thinking, marks: Marks) -> Vec<Rendered> {
-    let line = |text: String| Rendered::logical(Line::styled(text, Style::DIM));
+    let line = |text: String| Rendered::logical(StyledLine::styled(text, Style::DIM));
     match step {
         Thinking::TotExpand { candidates } => {
             let thought = |text: &std::sync::Arc<str>| line(format!("{} {}", marks.open, clean_line(text)));

@@ -4,14 +4,14 @@ use qwen_events::{Confirmation, ToolCall};
 
 use super::diff;
 use crate::markdown::Rendered;
-use crate::text::{Color, Line, Style, clean_line, visible};
+use crate::text::{Color, Style, StyledLine, clean_line, visible};
 
 /// The complete effect of a call: nothing that the user must judge is omitted or hidden.
 pub fn subject(call: &ToolCall, confirmation: &Confirmation) -> (String, Vec<Rendered>) {
     let shown = |text: &str| -> Vec<Rendered> {
         visible(text)
             .lines()
-            .map(|line| Rendered::logical(Line::styled(line, Style::color(Color::Cyan))))
+            .map(|line| Rendered::logical(StyledLine::styled(line, Style::color(Color::Cyan))))
             .collect()
     };
     match confirmation {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Marks, diff, todo_lines};
 use crate::markdown::Rendered;
-use crate::text::{Color, Line, Style, clean_line, colored};
+use crate::text::{Color, Style, StyledLine, clean_line, colored};
 
 /// The verbs of tools, by name in either vocabulary; other tools are titled by their names.
 const VERBS: &[(&str, &str)] = &[
@@ -86,7 +86,7 @@ pub fn finished_call(end: &ToolEnd, marks: Marks, output_lines: usize) -> Vec<Re
     let is_command = verb == "Run";
     let mut lines = vec![Rendered::logical(head(end, &verb, &object, marks))];
     if is_command {
-        let command = |line| Rendered::logical(Line::styled(line, Style::color(Color::Cyan)));
+        let command = |line| Rendered::logical(StyledLine::styled(line, Style::color(Color::Cyan)));
         lines.extend(object.lines().map(command));
     }
     match &end.display {
@@ -101,13 +101,13 @@ pub fn finished_call(end: &ToolEnd, marks: Marks, output_lines: usize) -> Vec<Re
     lines
 }
 
-fn head(end: &ToolEnd, verb: &str, object: &str, marks: Marks) -> Line {
+fn head(end: &ToolEnd, verb: &str, object: &str, marks: Marks) -> StyledLine {
     let (mark, color) = match end.status {
         ToolStatus::Success => (marks.call, Color::Green),
         ToolStatus::Error => (marks.failure, Color::Red),
         ToolStatus::Denied | ToolStatus::Cancelled => (marks.failure, Color::Yellow),
     };
-    let mut head = Line::styled(format!("{mark} "), Style::color(color)).with(verb, Style::BOLD);
+    let mut head = StyledLine::styled(format!("{mark} "), Style::color(color)).with(verb, Style::BOLD);
     if verb != "Run" && !object.is_empty() {
         head.push(format!(" {}", clean_line(object)), Style::color(Color::Cyan));
     }
@@ -138,7 +138,7 @@ fn head(end: &ToolEnd, verb: &str, object: &str, marks: Marks) -> Line {
 fn task_lines(task: &TaskProgress) -> Vec<Rendered> {
     let agent = clean_line(&task.agent);
     let spent = format!("{agent}: {}, {} calls, {} tokens", task.status, task.tool_calls, task.tokens);
-    let mut lines = vec![Rendered::logical(Line::styled(spent, Style::DIM))];
+    let mut lines = vec![Rendered::logical(StyledLine::styled(spent, Style::DIM))];
     if let Some(result) = &task.result {
         lines.extend(crate::markdown::render(result));
     }
@@ -152,7 +152,7 @@ fn tail(text: &str, limit: usize) -> Vec<Rendered> {
     let mut out = Vec::new();
     if hidden > 0 {
         let note = format!("({hidden} more lines above; ctrl+o shows all)");
-        out.push(Rendered::logical(Line::styled(note, Style::DIM)));
+        out.push(Rendered::logical(StyledLine::styled(note, Style::DIM)));
     }
     out.extend(lines[hidden..].iter().map(|line| Rendered::logical(colored(line))));
     out

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use qwen_events::{
     Body, Channel, Command, Confirmation, ControlCall, Event, Scope, SessionId, Timestamp, ToolCall,
 };
-use qwen_tui::input::{Input, Key, KeyCode};
+use qwen_tui::input::{Key, KeyCode, TerminalInput};
 use qwen_tui::{Effect, Terminal};
 
 use crate::stage;
@@ -80,7 +80,7 @@ proptest! {
         let mut answered = Vec::new();
         // Keys come faster than the pause after which a question opens by itself.
         for (at, c) in typed.chars().enumerate() {
-            terminal.input(&Input::Key(Key::plain(KeyCode::Char(c))), now);
+            terminal.input(&TerminalInput::Key(Key::plain(KeyCode::Char(c))), now);
             for (_, happening) in happenings.iter().filter(|(when, _)| *when == at) {
                 match happening {
                     Happening::Question(n) => terminal.event(&question(*n), now),
@@ -154,7 +154,7 @@ proptest! {
             let output = Body::ToolOutput { call: call(1), channel: Channel::Stdout, text: piece.as_str().into() };
             terminal.event(&event(output), 0);
             terminal.warn(piece);
-            terminal.input(&Input::Paste(piece.clone()), 0);
+            terminal.input(&TerminalInput::Paste(piece.clone()), 0);
             bytes.push_str(&terminal.frame());
         }
         prop_assert_eq!(foreign_sequence(&bytes), None);

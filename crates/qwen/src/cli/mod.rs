@@ -26,7 +26,7 @@ pub use ignored::IgnoredFlags;
 pub use mcp::{McpAction, McpListArgs};
 pub use sessions::{DeleteArgs, ForkArgs, ListArgs, SessionsAction};
 pub use telemetry::TelemetryFlags;
-pub use thinking::Thinking;
+pub use thinking::ThinkingArgs;
 pub use tools::{ToolFlags, items};
 
 /// An agent for your code, in one small binary.
@@ -449,5 +449,5 @@ pub struct Run {
 
     /// How trees and graphs of thoughts grow. Last, because its heading would hold for what follows.
     #[command(flatten)]
-    pub thinking: Thinking,
+    pub thinking: ThinkingArgs,
 }

@@ -5,7 +5,7 @@ use clap::Args;
 /// How trees and graphs of thoughts grow.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Trees and graphs of thoughts")]
-pub struct Thinking {
+pub struct ThinkingArgs {
     /// How a tree is searched: bfs or dfs
     #[arg(long, value_name = "SEARCH")]
     pub tot_search: Option<String>,

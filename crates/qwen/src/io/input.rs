@@ -19,7 +19,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// A buffer that grew beyond this for one huge line is released.
 const KEEP_BYTES: usize = 1024 * 1024;
 
-pub struct Input {
+pub struct StdinReader {
     kind: Kind,
 }
 
@@ -34,7 +34,7 @@ enum Kind {
     Thread(OwnedFd),
 }
 
-impl Input {
+impl StdinReader {
     pub fn stdin() -> io::Result<Self> {
         let fd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
         let kind = match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
@@ -118,7 +118,7 @@ impl Input {
 
 /// A line of input.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum InputLine {
     /// A line without its line break.
     Whole(Vec<u8>),
     /// A line that was too long and was skipped.
@@ -127,7 +127,7 @@ pub enum Line {
 
 /// Splits standard input into lines.
 pub struct Lines {
-    input: Input,
+    input: StdinReader,
     buffer: Vec<u8>,
     /// The lines of the buffer before this position have been returned. The rest is moved once per read, not
     /// once per line.
@@ -139,13 +139,13 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub fn new(input: Input) -> Self {
+    pub fn new(input: StdinReader) -> Self {
         Self { input, buffer: Vec::new(), start: 0, searched: 0, skipping: false, ended: false }
     }
 
     /// Removes the line that ends at `end` from the buffer. A huge line takes over the buffer instead of
     /// being copied.
-    fn cut(&mut self, end: usize) -> Line {
+    fn cut(&mut self, end: usize) -> InputLine {
         let alone = self.start == 0 && end + 1 == self.buffer.len() && end > KEEP_BYTES;
         if alone {
             let mut line = std::mem::take(&mut self.buffer);
@@ -160,13 +160,13 @@ impl Lines {
     }
 
     /// The next line; none at the end. A last line without a line break is returned too.
-    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub async fn next(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
                 let end = self.searched + at;
                 let line = self.cut(end);
                 let skipped = std::mem::take(&mut self.skipping);
-                return Ok(Some(if skipped { Line::TooLong } else { line }));
+                return Ok(Some(if skipped { InputLine::TooLong } else { line }));
             }
             self.buffer.drain(..self.start);
             self.start = 0;
@@ -184,7 +184,7 @@ impl Lines {
                 self.searched = 0;
                 let too_long = std::mem::take(&mut self.skipping);
                 return Ok(if too_long {
-                    Some(Line::TooLong)
+                    Some(InputLine::TooLong)
                 } else {
                     (!rest.is_empty()).then(|| whole(rest))
                 });
@@ -198,7 +198,7 @@ impl Lines {
 }
 
 /// Strips the carriage return and checks the length.
-fn whole(mut line: Vec<u8>) -> Line {
+fn whole(mut line: Vec<u8>) -> InputLine {
     line.pop_if(|last| *last == b'\r');
-    if line.len() > MAX_LINE { Line::TooLong } else { Line::Whole(line) }
+    if line.len() > MAX_LINE { InputLine::TooLong } else { InputLine::Whole(line) }
 }

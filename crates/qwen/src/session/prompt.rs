@@ -8,7 +8,7 @@ use qwen_events::{ErrorInfo, ErrorKind};
 use rustix::fs::FileType;
 
 use crate::cli::Run;
-use crate::io::input::Input;
+use crate::io::input::StdinReader;
 use crate::io::stdin_writer;
 use crate::runtime::exit;
 
@@ -63,7 +63,7 @@ async fn piped_text(have_prompt: bool) -> Result<String, ErrorInfo> {
     let unreadable = |error: io::Error| {
         ErrorInfo::new(ErrorKind::Input, "unreadable_stdin", format!("standard input: {error}"))
     };
-    let input = Input::stdin().map_err(unreadable)?;
+    let input = StdinReader::stdin().map_err(unreadable)?;
     // A program that starts us with an open pipe and never writes must not block us forever. For any other
     // producer, such as the previous command of a pipeline, we wait.
     if have_prompt && !input.readable_within(NOTICE_AFTER).await && stdin_writer::is_our_parent() {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use qwen_engine::commands::at::ResourceName;
-use qwen_engine::commands::{Action, CommandContext, CommandOutcome, SessionTotals, at, parse};
+use qwen_engine::commands::{CommandAction, CommandContext, CommandOutcome, SessionTotals, at, parse};
 use qwen_engine::{Cancel, Emitter, RewindReport, Session};
 use qwen_events::{
     Body, CommandCall, CommandKind, CommandResult, CommandResultBody, ErrorInfo, Part, PermissionUpdate,
@@ -67,7 +67,7 @@ pub struct StartedCommand<'a> {
     cancel: &'a Cancel,
     call: CommandCall,
     body: CommandResultBody,
-    action: Option<Action>,
+    action: Option<CommandAction>,
     /// If the command switches sessions: the other session, or why it cannot be opened.
     other: Option<Result<Box<Session>, ErrorInfo>>,
 }
@@ -118,7 +118,7 @@ impl<'a> CommandRun<'a> {
         };
         let CommandOutcome { mut body, mut action } = done;
         if call.kind == CommandKind::At
-            && let Some(Action::Submit(prompt)) = &action
+            && let Some(CommandAction::Submit(prompt)) = &action
             && let Some(session) = &self.session
             && !has_attachment(prompt, self.process, session)
         {
@@ -134,20 +134,20 @@ impl<'a> CommandRun<'a> {
     /// Opens the session that the command switches to, if any. Its result is reported only after that.
     fn other(
         &self,
-        action: &mut Option<Action>,
+        action: &mut Option<CommandAction>,
         body: &mut CommandResultBody,
     ) -> Option<Result<Box<Session>, ErrorInfo>> {
         let open = |id: &SessionId| stored::open(self.process, id, None).map(Box::new);
         let copy = |id: &SessionId| stored::copy(&self.process.config, &self.session_id, id);
         let (words, other) = match action.take()? {
-            Action::Resume(id) if id == self.session_id => return None,
-            Action::Resume(id) => (format!("Going on with {id}."), open(&id).map(Some)),
-            Action::Fork => {
+            CommandAction::Resume(id) if id == self.session_id => return None,
+            CommandAction::Resume(id) => (format!("Going on with {id}."), open(&id).map(Some)),
+            CommandAction::Fork => {
                 let id = SessionId::from_random(fastrand::u128(..));
                 let copied = copy(&id).and_then(|()| open(&id));
                 (format!("The session goes on in a copy, {id}."), copied.map(Some))
             }
-            Action::Save(id) => {
+            CommandAction::Save(id) => {
                 (format!("A copy of this session is kept under the name {id}."), copy(&id).map(|()| None))
             }
             other => {
@@ -173,8 +173,8 @@ impl StartedCommand<'_> {
                     next = NextStep::Switch(session);
                 }
             }
-            Some(Action::Submit(prompt)) => next = NextStep::Turn(prompt),
-            Some(Action::Quit) => next = NextStep::Quit,
+            Some(CommandAction::Submit(prompt)) => next = NextStep::Turn(prompt),
+            Some(CommandAction::Quit) => next = NextStep::Quit,
             Some(action) => match self.act(action).await {
                 Ok(None) => {}
                 Ok(Some(words)) => self.body = CommandOutcome::say(words).body,
@@ -192,24 +192,24 @@ impl StartedCommand<'_> {
 
     /// Performs the deferred action of a command in the session. Returns the message to report, if it depends
     /// on the outcome.
-    async fn act(&mut self, action: Action) -> Result<Option<String>, String> {
+    async fn act(&mut self, action: CommandAction) -> Result<Option<String>, String> {
         let overrides = &self.process.overrides;
         match (action, self.session.as_deref_mut()) {
-            (Action::SwitchModel(model), _) => overrides.set_model(model),
-            (Action::SetMode(mode), _) => {
+            (CommandAction::SwitchModel(model), _) => overrides.set_model(model),
+            (CommandAction::SetMode(mode), _) => {
                 let update = PermissionUpdate::SetMode(mode.clone());
                 self.process.permissions.update(&update).map_err(|error| error.to_string())?;
                 self.emit.emit(Body::Session(Box::new(SessionEvent::ModeChanged { mode }))).await;
             }
-            (Action::Clear, Some(session)) => {
+            (CommandAction::Clear, Some(session)) => {
                 session.end("clear", self.emit).await;
                 session.replace_history(Vec::new());
             }
-            (Action::Run(call), Some(session)) => {
+            (CommandAction::Run(call), Some(session)) => {
                 return session.run_tool(&call, self.cancel).await.map(Some);
             }
-            (Action::Undo, Some(session)) => return Ok(Some(undone(session.undo().as_ref()))),
-            (Action::Compress(wish), Some(session)) => {
+            (CommandAction::Undo, Some(session)) => return Ok(Some(undone(session.undo().as_ref()))),
+            (CommandAction::Compress(wish), Some(session)) => {
                 let compressed = session.compress(&wish, self.emit, self.cancel).await;
                 let (before, after) = compressed.map_err(|error| error.to_string())?;
                 let words = format!("The conversation was compressed from {before} to {after} tokens.");

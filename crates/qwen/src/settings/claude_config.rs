@@ -62,7 +62,7 @@ impl ClaudeDirectories {
 
 /// Which memory files are added to the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemoryFiles {
+pub struct MemorySources {
     /// The directory of the user's memory files.
     pub home: Option<PathBuf>,
     /// Their file names; empty means the default names.
@@ -73,7 +73,7 @@ pub struct MemoryFiles {
     pub project: bool,
 }
 
-impl MemoryFiles {
+impl MemorySources {
     /// The files of this run: for Claude's hosts those of Claude's CLI, by their setting sources; ours
     /// otherwise.
     pub fn of(settings: &Settings, invocation: &Invocation, layered: &Layered) -> Self {

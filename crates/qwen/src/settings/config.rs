@@ -16,7 +16,7 @@ use qwen_permissions::Policy;
 use qwen_redact::Redactor;
 use qwen_tools::ToolVocabulary;
 
-use super::{MemoryFiles, OutputStyle, SessionStart, Settings, SettingsFile, ThinkingFlags, mcp};
+use super::{MemorySources, OutputStyle, SessionStart, Settings, SettingsFile, ThinkingFlags, mcp};
 use crate::claude_host::ClaudeHostOptions;
 use crate::telemetry::Tracing;
 
@@ -120,7 +120,7 @@ pub struct WorkspaceConfig {
     pub qwen_home: Option<PathBuf>,
     /// Approval mode and permission rules.
     pub policy: Policy,
-    pub memory_files: MemoryFiles,
+    pub memory_files: MemorySources,
 }
 
 /// What the sandbox of commands enforces.

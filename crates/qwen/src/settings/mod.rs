@@ -32,7 +32,7 @@ use qwen_events::{ErrorInfo, ErrorKind, Sampling};
 use qwen_permissions::{Kernel, Policy};
 
 pub use claude::ThinkingFlags;
-pub use claude_config::{MemoryFiles, OutputStyle};
+pub use claude_config::{MemorySources, OutputStyle};
 pub use config::{
     AgentConfig, Config, DebugTarget, DiagnosticsConfig, ExtensionConfig, LogConfig, LogLevel,
     ModelSelection, SandboxConfig, SessionConfig, StreamConfig, WorkspaceConfig,
@@ -139,7 +139,7 @@ impl Config {
         let style = settings.output.style.as_deref();
         let output_style =
             OutputStyle::find(style, &layered.claude, layered.trust.decision().is_trusted(), &mut warnings);
-        let memory_files = MemoryFiles::of(&settings, invocation, &layered);
+        let memory_files = MemorySources::of(&settings, invocation, &layered);
         let mut servers = mcp::resolve(&layered.root, &settings)?;
         let wanted: &[PathBuf] = if run.configuration.safe_mode { &[] } else { &run.claude.plugin_dir };
         let plugins = plugins::load(wanted, invocation, &mut warnings);

@@ -18,7 +18,7 @@ use super::file::unusable;
 
 /// Whether a folder is trusted, and the source of that decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum TrustDecision {
     /// `--trust-workspace`.
     ByFlag,
     /// `security.trustedFolders` of the user's or the machine's settings.
@@ -29,7 +29,7 @@ pub enum Decision {
     No,
 }
 
-impl Decision {
+impl TrustDecision {
     /// True if the folder's configuration is used.
     pub fn is_trusted(self) -> bool {
         self != Self::No
@@ -53,7 +53,7 @@ pub struct Trust {
     by_flag: bool,
     by_settings: Vec<PathBuf>,
     list: Option<TrustList>,
-    decided: OnceLock<Decision>,
+    decided: OnceLock<TrustDecision>,
 }
 
 impl Trust {
@@ -74,26 +74,26 @@ impl Trust {
         }
     }
 
-    pub fn decision(&self) -> Decision {
+    pub fn decision(&self) -> TrustDecision {
         *self.decided.get_or_init(|| self.decide())
     }
 
-    fn decide(&self) -> Decision {
+    fn decide(&self) -> TrustDecision {
         if self.by_flag {
-            return Decision::ByFlag;
+            return TrustDecision::ByFlag;
         }
         // A folder that cannot be resolved is not trusted.
-        let Ok(folder) = self.folder.canonicalize() else { return Decision::No };
+        let Ok(folder) = self.folder.canonicalize() else { return TrustDecision::No };
         let is_in =
             |trusted: &PathBuf| trusted.canonicalize().is_ok_and(|trusted| folder.starts_with(trusted));
         if self.by_settings.iter().any(is_in) {
-            return Decision::BySettings;
+            return TrustDecision::BySettings;
         }
         // An unreadable list trusts no folder; `qwen trust --list` reports its error.
         let listed = self.list.as_ref().and_then(|list| list.folders().ok()).unwrap_or_default();
         // Each entry was stored as a real path. If that path now resolves elsewhere, it is another folder.
         let is_listed = |trusted: &PathBuf| trusted.is_absolute() && folder.starts_with(trusted);
-        if listed.iter().any(is_listed) { Decision::ByList } else { Decision::No }
+        if listed.iter().any(is_listed) { TrustDecision::ByList } else { TrustDecision::No }
     }
 }
 

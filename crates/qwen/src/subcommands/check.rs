@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use qwen_dialects::check::rules::{self, Example, RULES};
 use qwen_dialects::check::{Checker, Finding, Level, Mode};
 
-use super::lines::{self, LONGEST, Line};
+use super::lines::{self, LONGEST, StreamLine};
 use crate::cli::CheckArgs;
 use crate::runtime::exit;
 
@@ -25,8 +25,8 @@ pub fn run(args: &CheckArgs) -> u8 {
     let mut report = Report { name: &name, out: io::stdout().lock(), errors: 0, warnings: 0 };
     let read = lines::each(args.file.as_deref(), |line| {
         report.print(match line {
-            Line::Whole(line) => checker.push_line(line),
-            Line::TooLong => checker.push_oversized(LONGEST),
+            StreamLine::Whole(line) => checker.push_line(line),
+            StreamLine::TooLong => checker.push_oversized(LONGEST),
         })
     });
     if let Err(error) = read {

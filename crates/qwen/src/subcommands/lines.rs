@@ -8,7 +8,7 @@ use std::path::Path;
 /// The longest line that is read; a longer one is reported and skipped.
 pub const LONGEST: usize = 64 << 20;
 
-pub enum Line<'a> {
+pub enum StreamLine<'a> {
     /// Includes its newline, which only the last line may lack.
     Whole(&'a [u8]),
     /// Longer than [`LONGEST`].
@@ -21,7 +21,7 @@ pub fn name(file: Option<&Path>) -> String {
 }
 
 /// Passes each line to `handle` until `handle` breaks.
-pub fn each(file: Option<&Path>, handle: impl FnMut(Line<'_>) -> ControlFlow<()>) -> io::Result<()> {
+pub fn each(file: Option<&Path>, handle: impl FnMut(StreamLine<'_>) -> ControlFlow<()>) -> io::Result<()> {
     match named(file) {
         Some(file) => each_of(BufReader::with_capacity(1 << 16, File::open(file)?), handle),
         None => each_of(io::stdin().lock(), handle),
@@ -33,7 +33,10 @@ fn named(file: Option<&Path>) -> Option<&Path> {
     file.filter(|file| *file != Path::new("-"))
 }
 
-fn each_of(mut input: impl BufRead, mut handle: impl FnMut(Line<'_>) -> ControlFlow<()>) -> io::Result<()> {
+fn each_of(
+    mut input: impl BufRead,
+    mut handle: impl FnMut(StreamLine<'_>) -> ControlFlow<()>,
+) -> io::Result<()> {
     let mut line = Vec::new();
     let mut too_long = false;
     loop {
@@ -53,9 +56,9 @@ fn each_of(mut input: impl BufRead, mut handle: impl FnMut(Line<'_>) -> ControlF
             continue;
         }
         let whole = match (too_long, line.is_empty()) {
-            (true, _) => Line::TooLong,
+            (true, _) => StreamLine::TooLong,
             (false, true) => return Ok(()),
-            (false, false) => Line::Whole(&line),
+            (false, false) => StreamLine::Whole(&line),
         };
         if handle(whole).is_break() || ended {
             return Ok(());
@@ -74,7 +77,7 @@ mod tests {
     fn read(text: &[u8]) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         let read = each_of(BufReader::with_capacity(3, text), |line| {
-            if let Line::Whole(line) = line {
+            if let StreamLine::Whole(line) = line {
                 lines.push(line.to_vec());
             }
             ControlFlow::Continue(())

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use qwen_dialects::view::{ThoughtGraph, Viewer};
 
-use super::lines::{self, LONGEST, Line};
+use super::lines::{self, LONGEST, StreamLine};
 use crate::cli::ViewArgs;
 use crate::print::screen;
 use crate::runtime::exit;
@@ -32,8 +32,8 @@ pub fn run(args: &ViewArgs) -> u8 {
     };
     let read = lines::each(args.file.as_deref(), |line| {
         match line {
-            Line::Whole(line) => viewer.push_line(line, &mut shown),
-            Line::TooLong => viewer.push_oversized(LONGEST, &mut shown),
+            StreamLine::Whole(line) => viewer.push_line(line, &mut shown),
+            StreamLine::TooLong => viewer.push_oversized(LONGEST, &mut shown),
         }
         show(&mut shown)
     });

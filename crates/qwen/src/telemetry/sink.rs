@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use qwen_http::{Client, ClientConfig, ProxyConfig, Request};
+use qwen_http::{Client, ClientConfig, HttpRequest, ProxyConfig};
 use qwen_model::Secret;
 
 use super::otlp;
@@ -84,7 +84,7 @@ impl Sink {
 }
 
 async fn post(client: &Client, collector: &Collector, body: &str) -> Result<Option<String>, Failure> {
-    let mut request = Request::post(&*collector.url, body.to_owned());
+    let mut request = HttpRequest::post(&*collector.url, body.to_owned());
     let own =
         [("content-type", "application/json"), ("user-agent", concat!("qwen/", env!("CARGO_PKG_VERSION")))];
     let theirs = collector.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));

@@ -93,7 +93,8 @@ fn permissions_are_decided_by_rules_then_by_the_callback_and_else_denied() {
             Arc::new(move |_| {
                 count.fetch_add(1, Ordering::SeqCst);
                 let answer = answer.clone();
-                Box::pin(async move { answer }) as qwen_kernel::control_plane::Answer<PermissionResult>
+                Box::pin(async move { answer })
+                    as qwen_kernel::control_plane::CallbackFuture<PermissionResult>
             }) as qwen_kernel::control_plane::PermissionCallback
         }),
         ..ControlPlane::default()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use mock_model::process::Program;
-use qwen_tui::input::Action;
+use qwen_tui::input::KeyAction;
 
 /// The first column of the table below a heading.
 fn column(text: &str, heading: &str) -> BTreeSet<String> {
@@ -18,7 +18,7 @@ fn column(text: &str, heading: &str) -> BTreeSet<String> {
 fn every_action_and_every_command_has_its_structured_counterpart() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/terminal-parity.md");
     let text = std::fs::read_to_string(path).unwrap();
-    let actions: BTreeSet<String> = Action::ALL.iter().map(|action| action.name().to_owned()).collect();
+    let actions: BTreeSet<String> = KeyAction::ALL.iter().map(|action| action.name().to_owned()).collect();
     assert_eq!(column(&text, "## Actions"), actions);
     let request = r#"{"type":"control_request","request_id":"r","subtype":"supported_commands"}"#;
     let worker = Program::new(env!("CARGO_BIN_EXE_qwen"))

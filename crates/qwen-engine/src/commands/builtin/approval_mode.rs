@@ -3,7 +3,7 @@
 use qwen_permissions::Mode;
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
-use crate::commands::Action;
+use crate::commands::CommandAction;
 pub(super) const COMMAND: Builtin = Builtin {
     name: "approval-mode",
     aliases: &[],
@@ -23,7 +23,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     }
     match Mode::parse(call.args) {
         Some(mode) => CommandOutcome::say(format!("The approval mode is now '{}'.", mode.name()))
-            .then(Action::SetMode(mode.name().into())),
+            .then(CommandAction::SetMode(mode.name().into())),
         None => CommandOutcome::fail(format!(
             "'{}' is no approval mode. The modes are plan, default, auto-edit and yolo.",
             call.args

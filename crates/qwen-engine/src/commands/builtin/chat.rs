@@ -3,7 +3,7 @@
 use qwen_events::SessionId;
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
-use crate::commands::Action;
+use crate::commands::CommandAction;
 use crate::log::Store;
 
 pub(super) const COMMAND: Builtin = Builtin {
@@ -32,20 +32,19 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
             CommandOutcome::say(format!("This session is kept as it goes, under the name {}.", cx.session_id))
         }),
         Some("save") => copied(cx, || match SessionId::parse(call.args) {
-            Ok(id) => {
-                CommandOutcome::say(format!("Keeping a copy under the name {id}.")).then(Action::Save(id))
-            }
+            Ok(id) => CommandOutcome::say(format!("Keeping a copy under the name {id}."))
+                .then(CommandAction::Save(id)),
             Err(error) => CommandOutcome::fail(format!("'{}': {error}", call.args)),
         }),
         Some("fork") => {
-            copied(cx, || CommandOutcome::say("The session goes on in a copy.").then(Action::Fork))
+            copied(cx, || CommandOutcome::say("The session goes on in a copy.").then(CommandAction::Fork))
         }
         Some(what @ ("resume" | "delete")) if call.args.is_empty() => {
             CommandOutcome::fail(format!("Say which: /chat {what} ID. /chat list lists them."))
         }
         Some("resume") => with_store(cx, |store| {
             named(call.args, store, |id| {
-                CommandOutcome::say(format!("Going on with {id}.")).then(Action::Resume(id))
+                CommandOutcome::say(format!("Going on with {id}.")).then(CommandAction::Resume(id))
             })
         }),
         Some("delete") if call.args == cx.session_id.as_str() => {

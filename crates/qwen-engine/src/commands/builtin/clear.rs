@@ -1,7 +1,7 @@
 //! `/clear`
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
-use crate::commands::Action;
+use crate::commands::CommandAction;
 pub(super) const COMMAND: Builtin = Builtin {
     name: "clear",
     aliases: &["reset", "new"],
@@ -13,5 +13,5 @@ pub(super) const COMMAND: Builtin = Builtin {
 };
 
 fn run(_: &Call<'_>, _: &CommandContext<'_>) -> CommandOutcome {
-    CommandOutcome::say("The conversation is cleared.").then(Action::Clear)
+    CommandOutcome::say("The conversation is cleared.").then(CommandAction::Clear)
 }

@@ -1,7 +1,7 @@
 //! `/compress`
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
-use crate::commands::Action;
+use crate::commands::CommandAction;
 pub(super) const COMMAND: Builtin = Builtin {
     name: "compress",
     aliases: &["summarize", "compact"],
@@ -16,5 +16,6 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     if cx.history.is_none_or(<[_]>::is_empty) {
         return CommandOutcome::say("There is nothing to compress yet.");
     }
-    CommandOutcome::say("The conversation is being compressed.").then(Action::Compress(call.args.into()))
+    CommandOutcome::say("The conversation is being compressed.")
+        .then(CommandAction::Compress(call.args.into()))
 }

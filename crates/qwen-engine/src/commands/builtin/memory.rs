@@ -3,7 +3,7 @@
 use qwen_events::{CallId, Json, ToolCall};
 
 use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
-use crate::commands::Action;
+use crate::commands::CommandAction;
 
 pub(super) const COMMAND: Builtin = Builtin {
     name: "memory",
@@ -31,7 +31,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
                 malformed: None,
                 provider_fields: None,
             };
-            CommandOutcome::say("It is being remembered.").then(Action::Run(call))
+            CommandOutcome::say("It is being remembered.").then(CommandAction::Run(call))
         }
         None | Some("show") if call.args.is_empty() => {
             let files = cx.memory_files.iter().map(|(path, bytes)| (&**path, format!("{bytes} bytes")));

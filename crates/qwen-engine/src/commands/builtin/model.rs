@@ -1,7 +1,7 @@
 //! `/model`
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
-use crate::commands::Action;
+use crate::commands::CommandAction;
 pub(super) const COMMAND: Builtin = Builtin {
     name: "model",
     aliases: &[],
@@ -15,10 +15,9 @@ pub(super) const COMMAND: Builtin = Builtin {
 fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     match call.args {
         "" => CommandOutcome::say(format!("The model is '{}'.", cx.model)),
-        "default" => {
-            CommandOutcome::say("The model is the configured one again.").then(Action::SwitchModel(None))
-        }
+        "default" => CommandOutcome::say("The model is the configured one again.")
+            .then(CommandAction::SwitchModel(None)),
         name => CommandOutcome::say(format!("The model is now '{name}'."))
-            .then(Action::SwitchModel(Some(name.into()))),
+            .then(CommandAction::SwitchModel(Some(name.into()))),
     }
 }

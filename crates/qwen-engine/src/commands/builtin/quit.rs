@@ -1,7 +1,7 @@
 //! `/quit`
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
-use crate::commands::Action;
+use crate::commands::CommandAction;
 pub(super) const COMMAND: Builtin = Builtin {
     name: "quit",
     aliases: &["exit"],
@@ -13,5 +13,5 @@ pub(super) const COMMAND: Builtin = Builtin {
 };
 
 fn run(_: &Call<'_>, _: &CommandContext<'_>) -> CommandOutcome {
-    CommandOutcome::say("Goodbye.").then(Action::Quit)
+    CommandOutcome::say("Goodbye.").then(CommandAction::Quit)
 }

@@ -1,7 +1,7 @@
 //! `/undo`
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
-use crate::commands::Action;
+use crate::commands::CommandAction;
 pub(super) const COMMAND: Builtin = Builtin {
     name: "undo",
     aliases: &[],
@@ -16,5 +16,5 @@ fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     if cx.history.is_none_or(<[_]>::is_empty) {
         return CommandOutcome::say("There is nothing to undo.");
     }
-    CommandOutcome::say("The last turn is taken out of the conversation.").then(Action::Undo)
+    CommandOutcome::say("The last turn is taken out of the conversation.").then(CommandAction::Undo)
 }

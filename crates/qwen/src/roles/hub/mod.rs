@@ -18,7 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::LocalSet;
 
 use crate::cli::HubArgs;
-use crate::io::input::{Input, Line, Lines};
+use crate::io::input::{InputLine, Lines, StdinReader};
 use crate::io::output::Output;
 use crate::runtime::exit;
 use crate::settings::Invocation;
@@ -182,7 +182,7 @@ pub async fn run(prepared: Prepared) -> u8 {
 }
 
 async fn serve(prepared: Prepared) -> u8 {
-    let opened = (Output::stdout(), Input::stdin(), Signals::listen());
+    let opened = (Output::stdout(), StdinReader::stdin(), Signals::listen());
     let (output, input, signals) = match opened {
         (Ok(output), Ok(input), Ok(signals)) => (output, input, signals),
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
@@ -265,8 +265,8 @@ fn logger(args: &HubArgs) -> Option<Box<dyn Fn(&serde_json::Value)>> {
 async fn read(hub: Hub, mut lines: Lines) {
     loop {
         match lines.next().await {
-            Ok(Some(Line::Whole(line))) => hub.client_line(&line),
-            Ok(Some(Line::TooLong)) => hub.client_line_too_long(),
+            Ok(Some(InputLine::Whole(line))) => hub.client_line(&line),
+            Ok(Some(InputLine::TooLong)) => hub.client_line_too_long(),
             Ok(None) | Err(_) => return hub.client_eof(),
         }
     }

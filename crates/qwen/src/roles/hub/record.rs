@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use qwen_kernel::Recorder;
+use qwen_kernel::LineRecorder;
 
 use crate::runtime::exit;
 
@@ -16,7 +16,7 @@ use crate::runtime::exit;
 const OPEN_FILES: usize = 128;
 
 /// Records into `directory`, which is created with mode 0700.
-pub fn recorder(directory: &Path) -> io::Result<Recorder> {
+pub fn recorder(directory: &Path) -> io::Result<LineRecorder> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let directory = directory.to_owned();
     let mut files: HashMap<String, File> = HashMap::new();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use qwen_engine::{Cancel, Stop};
 use qwen_events::{Command, EndStatus, Event, SessionId};
-use qwen_tui::{Decoder, Effect, Input, Millis, Options, Terminal};
+use qwen_tui::{Decoder, Effect, Millis, Options, Terminal, TerminalInput};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
@@ -33,7 +33,7 @@ const MAX_BACKLOG: usize = 256 * 1024;
 const DRAIN: Duration = Duration::from_secs(4);
 
 /// Messages to the terminal's thread.
-pub enum Message {
+pub enum DriverMessage {
     /// An event of the session.
     Event(Box<Event>),
     /// The terminal may have been resized.
@@ -48,7 +48,7 @@ pub enum Message {
 pub struct Driver {
     pub tty: Tty,
     pub wake: Wake,
-    pub messages: mpsc::Receiver<Message>,
+    pub messages: mpsc::Receiver<DriverMessage>,
     /// None once the user quits.
     pub commands: Option<mpsc::Sender<Incoming>>,
     pub files: Files,
@@ -167,13 +167,13 @@ impl Running {
         self.driver.wake.clear();
         while self.terminal.backlog() + self.pending.len() < MAX_BACKLOG {
             match self.driver.messages.try_recv() {
-                Ok(Message::Event(event)) => {
+                Ok(DriverMessage::Event(event)) => {
                     self.terminal.event(&event, now);
                     self.dirty = true;
                 }
-                Ok(Message::Resized) => self.check_size(),
-                Ok(Message::Suspend) => self.suspend(),
-                Ok(Message::Continued) => self.resume(),
+                Ok(DriverMessage::Resized) => self.check_size(),
+                Ok(DriverMessage::Suspend) => self.suspend(),
+                Ok(DriverMessage::Continued) => self.resume(),
                 Err(mpsc::error::TryRecvError::Empty) => return false,
                 Err(mpsc::error::TryRecvError::Disconnected) => return true,
             }
@@ -338,7 +338,7 @@ impl Running {
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<()> {
-        let mut inputs: Vec<Input> = Vec::new();
+        let mut inputs: Vec<TerminalInput> = Vec::new();
         if let Some(count) = self.driver.tty.read(buffer)? {
             if self.is_plain {
                 self.read_lines(&buffer[..count]);
@@ -436,9 +436,9 @@ impl Running {
         // continues.
         while let Some(message) = self.driver.messages.blocking_recv() {
             match message {
-                Message::Continued => break,
-                Message::Event(event) => self.terminal.event(&event, self.now()),
-                Message::Resized | Message::Suspend => {}
+                DriverMessage::Continued => break,
+                DriverMessage::Event(event) => self.terminal.event(&event, self.now()),
+                DriverMessage::Resized | DriverMessage::Suspend => {}
             }
         }
         self.take_screen();

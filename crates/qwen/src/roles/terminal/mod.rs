@@ -27,7 +27,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use self::clipboard::Clipboard;
-use self::driver::{Driver, Message};
+use self::driver::{Driver, DriverMessage};
 use self::files::Files;
 use self::tty::Tty;
 use self::wake::{Wake, Waker};
@@ -129,9 +129,9 @@ fn transcript(config: &Config) -> Box<dyn Fn(Option<SessionId>) -> Result<Vec<Ev
 
 /// Forwards events to the terminal's thread. The channel is bounded: a terminal that reads nothing blocks the
 /// session.
-async fn pass_on(mut events: mpsc::Receiver<Event>, messages: mpsc::Sender<Message>, waker: Waker) {
+async fn pass_on(mut events: mpsc::Receiver<Event>, messages: mpsc::Sender<DriverMessage>, waker: Waker) {
     while let Some(event) = events.recv().await {
-        let message = Message::Event(Box::new(event));
+        let message = DriverMessage::Event(Box::new(event));
         let sent = match messages.try_send(message) {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Full(message)) => {
@@ -169,12 +169,12 @@ impl Listener {
     }
 
     /// Forwards signals as long as the session lives; never returns.
-    async fn listen(&mut self, messages: mpsc::WeakSender<Message>, waker: &Waker, ending: &Cancel) {
+    async fn listen(&mut self, messages: mpsc::WeakSender<DriverMessage>, waker: &Waker, ending: &Cancel) {
         loop {
             let message = tokio::select! {
-                _ = self.resized.recv() => Message::Resized,
-                _ = self.suspended.recv() => Message::Suspend,
-                _ = self.continued.recv() => Message::Continued,
+                _ = self.resized.recv() => DriverMessage::Resized,
+                _ = self.suspended.recv() => DriverMessage::Suspend,
+                _ = self.continued.recv() => DriverMessage::Continued,
                 _ = self.hung_up.recv() => {
                     ending.stop(Stop { status: EndStatus::Interrupted, error: None });
                     continue;

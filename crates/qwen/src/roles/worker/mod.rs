@@ -30,7 +30,7 @@ use tokio::sync::mpsc;
 use self::host::{ControlHost, PermissionTool};
 use self::worker::Worker;
 use crate::io::debug_log::DebugLog;
-use crate::io::input::{Input, Line, Lines, MAX_LINE};
+use crate::io::input::{InputLine, Lines, MAX_LINE, StdinReader};
 use crate::io::output::Output;
 use crate::io::stream::{self, pump};
 use crate::runtime::exit;
@@ -56,7 +56,7 @@ const TERMINAL_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// the command line, which runs first.
 pub async fn run(config: Arc<Config>, given: &str) -> u8 {
     let ending = Cancel::default();
-    let (output, input) = match (Output::stdout(), Input::stdin(), signals::listen(&ending)) {
+    let (output, input) = match (Output::stdout(), StdinReader::stdin(), signals::listen(&ending)) {
         (Ok(output), Ok(input), Ok(())) => (output, input),
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
             exit::report(&format!("qwen: standard input and output cannot be used: {error}"));
@@ -120,9 +120,9 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
 async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>) {
     loop {
         let incoming = match lines.next().await {
-            Ok(Some(Line::Whole(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
-            Ok(Some(Line::Whole(line))) => decode(&line),
-            Ok(Some(Line::TooLong)) => {
+            Ok(Some(InputLine::Whole(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
+            Ok(Some(InputLine::Whole(line))) => decode(&line),
+            Ok(Some(InputLine::TooLong)) => {
                 let message =
                     format!("the line is longer than {} MiB and was skipped", MAX_LINE / 1024 / 1024);
                 Err(ErrorInfo::new(ErrorKind::Input, "line_too_long", message))

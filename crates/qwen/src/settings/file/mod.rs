@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
-use qwen_mcp::{ConfigError, parse_server};
+use qwen_mcp::{McpConfigError, parse_server};
 
 pub use hooks::{HookGroup, HookKind, Hooks, OnFailure};
 pub use mcp::McpServer;
@@ -127,7 +127,7 @@ fn check_servers(root: &Node) -> Result<(), ErrorInfo> {
     for field in root.at("mcpServers").and_then(Node::object).into_iter().flat_map(|object| &object.0) {
         if let Err(error) = parse_server(&field.key, &field.node.to_json()) {
             let problem = match error {
-                ConfigError::Server { problem, .. } => problem,
+                McpConfigError::Server { problem, .. } => problem,
                 other => other.to_string(),
             };
             let path = format!("mcpServers.{}", field.key);
