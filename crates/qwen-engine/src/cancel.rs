@@ -37,6 +37,11 @@ impl Stop {
 
     /// A hook postponed the turn's call: the turn is over, and the next one decides about the call.
     pub(crate) fn postponed() -> Self {
+        Self::done()
+    }
+
+    /// The turn has done what it was for, without a final answer.
+    pub(crate) fn done() -> Self {
         Self { status: EndStatus::Done, error: None }
     }
 

@@ -44,7 +44,7 @@ pub use host::{DeferredAnswers, HeadlessHost, Host, HostServers, Question, Quest
 pub use in_flight_calls::InFlightCalls;
 pub use permissions::Permissions;
 pub use prices::{Price, Prices};
-pub use session::{Place, RewindReport, Session, SessionContext, TurnInput, unstarted_turn_end};
+pub use session::{Place, RewindPoint, RewindReport, Session, SessionContext, TurnInput, unstarted_turn_end};
 pub use session_overrides::SessionOverrides;
 pub use steering::{SteeringPrompt, SteeringQueue};
 pub use structured::AnswerSchema;

@@ -10,8 +10,9 @@ mod session_hooks;
 mod time_travel;
 mod tool;
 mod turn;
+mod typed_command;
 
-pub use rewind::RewindReport;
+pub use rewind::{RewindPoint, RewindReport};
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -113,6 +114,8 @@ pub struct TurnInput {
     pub answer_schema: Option<Arc<AnswerSchema>>,
     /// The host's trace context, the parent of the turn's.
     pub trace: Option<TraceContext>,
+    /// A command that the user typed: the turn runs it instead of calling the model.
+    pub typed_command: Option<Arc<str>>,
 }
 
 /// A conversation and its turns.
@@ -175,6 +178,8 @@ struct Turn {
     kept: Option<StoredRun>,
     /// The turn continues under the id of a turn that had already ended.
     continuation: bool,
+    /// The turn only runs a command that the user typed.
+    is_typed_command: bool,
 }
 
 /// The recipients of a message that is emitted again.

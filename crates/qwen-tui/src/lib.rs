@@ -20,6 +20,7 @@
 //! - `view`: one function per kind of block (tool call, diff, todo list, notice): event in, lines out.
 //! - `question`: open questions, oldest first. A question takes no key before the user turned to it, so a draft can never
 //!   answer it.
+//! - `picker`: a list to choose from, offered by a command.
 //! - `overlay`: the whole transcript on the alternate screen, built from the session log when it is opened.
 //! - [`app`]: [`Terminal`], which owns the state and wires the parts.
 
@@ -28,6 +29,7 @@ pub mod editor;
 pub mod input;
 pub mod markdown;
 mod overlay;
+mod picker;
 mod question;
 pub mod screen;
 pub mod text;

@@ -17,7 +17,7 @@ mod set;
 use std::path::Path;
 use std::sync::Arc;
 
-use qwen_events::{CommandResultBody, Json, Level, Message, SessionId, ToolCall, ToolSpec};
+use qwen_events::{CommandResultBody, Json, Level, Message, PromptId, SessionId, ToolCall, ToolSpec};
 use qwen_mcp::ServerStatus;
 use serde_json::Value;
 
@@ -91,7 +91,41 @@ pub enum CommandAction {
     Run(ToolCall),
     /// Run a turn with this prompt.
     Submit(Arc<str>),
+    /// Run a turn that consists of this shell command.
+    TypedCommand(Arc<str>),
+    /// Return to an earlier prompt.
+    Rewind(RewindRequest),
     Quit,
+}
+
+/// What `/rewind` asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RewindRequest {
+    /// The prompts that the session can return to.
+    List,
+    /// What a return to this prompt would change, and what it cannot change.
+    Preview(PromptId),
+    Rewind(PromptId, RewindScope),
+}
+
+/// The part of the session that returns to an earlier state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RewindScope {
+    Conversation,
+    Files,
+    Both,
+}
+
+impl RewindScope {
+    /// Parses the word of the command.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "conversation" => Some(Self::Conversation),
+            "files" => Some(Self::Files),
+            "both" => Some(Self::Both),
+            _ => None,
+        }
+    }
 }
 
 /// The result of a command.

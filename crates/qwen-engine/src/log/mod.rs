@@ -22,6 +22,7 @@ mod prune;
 mod reader;
 mod recorder;
 mod replay;
+mod search;
 mod store;
 mod stored_run;
 mod sync;
@@ -45,6 +46,7 @@ pub use reader::LogReader;
 pub use recorder::Recorder;
 pub(crate) use recorder::{Log, Unsynced};
 pub use replay::Replay;
+pub use search::FoundSession;
 pub use store::Store;
 pub(crate) use stored_run::StoredRun;
 

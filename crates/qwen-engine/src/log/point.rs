@@ -7,6 +7,22 @@ use qwen_events::{Body, PromptId};
 use super::entry::{EntryBody, is_main};
 use super::{LogError, LogReader, checkpoint_id};
 
+/// The offset before the turn of `prompt`.
+pub(super) fn before(mut reader: LogReader, prompt: &PromptId) -> Result<u64, LogError> {
+    let mut offset = reader.offset();
+    while let Some(entry) = reader.next_entry()? {
+        if let EntryBody::Event(Body::TurnStart(start)) = &entry.what
+            && is_main(&entry.scope)
+            && start.prompt_id == *prompt
+        {
+            return Ok(offset);
+        }
+        offset = reader.offset();
+    }
+    let id = reader.header().session_id.clone();
+    Err(LogError::NoSuchPoint { id, point: prompt.as_str().to_owned() })
+}
+
 /// The offset after the entry that `point` names: a message's id, the client's id of a prompt, a call's id
 /// (then its result is included), a checkpoint by its id, by `TURN-STEP` or, in the last turn that has such a
 /// step, by `STEP`, or a turn's prompt id, which stands for the whole turn.

@@ -77,6 +77,12 @@ impl Store {
         Folded::of(LogReader::new(self.open_to_read(id)?, id, until)?)
     }
 
+    /// Folds the log of a session up to the turn of `prompt`, without it.
+    pub(crate) fn fold_before(&self, id: &SessionId, prompt: &PromptId) -> Result<Folded, LogError> {
+        let until = point::before(self.read(id)?, prompt)?;
+        Folded::of(LogReader::new(self.open_to_read(id)?, id, until)?)
+    }
+
     /// Resumes a session and locks it until the recorder is dropped. An incomplete last line, left by a
     /// process that died, is cut off. A log that can be read but not written is resumed too; its recorder
     /// reports the error when the next turn starts.

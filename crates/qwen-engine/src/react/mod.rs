@@ -63,6 +63,8 @@ pub(crate) struct TurnContext {
     pub steps: Option<Arc<Steps>>,
     /// The structured answer that the turn must produce.
     pub structured: Option<Arc<StructuredAnswer>>,
+    /// True if the turn ends with the results of its calls, and the model is not called.
+    pub only_calls: bool,
 }
 
 /// The conversation and its pending work.

@@ -7,7 +7,7 @@ use qwen_events::{Body, HistoryChange, Message, Part, Role};
 
 use super::{Delta, ReactState, TurnContext, loop_detection};
 use crate::graph::{Next, Node, RunContext, Step};
-use crate::{background_tasks, steering};
+use crate::{Stop, background_tasks, steering};
 
 pub(super) struct Observe(pub Arc<TurnContext>);
 
@@ -19,6 +19,9 @@ impl Node<ReactState> for Observe {
             let mut messages = vec![Message { role: Role::Tool, parts }];
             if cx.cancel.is_stopped() {
                 return Step { delta: Delta::ResultsAdded(messages), next: Next::Stop(cx.cancel.cause()) };
+            }
+            if self.0.only_calls {
+                return Step { delta: Delta::ResultsAdded(messages), next: Next::Stop(Stop::done()) };
             }
             // Background tasks belong to the session, so their ends are reported to the main agent.
             let main = self.0.origin.parent.is_none();

@@ -150,6 +150,7 @@ impl Session {
             retold,
             kept,
             continuation: false,
+            is_typed_command: false,
         };
         Some(self.run(turn, emit, cancel).await)
     }

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use qwen_events::{Body, ErrorInfo, ErrorKind, ToolCall, ToolStatus};
+use qwen_events::{Body, ErrorInfo, ErrorKind, PromptId, Role, ToolCall, ToolStatus};
 use qwen_tools::workspace::{PathError, Workspace};
 
 use super::Session;
-use crate::log::{EntryBody, FileBackup, FileBefore, LogError, fingerprint, note_written, written};
+use crate::log::{EntryBody, FileBackup, FileBefore, Log, LogError, fingerprint, note_written, written};
 
 /// The result of a rewind, or of its dry run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,6 +66,55 @@ impl Session {
     }
 }
 
+/// A prompt that the session can return to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RewindPoint {
+    pub prompt_id: PromptId,
+    pub message: Arc<str>,
+}
+
+impl Session {
+    /// The prompts of the conversation, oldest first. Without a log there are none.
+    pub fn rewind_points(&self) -> Vec<RewindPoint> {
+        let Some((Some(store), id)) = self.log.as_ref().map(Log::place) else { return Vec::new() };
+        let Ok(mut reader) = store.read(&id) else { return Vec::new() };
+        let mut points: Vec<RewindPoint> = Vec::new();
+        // A log that becomes unreadable still has the prompts that were read.
+        while let Ok(Some(entry)) = reader.next_entry() {
+            if let EntryBody::Event(Body::TurnStart(start)) = entry.what
+                && entry.scope.parent.is_none()
+                && self.order.iter().any(|(prompt, _)| *prompt == start.prompt_id)
+                && points.iter().all(|point| point.prompt_id != start.prompt_id)
+            {
+                points.push(RewindPoint { prompt_id: start.prompt_id, message: start.message });
+            }
+        }
+        points
+    }
+
+    /// Returns the conversation to its state before a prompt. Files do not change.
+    pub fn rewind_conversation(&mut self, prompt: &PromptId) -> Result<(), ErrorInfo> {
+        self.close_interrupted();
+        let Some(at) = self.order.iter().position(|(known, _)| known == prompt) else {
+            let message = format!("there is no prompt '{prompt}' in this conversation to go back to");
+            return Err(ErrorInfo::new(ErrorKind::Input, "unknown_message", message));
+        };
+        let is_user = |at: &usize| self.history.get(*at).is_some_and(|message| message.role == Role::User);
+        let earlier = match self.order[at].1.filter(is_user) {
+            Some(begins) => self.history[..begins].to_vec(),
+            None => match self.log.as_ref().map(Log::place) {
+                Some((Some(store), id)) => store.fold_before(&id, prompt)?.messages,
+                _ => return Err(LogError::NotOnDisk.into()),
+            },
+        };
+        let kept = self.order[..at].to_vec();
+        self.replace_history(earlier);
+        // The start indexes of the remaining turns are still valid.
+        self.order = kept;
+        Ok(())
+    }
+}
+
 enum Done {
     Restored,
     Removed,
@@ -115,7 +165,8 @@ fn changed_since(mut reader: crate::log::LogReader, prompt: &str) -> Result<Opti
 /// The command line that a call ran.
 fn command(call: &ToolCall) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(call.arguments.as_str()).ok()?;
-    (&*call.name == "run_shell_command").then(|| arguments["command"].as_str().map(str::to_owned))?
+    (crate::TOOLS.canonical_name(&call.name) == "run_shell_command")
+        .then(|| arguments["command"].as_str().map(str::to_owned))?
 }
 
 fn put_back(

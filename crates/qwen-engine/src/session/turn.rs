@@ -11,6 +11,7 @@ use qwen_mcp::{ServerStatus, Servers};
 use qwen_tools::Registry;
 
 use super::ending::{notice, turn_end, within};
+use super::typed_command::{self, TypedByUser};
 use super::{ReplayTarget, Session, Turn, TurnInput};
 use crate::agent::{self, AgentOutcome, AgentRun};
 use crate::background_tasks::{self, TaskEventForwarder};
@@ -32,7 +33,10 @@ impl Session {
     /// process is first closed as interrupted.
     pub async fn turn(&mut self, input: TurnInput, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
         emit.turn_begins(input.trace.as_ref());
-        let decides = self.has_postponed() && &*self.setup.agent == REACT && !cancel.is_stopped();
+        let typed_command = input.typed_command.clone();
+        let is_typed_command = typed_command.is_some();
+        let decides =
+            self.has_postponed() && &*self.setup.agent == REACT && !cancel.is_stopped() && !is_typed_command;
         if !decides {
             self.close_interrupted();
         }
@@ -42,8 +46,15 @@ impl Session {
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
         let continuation = self.prompts.contains(&prompt_id);
         self.turns += 1;
-        let tools = self.tools(&input, cancel).await;
+        let tools = match &typed_command {
+            // It needs no MCP server, so it does not wait for them.
+            Some(_) => self.setup.tools.clone(),
+            None => self.tools(&input, cancel).await,
+        };
         let mut start = self.turn_start(&prompt_id, &input, &tools);
+        if is_typed_command {
+            start.agent = REACT.into();
+        }
         let heard = self.hear(&start, emit, cancel).await;
         start.parts.extend(input.attachments);
         if heard.objection.is_none() {
@@ -61,8 +72,13 @@ impl Session {
         }
         let decides = decides && heard.objection.is_none();
         let said = Message { role: Role::User, parts: start.parts.clone() };
-        let state = if decides { self.decide_first(said) } else { self.hear_out(said) };
-        let begin = if decides { react::ACT } else { react::START };
+        let mut state = if decides { self.decide_first(said) } else { self.hear_out(said) };
+        let mut retold = decides.then_some(ReplayTarget::Readers);
+        if let Some(command) = typed_command.filter(|_| heard.objection.is_none()) {
+            state = typed_command::request(&command, &tools, state);
+            retold = Some(ReplayTarget::ReadersAndLog);
+        }
+        let begin = if retold.is_some() { react::ACT } else { react::START };
         let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
         let answer_schema = input.answer_schema.or_else(|| self.setup.overrides.answer_schema());
         let turn = Turn {
@@ -75,9 +91,10 @@ impl Session {
             state,
             from: heard.objection.clone().map_or(Ok(begin), |stop| Err(Some(stop))),
             steps: 0,
-            retold: decides.then_some(ReplayTarget::Readers),
+            retold,
             kept: None,
             continuation,
+            is_typed_command,
         };
         let end = self.run(turn, emit, cancel).await;
         if heard.objection.is_some() {
@@ -134,7 +151,7 @@ impl Session {
 
     pub(super) async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
         let Turn { start, answer_schema, tools, model, sampling, budget, mut state, .. } = turn;
-        let Turn { from, steps, retold, kept, continuation, .. } = turn;
+        let Turn { from, steps, retold, kept, continuation, is_typed_command, .. } = turn;
         let agent = start.agent.clone();
         let live = emit;
         let emit = &self.emitter(emit);
@@ -185,7 +202,10 @@ impl Session {
             overrides: self.setup.overrides.clone(),
             tools,
             permissions: self.setup.permissions.clone(),
-            host: self.setup.host.clone(),
+            host: match is_typed_command {
+                true => Arc::new(TypedByUser(self.setup.host.clone())),
+                false => self.setup.host.clone(),
+            },
             mcp: self.setup.mcp.clone(),
             origin: QuestionOrigin {
                 session_id: self.setup.id.clone(),
@@ -202,6 +222,7 @@ impl Session {
             host_tools: host_tools.into(),
             in_background: false,
             steps: None,
+            only_calls: is_typed_command,
         };
         let scope = SubagentScope {
             denials: self.denials.clone(),

@@ -31,6 +31,9 @@ impl Terminal {
             has_caret = panel.caret.is_some();
             caret = panel.caret.unwrap_or_default();
             bottom.extend(panel.rows);
+        } else if let Some(picker) = &self.picker {
+            caret = Caret { row: 0, column: picker.caret() };
+            bottom.extend(picker.rows(height.saturating_sub(1)));
         } else if let Some(search) = &self.search {
             let found = self.history.search(&search.text, search.skip).unwrap_or_default();
             let line = format!("search: {}", search.text);

@@ -229,7 +229,7 @@ impl Terminal {
         if let Some(Display::TodoList(todos)) = &end.display {
             self.todos.clone_from(todos);
         }
-        let lines = view::finished_call(end, self.marks, self.options.output_lines);
+        let lines = view::finished_call(end, self.marks, self.output_lines(end));
         self.print_block(lines);
         if self.running.is_empty() {
             self.activity(Activity::Model);
@@ -334,9 +334,8 @@ impl Terminal {
     }
 
     fn command_result(&mut self, result: &CommandResult) {
-        match view::text_to_copy(result) {
-            Some(text) => self.effects.push(Effect::Copy(text)),
-            None => self.print_block(view::command_result(result, self.marks)),
+        if !self.show_result(result) {
+            return;
         }
         self.settle_steer(&result.prompt_id);
         let is_over = !matches!(result.body, CommandResultBody::SubmitPrompt { .. });

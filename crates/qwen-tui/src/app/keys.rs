@@ -99,6 +99,9 @@ impl Terminal {
             QuestionOutcome::Passed => {}
         }
         self.last_key = Some(now);
+        if self.input_to_list(input) {
+            return;
+        }
         let action = match input {
             TerminalInput::Key(key) => self.options.keymap.action(*key),
             TerminalInput::Paste(_) | TerminalInput::Focus(_) => None,
@@ -221,9 +224,7 @@ impl Terminal {
             self.interrupt();
         } else if self.last_escape.is_some_and(|last| self.now < last + TWICE) && self.editor.is_empty() {
             self.last_escape = None;
-            self.editor.set("/undo");
-            self.draft_touched();
-            self.notify("Enter takes the last turn back, with its changes of files.");
+            self.send_unprinted("/rewind");
         } else {
             self.last_escape = Some(self.now);
         }

@@ -1,6 +1,7 @@
 //! The state of the terminal and its parts.
 
 mod complete;
+mod dialogs;
 mod draw;
 mod events;
 mod keys;
@@ -22,6 +23,7 @@ use crate::editor::{Editor, History};
 use crate::input::Keymap;
 use crate::markdown::Stream;
 use crate::overlay::TranscriptView;
+use crate::picker::Picker;
 use crate::question::Questions;
 use crate::screen::LiveRegion;
 use crate::view::Marks;
@@ -90,6 +92,9 @@ pub enum Effect {
     /// Reads the log of this session, or of the one that was started, and passes it to
     /// [`Terminal::show_transcript`].
     Transcript(Option<SessionId>),
+    /// Reads the log of the session that the conversation continues in, and passes it to
+    /// [`Terminal::show_past`].
+    ShowPast(SessionId),
 }
 
 /// A running call.
@@ -176,6 +181,7 @@ pub struct Terminal {
     search: Option<Search>,
     completion: Completion,
     help: bool,
+    picker: Option<Picker>,
     overlay: Option<TranscriptView>,
     /// The bytes that closed the overlay, still to be written.
     left_overlay: String,
@@ -224,6 +230,7 @@ impl Terminal {
             search: None,
             completion: Completion::default(),
             help: false,
+            picker: None,
             overlay: None,
             left_overlay: String::new(),
             prompts_sent: 0,
@@ -287,7 +294,8 @@ impl Terminal {
     /// Handles expired timers. Returns when to call this again if nothing else happens; none means never.
     pub fn tick(&mut self, now: Millis) -> Option<Millis> {
         self.now = now;
-        let is_busy = !self.editor.is_empty() || self.overlay.is_some() || self.options.plain;
+        let is_busy =
+            !self.editor.is_empty() || self.overlay.is_some() || self.picker.is_some() || self.options.plain;
         let mut next = self.questions.consider(now, self.last_key, is_busy);
         let mut at = |moment: Millis| next = Some(next.map_or(moment, |other: Millis| other.min(moment)));
         if let Some(turn) = self.turn.as_ref().filter(|_| !self.options.plain) {

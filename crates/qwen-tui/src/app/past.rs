@@ -34,7 +34,7 @@ impl Terminal {
                     self.last_answer = end.text.to_string();
                 }
             } else if let Body::ToolEnd(end) = &event.body {
-                self.print_block(view::finished_call(end, self.marks, self.options.output_lines));
+                self.print_block(view::finished_call(end, self.marks, self.output_lines(end)));
             } else if let Body::TurnEnd(end) = &event.body {
                 self.print_block(view::turn_end(end, self.marks));
             }

@@ -20,7 +20,9 @@ impl Terminal {
                 self.print_question();
             }
             QuestionOutcome::Taken => self.print_question(),
+            QuestionOutcome::Passed if self.line_to_list(text) => {}
             QuestionOutcome::Passed => {
+                self.picker = None;
                 self.editor.set(text);
                 self.submit();
             }

@@ -1,5 +1,7 @@
 //! Prints finished output, which leaves the live region permanently.
 
+use qwen_events::ToolEnd;
+
 use super::Terminal;
 use crate::markdown::{Block, Rendered, highlight, render, wrap};
 use crate::text::{StyledLine, clean};
@@ -25,6 +27,11 @@ impl Terminal {
         for line in wrap(rendered, columns) {
             self.print_line(&line);
         }
+    }
+
+    /// The number of output lines printed of a call. The output of a command that the user typed is printed whole.
+    pub(super) fn output_lines(&self, end: &ToolEnd) -> usize {
+        if end.call.id.as_str().starts_with("typed-") { usize::MAX } else { self.options.output_lines }
     }
 
     /// Prints one line.

@@ -1,5 +1,7 @@
 //! Prompts: sending, steering, queueing, withdrawing.
 
+use std::borrow::Cow;
+
 use qwen_events::{Command, ControlBody, Delivery, Part, Prompt, PromptId};
 
 use super::{Activity, Effect, Queued, Steer, Terminal};
@@ -20,7 +22,7 @@ impl Terminal {
         if self.turn.is_some() {
             self.steer(text);
         } else {
-            self.send(text);
+            self.send(&text);
         }
     }
 
@@ -28,10 +30,10 @@ impl Terminal {
     /// at once, and the others after the turn.
     fn steer(&mut self, text: String) {
         let prompt_id = self.next_prompt_id();
-        let is_command = text.starts_with('/');
+        let is_command = text.starts_with(['/', '!']);
         let prompt = Prompt {
             prompt_id: Some(prompt_id.clone()),
-            parts: vec![Part::Text(text.as_str().into())],
+            parts: vec![Part::Text(sent(&text).into())],
             delivery: if is_command { Delivery::Queue } else { Delivery::Steer },
             ..Prompt::default()
         };
@@ -112,14 +114,19 @@ impl Terminal {
     }
 
     /// Sends a prompt now.
-    pub(super) fn send(&mut self, text: String) {
+    pub(super) fn send(&mut self, text: &str) {
         if !self.options.plain {
-            self.print_prompt(&text);
+            self.print_prompt(text);
         }
+        self.send_unprinted(text);
+    }
+
+    /// Sends a prompt now, without a copy of it in the output.
+    pub(super) fn send_unprinted(&mut self, text: &str) {
         let prompt_id = self.next_prompt_id();
         let prompt = Prompt {
             prompt_id: Some(prompt_id.clone()),
-            parts: vec![Part::Text(text.into())],
+            parts: vec![Part::Text(sent(text).into())],
             ..Prompt::default()
         };
         self.begin_turn(Some(prompt_id));
@@ -131,7 +138,7 @@ impl Terminal {
         if self.turn.is_none()
             && let Some(queued) = self.queue.pop_front()
         {
-            self.send(queued.text);
+            self.send(&queued.text);
         }
     }
 
@@ -142,7 +149,7 @@ impl Terminal {
             Some(super::Turn { prompt_id, started, activity: Activity::Model, since, has_started: false });
     }
 
-    fn next_prompt_id(&mut self) -> PromptId {
+    pub(super) fn next_prompt_id(&mut self) -> PromptId {
         self.prompts_sent += 1;
         PromptId::new(format!("{}-{}", self.options.seed, self.prompts_sent))
     }
@@ -194,5 +201,13 @@ impl Terminal {
             reason: "user".into(),
             request_id: None,
         });
+    }
+}
+
+/// What a typed text is for the session: a line that starts with `!` is a shell command.
+fn sent(text: &str) -> Cow<'_, str> {
+    match text.trim_start().strip_prefix('!') {
+        Some(command) if !command.trim().is_empty() => Cow::Owned(format!("/shell {}", command.trim())),
+        _ => Cow::Borrowed(text),
     }
 }

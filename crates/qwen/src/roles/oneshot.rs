@@ -63,7 +63,7 @@ pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
                 let prompt_id = PromptId::of_turn(&config.session.id, 1);
                 match command_run(&process, None, prompt_id, &emit, &cancel).run(call).await {
                     NextStep::Over { failed } => u8::from(failed),
-                    NextStep::Turn(_) | NextStep::Switch(_) | NextStep::Quit => 0,
+                    NextStep::Turn(_) | NextStep::TypedCommand(_) | NextStep::Switch(_) | NextStep::Quit => 0,
                 }
             }
             Err(error) => {
@@ -144,6 +144,15 @@ async fn run_prompt(
             NextStep::Over { failed } => return PromptEnd::Command { failed },
             NextStep::Switch(_) | NextStep::Quit => return PromptEnd::Command { failed: false },
             NextStep::Turn(prompt) => said = vec![Part::Text(prompt)],
+            NextStep::TypedCommand(command) => {
+                let input = TurnInput {
+                    prompt_id: Some(prompt_id),
+                    parts: vec![Part::Text(format!("!{command}").into())],
+                    typed_command: Some(command),
+                    ..TurnInput::default()
+                };
+                return PromptEnd::Turn(Box::new(session.turn(input, emit, cancel).await));
+            }
         }
     }
     let Attachments { parts: attachments, resources } =

@@ -5,6 +5,7 @@ pub mod agent_definitions;
 mod context;
 pub mod main_agent;
 pub mod prompt;
+mod rewind_command;
 pub mod sandbox_policy;
 pub mod setup;
 pub mod slash;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_engine::commands::at::ResourceName;
 use qwen_engine::commands::{CommandAction, CommandContext, CommandOutcome, SessionTotals, at, parse};
-use qwen_engine::{Cancel, Emitter, RewindReport, Session};
+use qwen_engine::{Cancel, Emitter, Session};
 use qwen_events::{
     Body, CommandCall, CommandKind, CommandResult, CommandResultBody, ErrorInfo, Part, PermissionUpdate,
     PromptId, SessionEvent, SessionId,
@@ -13,7 +13,7 @@ use qwen_events::{
 
 use crate::session::ProcessContext;
 use crate::session::setup::{agents, tools};
-use crate::session::stored;
+use crate::session::{rewind_command, stored};
 
 /// The context in which a command runs.
 pub struct CommandRun<'a> {
@@ -35,6 +35,8 @@ pub enum NextStep {
     },
     /// A turn with this prompt.
     Turn(Arc<str>),
+    /// A turn that consists of this shell command.
+    TypedCommand(Arc<str>),
     /// Continue in another session, or in a copy of this one under a new name.
     Switch(Box<Session>),
     Quit,
@@ -156,6 +158,8 @@ impl<'a> CommandRun<'a> {
             }
         };
         *body = match &other {
+            // The command's own result tells more.
+            Ok(_) if matches!(body, CommandResultBody::Dialog { .. }) => return other.transpose(),
             Ok(_) => CommandOutcome::say(words).body,
             Err(error) => CommandOutcome::fail(error.to_string()).body,
         };
@@ -174,10 +178,11 @@ impl StartedCommand<'_> {
                 }
             }
             Some(CommandAction::Submit(prompt)) => next = NextStep::Turn(prompt),
+            Some(CommandAction::TypedCommand(command)) => next = NextStep::TypedCommand(command),
             Some(CommandAction::Quit) => next = NextStep::Quit,
             Some(action) => match self.act(action).await {
                 Ok(None) => {}
-                Ok(Some(words)) => self.body = CommandOutcome::say(words).body,
+                Ok(Some(body)) => self.body = body,
                 Err(problem) => {
                     self.body = CommandOutcome::fail(problem).body;
                     next = NextStep::Over { failed: true };
@@ -190,9 +195,10 @@ impl StartedCommand<'_> {
         next
     }
 
-    /// Performs the deferred action of a command in the session. Returns the message to report, if it depends
+    /// Performs the deferred action of a command in the session. Returns the result to report, if it depends
     /// on the outcome.
-    async fn act(&mut self, action: CommandAction) -> Result<Option<String>, String> {
+    async fn act(&mut self, action: CommandAction) -> Result<Option<CommandResultBody>, String> {
+        let say = |words: String| Some(CommandOutcome::say(words).body);
         let overrides = &self.process.overrides;
         match (action, self.session.as_deref_mut()) {
             (CommandAction::SwitchModel(model), _) => overrides.set_model(model),
@@ -206,43 +212,24 @@ impl StartedCommand<'_> {
                 session.replace_history(Vec::new());
             }
             (CommandAction::Run(call), Some(session)) => {
-                return session.run_tool(&call, self.cancel).await.map(Some);
+                return session.run_tool(&call, self.cancel).await.map(say);
             }
-            (CommandAction::Undo, Some(session)) => return Ok(Some(undone(session.undo().as_ref()))),
+            (CommandAction::Undo, Some(session)) => {
+                return Ok(say(rewind_command::undone(session.undo().as_ref())));
+            }
+            (CommandAction::Rewind(request), Some(session)) => {
+                return rewind_command::run(session, request).map(Some);
+            }
             (CommandAction::Compress(wish), Some(session)) => {
                 let compressed = session.compress(&wish, self.emit, self.cancel).await;
                 let (before, after) = compressed.map_err(|error| error.to_string())?;
                 let words = format!("The conversation was compressed from {before} to {after} tokens.");
-                return Ok(Some(words));
+                return Ok(say(words));
             }
             _ => return Err("This needs a session, and there is none yet.".to_owned()),
         }
         Ok(None)
     }
-}
-
-/// The message about a turn that was undone.
-fn undone(rewound: Option<&RewindReport>) -> String {
-    let mut words = "The last turn is taken out of the conversation.".to_owned();
-    let Some(rewound) = rewound else {
-        words.push_str(" Files stay as they are: nothing of them was kept.");
-        return words;
-    };
-    let lists = [
-        ("Put back", &rewound.restored),
-        ("Removed", &rewound.removed),
-        ("Left as they are, because they were edited after the turn", &rewound.edited),
-        ("Left as they are, because they could not be put back", &rewound.skipped),
-    ];
-    for (what, paths) in lists.into_iter().filter(|(_, paths)| !paths.is_empty()) {
-        let names: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
-        words.push_str(&format!(" {what}: {}.", names.join(", ")));
-    }
-    if !rewound.commands.is_empty() {
-        let commands: Vec<String> = rewound.commands.iter().map(|command| format!("`{command}`")).collect();
-        words.push_str(&format!(" Not undone, because commands cannot be: {}.", commands.join(", ")));
-    }
-    words
 }
 
 fn is_error(body: &CommandResultBody) -> bool {

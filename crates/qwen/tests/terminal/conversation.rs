@@ -106,7 +106,7 @@ fn commands_and_files_are_completed() {
     screen.type_keys("\t");
     screen.wait_for("> /help");
     screen.type_keys("\r");
-    screen.wait_for("- compress");
+    screen.wait_for("- undo");
     screen.type_keys("see @unus");
     screen.wait_for("unusual-name.txt");
     screen.type_keys("\t");

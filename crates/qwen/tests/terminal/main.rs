@@ -9,5 +9,6 @@ mod hostile;
 mod parity;
 mod plain;
 mod scrollback;
+mod sessions;
 mod stage;
 mod transcript;

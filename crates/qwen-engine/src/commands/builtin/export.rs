@@ -1,26 +1,62 @@
 //! `/export`
 
-use std::fmt::Write;
+mod html;
+mod jsonl;
+mod markdown;
 
-use qwen_events::{Message, Part, Role};
+use qwen_events::Message;
 use qwen_tools::workspace::Workspace;
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
+
 pub(super) const COMMAND: Builtin = Builtin {
     name: "export",
     aliases: &[],
-    description: "Show the conversation as Markdown, or write it to a file.",
-    argument_hint: "[file]",
+    description: "Show the conversation as Markdown, HTML or JSON lines, or write it to a file.",
+    argument_hint: "[md|html|jsonl|FILE]",
     subcommands: &[],
     live: false,
     run,
 };
 
-fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
-    let text = markdown(cx.history.unwrap_or_default());
-    if call.args.is_empty() {
-        return CommandOutcome::say(text);
+/// The format of an exported conversation.
+#[derive(Clone, Copy)]
+enum ExportFormat {
+    Markdown,
+    Html,
+    Jsonl,
+}
+
+impl ExportFormat {
+    /// The format that a word or the ending of a file name denotes.
+    fn parse(word: &str) -> Option<Self> {
+        match word.to_ascii_lowercase().as_str() {
+            "md" | "markdown" => Some(Self::Markdown),
+            "html" | "htm" => Some(Self::Html),
+            "jsonl" | "ndjson" => Some(Self::Jsonl),
+            _ => None,
+        }
     }
+
+    fn write(self, messages: &[Message]) -> String {
+        match self {
+            Self::Markdown => markdown::write(messages),
+            Self::Html => html::write(messages),
+            Self::Jsonl => jsonl::write(messages),
+        }
+    }
+}
+
+fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
+    let messages = cx.history.unwrap_or_default();
+    if call.args.is_empty() {
+        return CommandOutcome::say(markdown::write(messages));
+    }
+    if let Some(format) = ExportFormat::parse(call.args) {
+        return CommandOutcome::say(format.write(messages));
+    }
+    let ending = call.args.rsplit_once('.').and_then(|(_, ending)| ExportFormat::parse(ending));
+    let text = ending.unwrap_or(ExportFormat::Markdown).write(messages);
     let written = Workspace::new(cx.cwd, &[])
         .and_then(|workspace| workspace.target(call.args))
         .and_then(|target| target.write(text.as_bytes()));
@@ -30,32 +66,4 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
             CommandOutcome::fail(format!("The conversation could not be written to {}: {error}", call.args))
         }
     }
-}
-
-fn markdown(messages: &[Message]) -> String {
-    let mut text = String::from("# Conversation\n");
-    for message in messages {
-        let who = match message.role {
-            Role::User => "User",
-            Role::Assistant => "Assistant",
-            Role::Tool => "Tools",
-        };
-        // Writing to a `String` cannot fail.
-        let _ = write!(text, "\n## {who}\n");
-        for part in &message.parts {
-            let _ = match part {
-                Part::Text(words) => write!(text, "\n{words}\n"),
-                Part::Thought { .. } => Ok(()),
-                Part::Media(media) => write!(text, "\n({})\n", media.mime_type),
-                Part::Call(call) => write!(text, "\n`{}` {}\n", call.name, call.arguments.as_str()),
-                Part::Result(result) => write!(text, "\n`{}`:\n\n{}\n", result.name, indented(&result.text)),
-            };
-        }
-    }
-    text
-}
-
-/// An indented block, which no text can end early.
-fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }

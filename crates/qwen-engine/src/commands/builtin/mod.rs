@@ -16,7 +16,10 @@ mod memory;
 mod model;
 mod permissions;
 mod quit;
+mod resume;
+mod rewind;
 mod settings;
+mod shell;
 mod stats;
 mod tools;
 mod undo;
@@ -43,7 +46,7 @@ pub(super) struct Call<'a> {
 }
 
 /// All built-in commands, sorted by name.
-pub(super) static ALL: [&Builtin; 20] = [
+pub(super) static ALL: [&Builtin; 23] = [
     &agents::COMMAND,
     &approval_mode::COMMAND,
     &chat::COMMAND,
@@ -60,7 +63,10 @@ pub(super) static ALL: [&Builtin; 20] = [
     &model::COMMAND,
     &permissions::COMMAND,
     &quit::COMMAND,
+    &resume::COMMAND,
+    &rewind::COMMAND,
     &settings::COMMAND,
+    &shell::COMMAND,
     &stats::COMMAND,
     &tools::COMMAND,
     &undo::COMMAND,

@@ -198,6 +198,10 @@ impl Running {
                 Effect::Edit(text) => self.edit(&text),
                 Effect::Copy(text) => self.copy(&text),
                 Effect::Transcript(session) => self.show_transcript(session),
+                Effect::ShowPast(session) => match (self.driver.transcript)(Some(session)) {
+                    Ok(events) => self.terminal.show_past(&events),
+                    Err(error) => self.terminal.notify(&format!("The session cannot be shown: {error}")),
+                },
                 Effect::Remember(prompt) => {
                     if let Err(error) = self.driver.files.remember(&prompt) {
                         self.terminal.notify(&format!("The prompt history cannot be written: {error}"));

@@ -14,6 +14,8 @@ use crate::session::slash::{self, CommandRun, NextStep};
 pub(super) enum AfterCommand {
     /// A turn with this prompt.
     Turn(Arc<str>),
+    /// A turn that consists of this shell command.
+    TypedCommand(Arc<str>),
     Done(Flow),
 }
 
@@ -52,6 +54,7 @@ impl Worker {
         }
         match next {
             NextStep::Turn(words) => AfterCommand::Turn(words),
+            NextStep::TypedCommand(command) => AfterCommand::TypedCommand(command),
             NextStep::Quit => AfterCommand::Done(Flow::Exit(0)),
             NextStep::Over { .. } => AfterCommand::Done(Flow::Continue),
             NextStep::Switch(other) => {

@@ -42,11 +42,17 @@ impl Worker {
             Some(unfinished) => unfinished.start.prompt_id.clone(),
             None => prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id()),
         };
+        let mut typed_command = None;
         if !queued.continues_turn
             && let Some(call) = self.command_in(&prompt)
         {
             match self.run_command(call, &mut session, &prompt_id, incoming).await {
                 AfterCommand::Turn(prompt_text) => prompt.parts = vec![Part::Text(prompt_text)],
+                AfterCommand::TypedCommand(command) => {
+                    prompt.parts = vec![Part::Text(format!("!{command}").into())];
+                    prompt.verbatim = true;
+                    typed_command = Some(command);
+                }
                 AfterCommand::Done(flow) => {
                     self.sessions.put_back_unless_replaced(session);
                     return flow;
@@ -86,6 +92,7 @@ impl Worker {
             host_tools: prompt.options.host_tools,
             answer_schema,
             trace: prompt.trace,
+            typed_command,
         };
         let emit = self.emit.clone();
         let cancel = Cancel::default();
