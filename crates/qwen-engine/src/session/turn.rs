@@ -202,9 +202,10 @@ impl Session {
             overrides: self.setup.overrides.clone(),
             tools,
             permissions: self.setup.permissions.clone(),
-            host: match is_typed_command {
-                true => Arc::new(TypedByUser(self.setup.host.clone())),
-                false => self.setup.host.clone(),
+            host: if is_typed_command {
+                Arc::new(TypedByUser(self.setup.host.clone()))
+            } else {
+                self.setup.host.clone()
             },
             mcp: self.setup.mcp.clone(),
             origin: QuestionOrigin {
