@@ -18,22 +18,19 @@ mod http;
 mod play;
 pub mod process;
 mod reply;
-mod reply_event;
 mod request;
 mod script;
 mod server;
 mod source;
 mod state;
 
-pub mod anthropic;
 pub mod serve;
-pub mod sse;
 
 use std::time::Duration;
 
 pub use clock::monotonic_ns;
-pub use reply::{Reply, Step, gate};
-pub use reply_event::ReplyEvent;
+pub use reply::event::ReplyEvent;
+pub use reply::{Reply, Step, anthropic, gate, sse};
 pub use request::{Request, Wire};
 pub use script::Script;
 pub use server::MockModel;

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use crate::http::{self, RawRequest};
-use crate::reply_event::WireWriter;
+use crate::reply::event::WireWriter;
 use crate::state::{Shared, Stage};
 use crate::{Reply, ReplyEvent, Request, Step, Wire, control, monotonic_ns};
 

@@ -12,15 +12,11 @@ mod hook;
 mod ids;
 mod json;
 mod message;
-mod rate_limit;
 mod session;
-mod session_control;
 mod task;
 mod tool;
-mod tool_declaration;
 mod trace;
 mod turn;
-mod usage;
 
 pub use command::{
     Command, CommandCall, CommandKind, Delivery, HintRequest, HintTrigger, Prompt, PromptOptions,
@@ -37,20 +33,20 @@ pub use hook::{HookNotice, HookOutcome, HookOutput, HookStep};
 pub use ids::{CallId, NodeRun, PromptId, SessionId, SessionIdError};
 pub use json::Json;
 pub use message::{Finish, Media, MediaSource, Message, Part, Role, ToolResult, image_type};
-pub use rate_limit::{RateLimit, RateLimitStatus};
+pub use session::control::{SessionControl, SettingChange};
 pub use session::{
     Activity, CancelResult, CommandResult, CommandResultBody, ConsoleLevel, Heartbeat, HintResult,
     HintStatus, Level, LogScope, SessionEvent, Suggestion,
 };
-pub use session_control::{SessionControl, SettingChange};
 pub use task::{Task, TaskEnd, TaskEvent, TaskKind, TaskStatus, TaskTotals, TaskUpdate};
+pub use tool::declaration::{
+    Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCatalogue, ToolDeclaration, ToolKind,
+};
 pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
     ToolEnd, ToolSpec, ToolStatus, Verdict,
 };
-pub use tool_declaration::{
-    Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCatalogue, ToolDeclaration, ToolKind,
-};
 pub use trace::TraceContext;
+pub use turn::rate_limit::{RateLimit, RateLimitStatus};
+pub use turn::usage::{ModelUsage, Usage};
 pub use turn::{Checkpoint, Denial, EndStatus, Journal, McpServer, Thinking, TurnEnd, TurnStart};
-pub use usage::{ModelUsage, Usage};

@@ -3,23 +3,14 @@
 //! Servers are not trusted: whatever one does (floods, hangs, dies, sends invalid output, changes its tools),
 //! the only effect is an error for the affected call. A server's claims about itself grant nothing.
 
-mod catalogue;
 mod config;
 mod error;
-mod expand;
-mod host;
-mod http;
-mod inbox;
-mod message;
-mod meter;
 mod peer;
-mod remote_tool;
-mod result;
 mod server;
 mod servers;
-mod stdio;
+mod tools;
+mod transport;
 mod up;
-mod visible;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,15 +18,15 @@ use std::time::Duration;
 
 use qwen_events::ErrorInfo;
 
+pub use config::expand::expand;
 pub use config::{
     Confinement, McpConfigError, ServerConfig, Transport, parse_config, parse_server, parse_servers,
 };
 pub use error::McpError;
-pub use expand::expand;
-pub use host::HostLink;
-pub use remote_tool::{CallContext, ProgressSink, RemoteTool};
-pub use result::{CallResult, ResourceContents, TextSink};
 pub use servers::{ServerStatus, Servers, Status, ToolEntry};
+pub use tools::remote_tool::{CallContext, ProgressSink, RemoteTool};
+pub use tools::result::{CallResult, ResourceContents, TextSink};
+pub use transport::host::HostLink;
 pub use up::ResourceEntry;
 
 use qwen_sandbox::ProcessSandbox;

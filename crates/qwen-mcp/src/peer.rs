@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::McpError;
 use super::error::{CANCELLED, DIED, FLOOD, PROTOCOL, SESSION_EXPIRED, TIMEOUT};
-use super::host::HostWire;
-use super::http::Http;
-use super::inbox::{Answer, Inbox, News};
-use super::message;
-use super::stdio::Stdio;
+use super::transport::host::HostWire;
+use super::transport::http::Http;
+use super::transport::inbox::{Answer, Inbox, News};
+use super::transport::message;
+use super::transport::stdio::Stdio;
 use crate::ProgressSink;
 
 /// The transport of a connection.

@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::config::expand::expand;
 use super::error::{NO_SERVER, START_FAILED, TIMEOUT};
-use super::expand::expand;
-use super::host::HostWire;
-use super::http::Http;
-use super::inbox::Inbox;
 use super::peer::{Peer, Wire};
-use super::stdio::Stdio;
+use super::transport::host::HostWire;
+use super::transport::http::Http;
+use super::transport::inbox::Inbox;
+use super::transport::stdio::Stdio;
 use super::up::Up;
 use super::{Deps, McpError, ServerConfig, Transport};
 use qwen_sandbox::ProcessSandbox;

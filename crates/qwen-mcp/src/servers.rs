@@ -8,13 +8,13 @@ use futures_util::future::join_all;
 use qwen_events::Json;
 use tokio_util::sync::CancellationToken;
 
-use super::catalogue::Fingerprint;
 use super::config::check_name;
 use super::error::NO_SERVER;
 use super::peer::Patience;
-use super::remote_tool::RemoteTool;
-use super::result::ResourceContents;
 use super::server::{Phase, Server};
+use super::tools::catalogue::Fingerprint;
+use super::tools::remote_tool::RemoteTool;
+use super::tools::result::ResourceContents;
 use super::up::ResourceEntry;
 use super::{Deps, McpConfigError, McpError, ServerConfig, Transport};
 
@@ -331,7 +331,7 @@ fn status(server: &Server) -> ServerStatus {
             found.server_info = up.introduction.info.as_ref().map(|info| Json::trusted(info.to_string()));
             let catalogue = up.catalogue();
             found.warnings.clone_from(&catalogue.warnings);
-            let entry = |tool: &super::catalogue::Definition| ToolEntry {
+            let entry = |tool: &super::tools::catalogue::Definition| ToolEntry {
                 name: tool.name.clone(),
                 annotations: tool.annotations.clone(),
             };

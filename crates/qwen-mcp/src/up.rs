@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::catalogue::Catalogue;
 use super::error::PROTOCOL;
 use super::peer::{Patience, Peer};
-use super::result::{self, ResourceContents};
-use super::visible::visible;
+use super::tools::catalogue::Catalogue;
+use super::tools::result::{self, ResourceContents};
+use super::tools::visible::visible;
 use super::{McpError, ServerConfig};
 
 /// The protocol version that we offer. Later ones let a server interrupt the response to a call and resume it

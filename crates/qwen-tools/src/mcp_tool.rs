@@ -7,7 +7,7 @@ use qwen_events::{Channel, Confirmation, ToolCall, ToolDeclaration, ToolKind, To
 use qwen_mcp::{CallContext, ProgressSink, RemoteTool, Servers, TextSink};
 use qwen_redact::Redactor;
 
-use crate::transcript::Transcript;
+use crate::output::transcript::Transcript;
 use crate::{Outcome, OutputSink, Tool, ToolCx, ToolFuture};
 
 /// The tools of all connected servers, for the registry of a turn.

@@ -15,16 +15,13 @@ mod fold;
 mod form;
 mod header;
 mod list;
-mod open_calls;
 mod output;
-mod point;
 mod prune;
 mod reader;
 mod recorder;
 mod replay;
 mod search;
 mod store;
-mod stored_run;
 mod sync;
 
 use std::sync::Arc;
@@ -35,12 +32,13 @@ pub use entry::{Entry, EntryBody};
 pub use error::LogError;
 pub use file_backups::{FileBackup, FileBefore};
 pub(crate) use file_backups::{FileBackups, fingerprint, note_written, written};
+pub(crate) use fold::open_calls::INTERRUPTED;
+pub use fold::open_calls::{OpenCall, OpenCalls, Progress};
+pub(crate) use fold::stored_run::StoredRun;
 pub use fold::{CheckpointMeta, FinalAnswer, Folded, Unfinished};
 pub(crate) use form::word;
 pub use header::{LogHeader, Parent};
 pub use list::Summary;
-pub(crate) use open_calls::INTERRUPTED;
-pub use open_calls::{OpenCall, OpenCalls, Progress};
 pub use prune::Pruned;
 pub use reader::LogReader;
 pub use recorder::Recorder;
@@ -48,7 +46,6 @@ pub(crate) use recorder::{Log, Unsynced};
 pub use replay::Replay;
 pub use search::FoundSession;
 pub use store::Store;
-pub(crate) use stored_run::StoredRun;
 
 /// The id of the checkpoint after a turn's `step`-th step.
 pub(crate) fn checkpoint_id(session: &SessionId, turn: u64, step: u64) -> Arc<str> {

@@ -13,7 +13,7 @@ use qwen_events::{
 
 use super::entry::{EntryBody, is_main};
 use super::fold::Folded;
-use super::open_calls::{OpenCall, Progress};
+use super::fold::open_calls::{OpenCall, Progress};
 use super::{LogError, LogReader, StoredRun, checkpoint_id};
 use crate::{agent, state_json};
 

@@ -12,8 +12,9 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::fold::Folded;
+use super::fold::point;
 use super::recorder::Origin;
-use super::{EntryBody, LogError, LogHeader, LogReader, Recorder, point};
+use super::{EntryBody, LogError, LogHeader, LogReader, Recorder};
 use crate::edit::{self, Edit};
 
 /// The directory of the logs. It is created when the first log is written.

@@ -9,8 +9,8 @@ use qwen_events::{CallId, Task, TaskKind, TaskStatus, TaskUpdate};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{BackgroundTask, BackgroundTasks, CatchUp, Ended, Held};
-use crate::clean_pipe::{BUFFER, CleanPipe};
-use crate::transcript::FILE_LIMIT;
+use crate::output::clean_pipe::{BUFFER, CleanPipe};
+use crate::output::transcript::FILE_LIMIT;
 use qwen_redact::Redactor;
 use qwen_sandbox::ProcessSandbox;
 use qwen_sandbox::process::{Exit, Running};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use qwen_events::{Display, FileDiff};
 
-use crate::content::{self, Text};
-use crate::diff::file_diff;
+use crate::output::content::{self, Text};
+use crate::output::diff::file_diff;
 use crate::refusal::Refusal;
 use crate::workspace::{Target, Workspace};
 use crate::{Before, Freshness, Outcome, ToolCx};

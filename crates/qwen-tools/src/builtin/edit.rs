@@ -8,8 +8,8 @@ use qwen_events::{
 
 use super::change::Site;
 use super::nearest::{Nearest, nearest};
-use crate::content::{Text, with_crlf};
 use crate::declared::{DeclaredTool, tool_input};
+use crate::output::content::{Text, with_crlf};
 use crate::refusal::Refusal;
 use crate::{Outcome, ToolCx, ToolFuture};
 

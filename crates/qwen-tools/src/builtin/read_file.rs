@@ -9,8 +9,8 @@ use qwen_events::{
     ToolKind,
 };
 
-use crate::content::{self, Kind, Text};
 use crate::declared::{DeclaredTool, tool_input};
+use crate::output::content::{self, Kind, Text};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
 use crate::{Outcome, ToolCx, ToolFuture};

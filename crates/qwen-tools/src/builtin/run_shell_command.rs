@@ -8,10 +8,10 @@ use qwen_events::{
 };
 
 use super::command_line::start;
-use crate::clean_pipe::{BUFFER, CleanPipe};
 use crate::declared::{DeclaredTool, tool_input};
+use crate::output::clean_pipe::{BUFFER, CleanPipe};
+use crate::output::transcript::Transcript;
 use crate::refusal::Refusal;
-use crate::transcript::Transcript;
 use crate::workspace::Workspace;
 use crate::{Outcome, ToolCx, ToolFuture};
 use qwen_sandbox::process::{Exit, Running, SpawnError};

@@ -8,10 +8,10 @@ use std::time::Duration;
 use qwen_events::{Argument, ArgumentValue, Confirmation, FileDiff, ToolCall, ToolDeclaration, ToolKind};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::content::{self, Text, with_crlf};
 use crate::declared::{DeclaredTool, tool_input};
-use crate::diff::file_diff;
 use crate::memory::with_fact;
+use crate::output::content::{self, Text, with_crlf};
+use crate::output::diff::file_diff;
 use crate::refusal::Refusal;
 use crate::workspace::{Target, Workspace};
 use crate::{Outcome, ToolCx, ToolFuture};

@@ -3,8 +3,8 @@
 use qwen_events::{Argument, ArgumentValue, ClaudeTool, ToolCall, ToolDeclaration, ToolKind};
 
 use crate::declared::{DeclaredTool, tool_input};
+use crate::output::transcript::shorten;
 use crate::refusal::Refusal;
-use crate::transcript::shorten;
 use crate::{BackgroundTask, Outcome, ToolCx, ToolFuture};
 
 const DESCRIPTION: &str = "Looks after a command that run_shell_command started with is_background, or a sub-agent in the \

@@ -5,8 +5,8 @@ use qwen_events::{
 };
 
 use crate::declared::{DeclaredTool, tool_input};
+use crate::output::transcript::Transcript;
 use crate::refusal::Refusal;
-use crate::transcript::Transcript;
 use crate::web::{Page, PageKind, Readable, Url, fetch, readable};
 use crate::{Arguments, Outcome, ToolCx, ToolFuture};
 use qwen_permissions::escape_for_approval;

@@ -5,8 +5,8 @@ use qwen_events::{
 };
 
 use super::change::Site;
-use crate::content::with_crlf;
 use crate::declared::{DeclaredTool, tool_input};
+use crate::output::content::with_crlf;
 use crate::refusal::Refusal;
 use crate::{Outcome, ToolCx, ToolFuture};
 

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use qwen_http::{Client, ClientConfig, Error, HttpRequest, Response};
 
 use super::{Url, WebAccess, address};
-use crate::content;
+use crate::output::content;
 use crate::refusal::Refusal;
 
 /// How many redirects are followed.

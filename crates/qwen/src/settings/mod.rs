@@ -2,7 +2,6 @@
 
 mod built_in;
 mod claude;
-mod claude_config;
 mod config;
 mod dialect;
 pub mod file;
@@ -12,15 +11,12 @@ mod layers;
 mod limits;
 mod mcp;
 mod model;
-mod plugins;
-mod project_config;
-mod rule_writer;
+mod project;
+mod rules;
 mod sessions;
 mod telemetry;
 mod thinking;
-mod tool_names;
 mod tooling;
-mod trust;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +28,7 @@ use qwen_events::{ErrorInfo, ErrorKind, Sampling};
 use qwen_permissions::{Kernel, Policy};
 
 pub use claude::ThinkingFlags;
-pub use claude_config::{MemorySources, OutputStyle};
+pub use claude::config::{MemorySources, OutputStyle};
 pub use config::{
     AgentConfig, Config, DebugTarget, DiagnosticsConfig, ExtensionConfig, LogConfig, LogLevel,
     ModelSelection, SandboxConfig, SessionConfig, StreamConfig, WorkspaceConfig,
@@ -40,11 +36,11 @@ pub use config::{
 pub use file::Settings;
 pub use invocation::Invocation;
 pub use layers::{Layered, SettingsFile};
-pub use rule_writer::add_allow_rule;
+pub use project::trust::TrustList;
+pub use rules::writer::add_allow_rule;
 pub use sessions::{SessionStart, store};
 pub use telemetry::HEADERS as EXPORT_HEADERS;
 pub use tooling::{has_tool, redactor, registry};
-pub use trust::TrustList;
 
 use crate::cli::{InputFormat, LogFormat, OutputFormat, Run};
 use crate::session::agent_definitions;
@@ -135,14 +131,14 @@ impl Config {
         warnings.extend(limits::unpriced(&limits, &model_name));
         let extra_roots = tooling::directories(&settings, invocation, &mut warnings);
         let policy = policy(&settings, invocation, &extra_roots, input_format != "text", &mut warnings)?;
-        let project = project_config::load(invocation, &layered, &mut warnings);
+        let project = project::config::load(invocation, &layered, &mut warnings);
         let style = settings.output.style.as_deref();
         let output_style =
             OutputStyle::find(style, &layered.claude, layered.trust.decision().is_trusted(), &mut warnings);
         let memory_files = MemorySources::of(&settings, invocation, &layered);
         let mut servers = mcp::resolve(&layered.root, &settings)?;
         let wanted: &[PathBuf] = if run.configuration.safe_mode { &[] } else { &run.claude.plugin_dir };
-        let plugins = plugins::load(wanted, invocation, &mut warnings);
+        let plugins = project::plugins::load(wanted, invocation, &mut warnings);
         servers.add_those_of_plugins(plugins.servers, &settings, &mut warnings);
         let agents: Vec<AgentDefinition> = project
             .agents

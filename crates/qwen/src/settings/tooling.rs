@@ -10,8 +10,10 @@ use qwen_permissions::{Policy, RuleSource};
 use qwen_redact::{Redactor, secret_values};
 use qwen_tools::{Registry, ToolVocabulary};
 
+use super::claude::config as claude_config;
 use super::file::{Sandbox, Settings, Sourced, unusable};
-use super::{Invocation, bad_flag, claude_config, telemetry, tool_names};
+use super::rules::tool_names;
+use super::{Invocation, bad_flag, telemetry};
 use crate::cli::Run;
 
 /// Adds the rules of the settings to a policy.

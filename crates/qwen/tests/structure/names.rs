@@ -44,3 +44,31 @@ fn no_public_type_name_is_defined_twice() {
     let twice: Vec<_> = places.iter().filter(|(name, files)| files.len() > 1 && !is_shared(name)).collect();
     assert!(twice.is_empty(), "{twice:#?}");
 }
+
+/// Folders with one file for each command, tool or table, which may be many.
+const ONE_FILE_EACH: &[&str] = &[
+    "crates/qwen-engine/src/commands/builtin",
+    "crates/qwen-tools/src/builtin",
+    "crates/bench/src/sections",
+];
+
+/// The most source files that a folder may have.
+const CROWDED: usize = 14;
+
+#[test]
+fn no_folder_is_crowded() {
+    let mut folders: BTreeMap<String, usize> = BTreeMap::new();
+    for path in sources() {
+        *folders.entry(path.parent().unwrap().display().to_string()).or_default() += 1;
+    }
+    folders.retain(|folder, files| *files > CROWDED && !ONE_FILE_EACH.contains(&folder.as_str()));
+    assert!(folders.is_empty(), "{folders:#?}");
+}
+
+/// A module is `name.rs`, or `name/mod.rs` if it has a folder.
+#[test]
+fn a_module_with_a_folder_is_its_mod_rs() {
+    let both: Vec<_> =
+        sources().into_iter().filter(|path| crate::root().join(path.with_extension("")).is_dir()).collect();
+    assert!(both.is_empty(), "{both:#?}");
+}

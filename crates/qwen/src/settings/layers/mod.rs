@@ -14,10 +14,10 @@ use qwen_events::ErrorInfo;
 pub use self::merge::merge;
 use self::places::Places;
 use super::Invocation;
-use super::claude_config::ClaudeDirectories;
+use super::claude::config::ClaudeDirectories;
 use super::file::{self, Document, Layer, Node, Origin, Settings};
 use super::model::KnownProvider;
-use super::trust::Trust;
+use super::project::trust::Trust;
 use crate::cli::{Configuration, Run};
 
 /// The settings of a run and the origin of each.

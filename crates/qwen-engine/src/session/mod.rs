@@ -1,0 +1,346 @@
+//! A session: a conversation and the turns in it.
+
+pub mod overrides;
+
+mod compact;
+mod ending;
+mod resources;
+mod resume;
+mod rewind;
+mod sent_history;
+mod session_hooks;
+mod time_travel;
+mod tool;
+mod turn;
+mod typed_command;
+
+pub use rewind::{RewindPoint, RewindReport};
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use qwen_events::{
+    Body, Denial, HistoryChange, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec, TraceContext,
+    TurnStart,
+};
+use qwen_mcp::Servers;
+use qwen_model::Model;
+use qwen_tools::{Registry, Workbench};
+
+pub use self::ending::unstarted_turn_end;
+pub(crate) use self::ending::within;
+use crate::background_tasks::AbandonAgentsOnDrop;
+use crate::commands::at::ResourceName;
+use crate::compaction::{self, Window};
+use crate::graph::NodeCounter;
+use crate::hooks::HookSet;
+use crate::log::{FileBackups, Log, OpenCalls, Recorder, StoredRun, Unfinished};
+use crate::react::ReactState;
+use crate::subagent::AgentDefinition;
+use crate::{
+    AnswerSchema, Budget, Cancel, Emitter, Host, Limits, Permissions, SessionOverrides, Stop, ThinkingOptions,
+};
+
+/// Everything a session needs to run its turns.
+#[derive(Clone)]
+pub struct SessionContext {
+    pub id: SessionId,
+    /// The agent: `react`, `tot` or `got`.
+    pub agent: Arc<str>,
+    /// Options of the `tot` and `got` agents.
+    pub thinking: ThinkingOptions,
+    pub model: Arc<dyn Model>,
+    pub tools: Arc<Registry>,
+    /// Decides which tool calls may run.
+    pub permissions: Arc<Permissions>,
+    /// Answers permission questions and runs host tools.
+    pub host: Arc<dyn Host>,
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// Settings that can change while a turn runs.
+    pub overrides: Arc<SessionOverrides>,
+    /// The limits per turn and per session.
+    pub limits: Limits,
+    /// The working directory and the state that tool calls share.
+    pub place: Place,
+    /// The origin of the credentials, for display.
+    pub key_source: Arc<str>,
+    /// The sub-agents that the model may start.
+    pub agents: Arc<[AgentDefinition]>,
+    /// The maximum nesting depth of sub-agents.
+    pub agent_levels: u32,
+    /// The available skills, for display.
+    pub skills: Vec<Arc<str>>,
+    /// The available slash commands, for display.
+    pub slash_commands: Vec<Arc<str>>,
+    pub mcp: Arc<Servers>,
+    /// Hooks that observe the work and may block it.
+    pub hooks: Arc<HookSet>,
+    /// The size of the model's context window, and the fill level at which it is compacted.
+    pub window: Window,
+}
+
+/// The directories that tools may use, and the state that their calls share.
+#[derive(Clone)]
+pub struct Place {
+    pub cwd: PathBuf,
+    /// Directories outside `cwd` that file tools may access.
+    pub extra_roots: Arc<[PathBuf]>,
+    /// State shared by all tool calls of the session.
+    pub bench: Arc<Workbench>,
+}
+
+/// The input of a turn.
+#[derive(Default)]
+pub struct TurnInput {
+    /// The turn's id; generated if absent.
+    pub prompt_id: Option<PromptId>,
+    /// The client's id for the message.
+    pub message_uuid: Option<Arc<str>>,
+    /// The user's message.
+    pub parts: Vec<Part>,
+    /// Overrides the session's model for this turn.
+    pub model: Option<Arc<str>>,
+    /// Sampling parameters for this turn.
+    pub sampling: Sampling,
+    /// Files and images that the prompt refers to; they are sent to the model with it.
+    pub attachments: Vec<Part>,
+    /// MCP resources that the prompt refers to; they are read when the turn begins.
+    pub resources: Vec<ResourceName>,
+    /// Restricts this turn to these tools.
+    pub tools: Option<Vec<Arc<str>>>,
+    /// Tools that the host runs during this turn.
+    pub host_tools: Vec<ToolSpec>,
+    /// The answer schema of this turn; overrides the session's.
+    pub answer_schema: Option<Arc<AnswerSchema>>,
+    /// The host's trace context, the parent of the turn's.
+    pub trace: Option<TraceContext>,
+    /// A command that the user typed: the turn runs it instead of calling the model.
+    pub typed_command: Option<Arc<str>>,
+}
+
+/// A conversation and its turns.
+pub struct Session {
+    setup: SessionContext,
+    history: Vec<Message>,
+    turns: u64,
+    model_calls: u64,
+    runs: NodeCounter,
+    /// The ids of all turns so far.
+    prompts: HashSet<PromptId>,
+    /// The turns that can be undone, in order, each with its start index in the conversation if that is
+    /// known.
+    order: Vec<(PromptId, Option<usize>)>,
+    log: Option<Log>,
+    /// Backs up files before the agent changes them.
+    files: Option<Arc<FileBackups>>,
+    /// The turn that an earlier process left unfinished.
+    unfinished: Option<Unfinished>,
+    /// Set when `unfinished` is a turn the session went back to, not the last one.
+    returned: Option<time_travel::ReturnPoint>,
+    open_calls: OpenCalls,
+    /// A hook postponed `open_calls`: the next turn decides about them first.
+    postponed: bool,
+    /// Messages received in the meantime; they follow the results of `open_calls`.
+    held: Vec<Message>,
+    /// True once the session-start hooks have run.
+    greeted: bool,
+    /// The window's fill level at the last model call, in tokens.
+    context_tokens: u64,
+    /// True if `context_tokens` is an estimate rather than the server's count.
+    context_estimated: bool,
+    /// The cost of the turns run by this process.
+    cost_usd: f64,
+    /// Denials in sub-agents that no turn end has reported yet.
+    denials: Arc<Mutex<Vec<Denial>>>,
+    /// Budgets of earlier turns that background sub-agents still spend from.
+    open_budgets: Vec<Arc<Budget>>,
+    _agents: AbandonAgentsOnDrop,
+    /// The log contains prompts that never reached the model, and no correction has been logged yet.
+    unsaid: bool,
+}
+
+/// A turn that is about to run.
+struct Turn {
+    start: TurnStart,
+    answer_schema: Option<Arc<AnswerSchema>>,
+    tools: Arc<Registry>,
+    model: Option<Arc<str>>,
+    sampling: Sampling,
+    budget: Budget,
+    state: ReactState,
+    /// The graph's start node, or how the turn ended if nothing is left to run.
+    from: Result<&'static str, Option<Stop>>,
+    /// Steps that an earlier process already took in this turn.
+    steps: u64,
+    /// Set if the last message has calls still to be made: the message is emitted again.
+    retold: Option<ReplayTarget>,
+    /// The agent's stored state from that process.
+    kept: Option<StoredRun>,
+    /// The turn continues under the id of a turn that had already ended.
+    continuation: bool,
+    /// The turn only runs a command that the user typed.
+    is_typed_command: bool,
+}
+
+/// The recipients of a message that is emitted again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReplayTarget {
+    /// Only current readers; the log already has the message.
+    Readers,
+    /// Readers and the log: the message is part of a new turn.
+    ReadersAndLog,
+}
+
+impl Session {
+    /// Creates a session with an empty history.
+    pub fn new(setup: SessionContext) -> Self {
+        let agents = AbandonAgentsOnDrop(setup.place.bench.clone());
+        Self {
+            setup,
+            history: Vec::new(),
+            turns: 0,
+            model_calls: 0,
+            runs: NodeCounter::default(),
+            prompts: HashSet::new(),
+            order: Vec::new(),
+            log: None,
+            files: None,
+            unfinished: None,
+            returned: None,
+            open_calls: OpenCalls::default(),
+            postponed: false,
+            held: Vec::new(),
+            greeted: false,
+            context_tokens: 0,
+            context_estimated: true,
+            cost_usd: 0.0,
+            denials: Arc::default(),
+            open_budgets: Vec::new(),
+            _agents: agents,
+            unsaid: false,
+        }
+    }
+
+    /// Records the session to a log from here on.
+    pub fn with_log(mut self, recorder: Recorder) -> Self {
+        let log = Log::new(recorder, self.setup.place.bench.redactor.clone());
+        if let (Some(store), id) = log.place() {
+            let keeper = Arc::new(FileBackups::new(&log, store.files(&id)));
+            self.setup.place.bench.before_write.set(keeper.clone());
+            self.files = Some(keeper);
+        }
+        self.log = Some(log);
+        self
+    }
+
+    pub fn setup(&self) -> &SessionContext {
+        &self.setup
+    }
+
+    /// The event stream for events outside the session's turns. They go to the session's log too.
+    pub fn emitter(&self, emit: &Emitter) -> Emitter {
+        emit.logged(self.log.as_ref())
+    }
+
+    /// Returns a function that freezes the log: a later process continues from that point, regardless of what
+    /// this process still emits.
+    pub fn sealer(&self) -> impl Fn() + Send + use<> {
+        let log = self.log.clone();
+        move || {
+            if let Some(log) = &log {
+                log.seal();
+            }
+        }
+    }
+
+    pub fn history(&self) -> &[Message] {
+        &self.history
+    }
+
+    /// The window's fill level in tokens, as counted at the last call. The flag is true if the value is an
+    /// estimate.
+    pub fn context_tokens(&self) -> (u64, bool) {
+        match self.context_tokens {
+            0 => (compaction::estimate(&self.history), true),
+            tokens => (tokens, self.context_estimated),
+        }
+    }
+
+    /// Whether a turn with this id was started.
+    pub fn has_prompt(&self, prompt_id: &PromptId) -> bool {
+        self.prompts.contains(prompt_id)
+    }
+
+    /// Replaces the system prompt for later turns.
+    pub fn instruct(&mut self, system: Arc<str>) {
+        self.setup.system = system;
+    }
+
+    /// Adds messages to the conversation without running a turn.
+    pub fn remember(&mut self, messages: impl IntoIterator<Item = Message>) {
+        let messages: Vec<Message> = messages.into_iter().collect();
+        if messages.is_empty() {
+            return;
+        }
+        self.end_unfinished();
+        self.tell_unsaid();
+        if !self.held.is_empty() {
+            self.close_calls();
+        }
+        for message in &messages {
+            self.open_calls.continue_with(message, &mut self.history);
+        }
+        self.note(HistoryChange::Added(messages));
+    }
+
+    /// Replaces the conversation, by a summary of it or by an empty one.
+    pub fn replace_history(&mut self, messages: Vec<Message>) {
+        self.end_unfinished();
+        self.forget_places();
+        self.open_calls = OpenCalls::default();
+        self.held.clear();
+        self.history.clone_from(&messages);
+        self.unsaid = false;
+        self.note(HistoryChange::Replaced(messages));
+    }
+
+    /// Forgets where turns begin, because the conversation was replaced.
+    fn forget_places(&mut self) {
+        self.order.iter_mut().for_each(|(_, at)| *at = None);
+    }
+
+    fn note(&self, change: HistoryChange) {
+        if let Some(log) = &self.log {
+            log.note(Body::History(Box::new(change)));
+        }
+    }
+
+    /// The id of the next turn if the client chooses none. Ids that a client has already used are skipped.
+    pub fn next_prompt_id(&self) -> PromptId {
+        let names = (self.turns + 1..).map(|turn| PromptId::of_turn(&self.setup.id, turn));
+        let mut free = names.skip_while(|name| self.prompts.contains(name));
+        free.next().unwrap_or_else(|| PromptId::of_turn(&self.setup.id, self.turns))
+    }
+
+    /// Reports the end of a prompt whose turn was never run because of `stop`. The model never sees the
+    /// prompt.
+    pub async fn withdrawn(&mut self, input: TurnInput, stop: Stop, emit: &Emitter) {
+        let cancel = Cancel::default();
+        cancel.stop(stop);
+        self.turn(input, emit, &cancel).await;
+        if self.history.last().is_some_and(|message| message.role == Role::User) {
+            self.history.pop();
+            self.unsaid = true;
+        }
+    }
+
+    /// Corrects the log after prompts that never reached the model. One entry covers all of them, because it
+    /// holds the whole conversation.
+    fn tell_unsaid(&mut self) {
+        if std::mem::take(&mut self.unsaid) {
+            self.note(HistoryChange::Replaced(self.history.clone()));
+        }
+    }
+}

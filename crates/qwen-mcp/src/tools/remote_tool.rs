@@ -1,0 +1,144 @@
+//! A tool of a server, as it was offered to the model.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use qwen_events::{Channel, Json, ToolSpec, TraceContext};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::McpError;
+use crate::error::{CANCELLED, PROTOCOL, SESSION_EXPIRED, TOOL_CHANGED};
+use crate::peer::Patience;
+use crate::server::Server;
+use crate::tools::catalogue::{Definition, Fingerprint};
+use crate::tools::result::{self, CallResult, TextSink};
+use crate::up::Up;
+
+/// Receives what a server reports while a call runs. The call waits while the receiver is slow.
+pub trait ProgressSink: Send + Sync {
+    fn progress(&self, channel: Channel, text: Box<str>) -> BoxFuture<'_, ()>;
+}
+
+/// The context of a call.
+#[derive(Clone, Copy)]
+pub struct CallContext<'a> {
+    /// Fires when the call must end.
+    pub cancel: &'a CancellationToken,
+    /// Receives the server's progress reports.
+    pub progress: &'a dyn ProgressSink,
+    /// The trace context that is sent to the server.
+    pub trace: Option<&'a TraceContext>,
+}
+
+#[derive(Clone)]
+pub struct RemoteTool {
+    server: Arc<Server>,
+    definition: Definition,
+}
+
+impl RemoteTool {
+    pub(crate) fn new(server: Arc<Server>, definition: Definition) -> Self {
+        Self { server, definition }
+    }
+
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.definition.fingerprint
+    }
+
+    /// The specification for the model, with the full name `mcp__SERVER__TOOL`.
+    pub fn spec(&self) -> &ToolSpec {
+        &self.definition.spec
+    }
+
+    /// The server's name.
+    pub fn server(&self) -> &Arc<str> {
+        &self.server.name
+    }
+
+    /// Its name on the server.
+    pub fn name(&self) -> &Arc<str> {
+        &self.definition.name
+    }
+
+    /// Display name.
+    pub fn title(&self) -> &Arc<str> {
+        &self.definition.title
+    }
+
+    /// Calls the tool. The text of the result goes to `out`, which is unchanged if an error is returned.
+    pub async fn call(
+        &self,
+        arguments: &Json,
+        cx: CallContext<'_>,
+        out: &mut dyn TextSink,
+    ) -> Result<CallResult, McpError> {
+        match self.attempt(arguments, cx, out).await {
+            // The server did not process the call, so it can be repeated in a new session.
+            Err(error) if error.code == SESSION_EXPIRED => self.attempt(arguments, cx, out).await,
+            done => done,
+        }
+    }
+
+    async fn attempt(
+        &self,
+        arguments: &Json,
+        cx: CallContext<'_>,
+        out: &mut dyn TextSink,
+    ) -> Result<CallResult, McpError> {
+        let name = &self.definition.name;
+        let up = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Err(McpError::new(CANCELLED, "The call was cancelled.")),
+            up = self.ready() => up?,
+        };
+        let patience = Patience {
+            limit: Some(self.server.call_limit()),
+            cancel: Some(cx.cancel),
+            output: Some(cx.progress),
+        };
+        let params = |id: u64| {
+            format!(
+                r#"{{"name":{},"arguments":{},"_meta":{}}}"#,
+                Value::from(&**name),
+                arguments.as_str(),
+                meta(id, cx.trace)
+            )
+        };
+        let answer = up.peer.request("tools/call", params, &patience).await?;
+        result::call_result(&answer, out).ok_or_else(|| {
+            let words =
+                format!("The MCP server `{}` gave back a result that cannot be read.", self.server.name);
+            McpError::new(PROTOCOL, words)
+        })
+    }
+
+    /// Returns the connection, after checking that the tool's definition is the one that was offered.
+    async fn ready(&self) -> Result<Arc<Up>, McpError> {
+        let up = self.server.up().await?;
+        up.refresh().await?;
+        match up.catalogue().get(&self.definition.name) {
+            Some(now) if now.fingerprint == self.definition.fingerprint => Ok(up),
+            _ => Err(McpError::new(
+                TOOL_CHANGED,
+                format!(
+                    "The call was not made: the MCP server `{}` has changed or withdrawn the tool `{}` since it was \
+                     offered. If it still exists it is offered anew in the next turn.",
+                    self.server.name, self.definition.name
+                ),
+            )),
+        }
+    }
+}
+
+/// The `_meta` of a call: its progress token and trace context.
+fn meta(id: u64, trace: Option<&TraceContext>) -> Value {
+    let mut meta = json!({ "progressToken": id });
+    if let Some(trace) = trace {
+        meta["traceparent"] = (*trace.traceparent).into();
+        if let Some(state) = &trace.tracestate {
+            meta["tracestate"] = (**state).into();
+        }
+    }
+    meta
+}
