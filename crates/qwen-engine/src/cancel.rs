@@ -50,6 +50,11 @@ impl Stop {
         self.error.as_ref().is_some_and(|error| error.code == ANSWERS_NEEDED)
     }
 
+    /// The host no longer lets this process have effects.
+    pub(crate) fn refused(error: ErrorInfo) -> Self {
+        Self { status: EndStatus::Interrupted, error: Some(error) }
+    }
+
     pub fn failed(error: ErrorInfo) -> Self {
         Self { status: EndStatus::Error, error: Some(error) }
     }

@@ -196,6 +196,9 @@ impl Emitter {
             if let Err(error) = kept {
                 self.send(unlogged(&error)).await;
             }
+            if let Some((host, point)) = log.sync_point(&event) {
+                host.commit(point).await;
+            }
         }
         self.send(event).await;
     }

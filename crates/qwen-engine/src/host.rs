@@ -36,6 +36,26 @@ pub struct Question {
     pub blocked_path: Option<Arc<str>>,
 }
 
+/// Why the session's log must be durable before work goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SyncReason {
+    /// A turn started.
+    Start { prompt_id: PromptId },
+    /// A tool is about to run.
+    Effect { tool: Arc<str>, call_id: CallId },
+    /// A turn ended; its terminal record follows.
+    End { prompt_id: PromptId },
+}
+
+/// A place in a session's log that must be durable before work goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncPoint {
+    pub session_id: SessionId,
+    /// The length of the log in bytes; 0 if the session is not stored.
+    pub bytes: u64,
+    pub reason: SyncReason,
+}
+
 /// Answers the engine's questions. When `cancel` fires the question is obsolete: the host withdraws it, and
 /// the returned answer is ignored.
 pub trait Host: Send + Sync {
@@ -66,6 +86,28 @@ pub trait Host: Send + Sync {
         message: Json,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Json, ErrorInfo>>;
+
+    /// Waits until work may start: at once, unless the host must show a sign of life first. Returns early if
+    /// the process is ending.
+    fn may_start(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Asks the host whether the log is durable up to a point, and waits for its answer. A refusal is final:
+    /// [`Host::refusal`] returns it from then on.
+    fn commit(&self, _: SyncPoint) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Whether [`Host::commit`] must be called at sync points.
+    fn commits(&self) -> bool {
+        false
+    }
+
+    /// The reason why nothing may have an effect any more, if the host refused a commit.
+    fn refusal(&self) -> Option<ErrorInfo> {
+        None
+    }
 
     /// Records the error of a question whose asker stopped waiting, for the end of the turn.
     fn note_error(&self, _: ErrorInfo) {}

@@ -39,7 +39,9 @@ pub use edit::Edit;
 pub use emitter::Emitter;
 pub use front_matter::DefinitionSource;
 pub use got::GotOptions;
-pub use host::{DeferredAnswers, HeadlessHost, Host, HostServers, Question, QuestionOrigin, denial};
+pub use host::{
+    DeferredAnswers, HeadlessHost, Host, HostServers, Question, QuestionOrigin, SyncPoint, SyncReason, denial,
+};
 pub use in_flight_calls::InFlightCalls;
 pub use permissions::Permissions;
 pub use session::overrides::SessionOverrides;

@@ -25,6 +25,8 @@ pub enum RouterAction {
     Write { worker: WorkerId, lines: Vec<u8> },
     /// Sends a heartbeat probe.
     Probe { worker: WorkerId },
+    /// Writes whole lines to the worker's commit socket.
+    Reply { worker: WorkerId, lines: Vec<u8> },
     /// Closes the worker's standard input.
     CloseInput { worker: WorkerId },
     /// Signals the worker's process group.

@@ -127,6 +127,8 @@ impl Kernel {
                     worker.beat("hub.probe.0");
                 }
             }
+            // The simulated workers ask nothing.
+            RouterAction::Reply { .. } => {}
             RouterAction::CloseInput { worker } => {
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     worker.closed = true;

@@ -14,6 +14,7 @@ use super::output::Outputs;
 use super::sync::synced;
 use super::{LogError, LogHeader, Store, file_backups};
 use crate::emitter::now;
+use crate::host::{Host, SyncPoint, SyncReason};
 use crate::redact::{EventRedactor, Redacted, Redactor};
 
 /// Writes the log of one session and locks it, so that no other process writes it too.
@@ -311,12 +312,19 @@ struct Shared {
     redactor: Arc<Redactor>,
     /// An error that could not be reported yet.
     untold: Option<LogError>,
+    /// Commits the log at sync points.
+    host: Option<Arc<dyn Host>>,
 }
 
 impl Log {
     /// A log whose entries `redactor` cleans of secrets.
     pub fn new(recorder: Recorder, redactor: Arc<Redactor>) -> Self {
-        Self(Arc::new(Mutex::new(Shared { recorder, redactor, untold: None })))
+        Self(Arc::new(Mutex::new(Shared { recorder, redactor, untold: None, host: None })))
+    }
+
+    /// Lets `host` commit the log at sync points.
+    pub fn set_host(&self, host: Arc<dyn Host>) {
+        self.lock().host = Some(host);
     }
 
     /// Whether both refer to the same log.
@@ -339,6 +347,25 @@ impl Log {
         let recorded = shared.recorder.record(event);
         shared.untold.take().map_or(recorded, Err)?;
         Ok(shared.recorder.take_unsynced())
+    }
+
+    /// The host that must commit the log before `event` takes effect or reaches readers, and the point.
+    pub fn sync_point(&self, event: &Event) -> Option<(Arc<dyn Host>, SyncPoint)> {
+        let main = is_main(&event.scope);
+        let reason = match &event.body {
+            Body::TurnStart(start) if main => SyncReason::Start { prompt_id: start.prompt_id.clone() },
+            Body::ToolStart(call) => SyncReason::Effect { tool: call.name.clone(), call_id: call.id.clone() },
+            Body::TurnEnd(end) if main => SyncReason::End { prompt_id: end.prompt_id.clone() },
+            _ => return None,
+        };
+        let shared = self.lock();
+        let host = shared.host.clone().filter(|host| host.commits())?;
+        let bytes = match &shared.recorder.state {
+            State::Open(_, length) => *length,
+            State::Waiting(_) | State::Unwritable(_) | State::Off { .. } => 0,
+        };
+        let session_id = shared.recorder.header.session_id.clone();
+        Some((host, SyncPoint { session_id, bytes, reason }))
     }
 
     /// Stops logging after a failed sync. The returned error is for the session's readers.

@@ -209,7 +209,16 @@ async fn attempt(
     if !added.is_empty() {
         tool_cx.extra_roots = kit.place.extra_roots.iter().cloned().chain(added).collect();
     }
+    tokio::select! {
+        () = kit.host.may_start() => {}
+        _ = cx.cancel.stopped() => return Err(NotRun::Stopped("not run: the turn was cancelled".into())),
+    }
     cx.emit.emit(Body::ToolStart(permitted.call.clone())).await;
+    if let Some(error) = kit.host.refusal() {
+        let text = format!("not run: {error}");
+        cx.cancel.stop(Stop::refused(error));
+        return Err(NotRun::Stopped(text));
+    }
     tool_cx.trace = cx.emit.place_of(&call.id);
     let mut outcome = if by_host {
         host_tool::wait(kit, &permitted.call, cx).await

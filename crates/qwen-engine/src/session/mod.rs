@@ -226,6 +226,9 @@ impl Session {
     /// Records the session to a log from here on.
     pub fn with_log(mut self, recorder: Recorder) -> Self {
         let log = Log::new(recorder, self.setup.place.bench.redactor.clone());
+        if self.setup.host.commits() {
+            log.set_host(self.setup.host.clone());
+        }
         if let (Some(store), id) = log.place() {
             let keeper = Arc::new(FileBackups::new(&log, store.files(&id)));
             self.setup.place.bench.before_write.set(keeper.clone());

@@ -177,6 +177,9 @@ impl Session {
         let schema_warnings = react::schema_warnings(&start.host_tools);
         let offers_agents = start.tools.iter().any(|name| subagent::DECLARATION.answers_to(name));
         emit.emit(Body::TurnStart(Box::new(start))).await;
+        if let Some(error) = self.setup.host.refusal() {
+            cancel.stop(Stop::refused(error));
+        }
         for text in self
             .setup
             .mcp

@@ -6,6 +6,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use qwen_events::{ErrorInfo, ErrorKind};
 use serde_json::Value;
@@ -30,6 +31,7 @@ pub struct Keys {
     /// The directory of the tenants' homes and of the written profiles.
     state: PathBuf,
     profiles: Option<ProfileDirectory>,
+    leash: Option<Duration>,
     /// The names of the variables that workers inherit.
     inherited: Vec<String>,
     /// Written profiles, by their text.
@@ -52,6 +54,7 @@ impl Keys {
             tenants: config.tenants.clone(),
             state,
             profiles: None,
+            leash: config.worker_pool.leash,
             inherited,
             written: HashMap::new(),
         }
@@ -139,7 +142,14 @@ impl WorkerKeys for Keys {
         let binary = std::fs::metadata(&self.binary)
             .map(|file| (file.dev(), file.ino(), file.size(), file.mtime()))
             .unwrap_or_default();
-        let spec = SpawnSpec { binary: self.binary.clone(), args, env, cwd, ..SpawnSpec::default() };
+        let spec = SpawnSpec {
+            binary: self.binary.clone(),
+            args,
+            env,
+            cwd,
+            leash: self.leash,
+            ..SpawnSpec::default()
+        };
         Ok(WorkerKey { tenant: tenant.to_owned(), spec, binary }.into())
     }
 }

@@ -111,6 +111,7 @@ impl HubConfig {
                 "kill_after" => pool.kill_after = seconds(&key, value)?,
                 "max_worker_age" => pool.max_worker_age = Some(seconds(&key, value)?),
                 "max_worker_memory" => pool.max_worker_memory = Some(number(&key, value)?),
+                "leash" => pool.leash = Some(seconds(&key, value)?).filter(|leash| !leash.is_zero()),
                 "max_queue" => pool.max_queue = number(&key, value)?,
                 "max_queue_per_tenant" => pool.max_queue_per_tenant = number(&key, value)?,
                 "queue_timeout" => pool.queue_timeout = seconds(&key, value)?,

@@ -240,6 +240,11 @@ impl Hub {
                     process.write(&probe);
                 }
             }
+            RouterAction::Reply { worker, lines } => {
+                if let Some(process) = self.process(worker) {
+                    process.reply(lines);
+                }
+            }
             RouterAction::CloseInput { worker } => {
                 if let Some(process) = self.process(worker) {
                     process.close_input();

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 use super::Hub;
 use crate::action::ProcessSignal;
-use crate::ipc::{FramedLine, LineBuffer, Tail};
+use crate::ipc::{Ask, FramedLine, LineBuffer, Tail};
 use crate::process_manager::{Child, ExitCause, WorkerExit, kill_group};
 use crate::worker_pool::{WorkerId, WorkerKey};
 
@@ -36,6 +37,8 @@ pub(super) struct Process {
     stderr: RefCell<Tail>,
     /// A signal that was requested before the process was started.
     early: Cell<Option<ProcessSignal>>,
+    /// Answers for the commit socket.
+    replies: RefCell<Option<mpsc::UnboundedSender<Vec<u8>>>>,
 }
 
 impl Process {
@@ -50,6 +53,15 @@ impl Process {
             wake: Notify::new(),
             stderr: RefCell::default(),
             early: Cell::new(None),
+            replies: RefCell::default(),
+        }
+    }
+
+    /// Answers on the commit socket.
+    pub fn reply(&self, lines: Vec<u8>) {
+        if let Some(replies) = &*self.replies.borrow() {
+            // The worker may have exited at this moment.
+            let _ = replies.send(lines);
         }
     }
 
@@ -175,6 +187,10 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
     process.write(&early);
     let writer = tokio::task::spawn_local(process.clone().run_writer());
     let errors = tokio::task::spawn_local(read_stderr(hub.clone(), process.clone(), stderr));
+    let commits = match child.commits {
+        Some(socket) => Some(tokio::task::spawn_local(serve_commits(hub.clone(), process.clone(), socket))),
+        None => None,
+    };
     let mut lines = LineBuffer::default();
     let mut open = true;
     let mut told = false;
@@ -202,6 +218,9 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
     };
     let _ = tokio::time::timeout(AFTER_EXIT, rest).await;
     writer.abort();
+    if let Some(commits) = commits {
+        commits.abort();
+    }
     reap(ended.get_ref())
 }
 
@@ -234,6 +253,46 @@ async fn read_some(hub: &Hub, id: WorkerId, stdout: &pipe::Receiver, lines: &mut
     drop(scratch);
     hub.apply();
     true
+}
+
+/// Answers the worker's questions on its commit socket.
+async fn serve_commits(hub: Hub, process: Rc<Process>, socket: OwnedFd) -> io::Result<()> {
+    let socket = std::os::unix::net::UnixStream::from(socket);
+    socket.set_nonblocking(true)?;
+    let (reader, mut writer) = UnixStream::from_std(socket)?.into_split();
+    let (sender, mut replies) = mpsc::unbounded_channel::<Vec<u8>>();
+    *process.replies.borrow_mut() = Some(sender);
+    let mut lines = LineBuffer::default();
+    loop {
+        tokio::select! {
+            reply = replies.recv() => match reply {
+                Some(reply) => writer.write_all(&reply).await?,
+                None => return Ok(()),
+            },
+            ready = reader.readable() => {
+                ready?;
+                let mut scratch = hub.0.scratch.borrow_mut();
+                match reader.try_read(&mut scratch) {
+                    Ok(0) => return Ok(()),
+                    Ok(read) => {
+                        let now = hub.now();
+                        let mut router = hub.0.router.borrow_mut();
+                        lines.push(&scratch[..read], |piece| {
+                            if let FramedLine::Line(line) = piece
+                                && let Some(ask) = Ask::parse(line)
+                            {
+                                router.worker_asked(process.id, &ask, now);
+                            }
+                        });
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                    Err(error) => return Err(error),
+                }
+                drop(scratch);
+                hub.apply();
+            }
+        }
+    }
 }
 
 /// Drains standard error, stores its tail and logs its lines.

@@ -5,8 +5,10 @@
 //! slices. Standard error is always drained, so that a full pipe never blocks a worker; its tail is stored
 //! to explain an exit.
 
+mod commit;
 mod lines;
 mod tail;
 
+pub use commit::{Ask, SyncReason, alive, committed};
 pub use lines::{FramedLine, LineBuffer, MAX_LINE};
 pub use tail::Tail;

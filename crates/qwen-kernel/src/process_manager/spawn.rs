@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 use tokio::sync::oneshot;
@@ -27,6 +29,9 @@ pub struct SpawnSpec {
     pub max_open_files: Option<u64>,
     /// The limit on address space, in bytes.
     pub max_memory: Option<u64>,
+    /// The longest silence of the kernel during which the worker may start tools and model calls. With it, the
+    /// worker also asks the kernel to commit its log at sync points.
+    pub leash: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -38,6 +43,8 @@ pub struct Child {
     pub stdin: OwnedFd,
     pub stdout: OwnedFd,
     pub stderr: OwnedFd,
+    /// The socket on which the worker asks for commits, if it has a leash.
+    pub commits: Option<OwnedFd>,
 }
 
 type Job = (SpawnSpec, oneshot::Sender<io::Result<Child>>);
@@ -72,6 +79,14 @@ impl Spawner {
 
 fn spawn(spec: &SpawnSpec, parent: Pid) -> io::Result<Child> {
     let mut command = Command::new(&spec.binary);
+    let commits = match spec.leash {
+        Some(leash) => Some((leash, socket_pair()?)),
+        None => None,
+    };
+    if let Some((leash, (_, theirs))) = &commits {
+        command.arg("--commit-fd").arg(theirs.as_raw_fd().to_string());
+        command.arg("--leash").arg(leash.as_secs_f64().to_string());
+    }
     command.args(&spec.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if spec.clear_env {
         command.env_clear();
@@ -87,7 +102,18 @@ fn spawn(spec: &SpawnSpec, parent: Pid) -> io::Result<Child> {
     }
     command.process_group(0);
     let (files, memory) = (spec.max_open_files, spec.max_memory);
+    let (ours, theirs) = commits.map(|(_, pair)| pair).unzip();
+    let inherited = theirs.as_ref().map(OwnedFd::as_raw_fd);
     let prepare = move || {
+        if let Some(number) = inherited {
+            // SAFETY: the parent holds this descriptor open until the child has started.
+            #[expect(
+                unsafe_code,
+                reason = "the closure must not own the descriptor: it would be closed in the parent"
+            )]
+            let socket = unsafe { BorrowedFd::borrow_raw(number) };
+            rustix::io::fcntl_setfd(socket, rustix::io::FdFlags::empty())?;
+        }
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // The parent may have died before the signal was armed.
         if rustix::process::getppid() != Some(parent) {
@@ -106,6 +132,7 @@ fn spawn(spec: &SpawnSpec, parent: Pid) -> io::Result<Child> {
         command.pre_exec(prepare);
     }
     let mut child = command.spawn()?;
+    drop(theirs);
     let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
     let missing = || io::Error::other("a pipe of the child is missing");
     let pidfd = Pid::from_raw(pid)
@@ -126,7 +153,14 @@ fn spawn(spec: &SpawnSpec, parent: Pid) -> io::Result<Child> {
         stdin: child.stdin.take().ok_or_else(missing)?.into(),
         stdout: child.stdout.take().ok_or_else(missing)?.into(),
         stderr: child.stderr.take().ok_or_else(missing)?.into(),
+        commits: ours,
     })
+}
+
+/// Two connected sockets that no child inherits unless it is meant to.
+fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    Ok((ours.into(), theirs.into()))
 }
 
 /// Sends a signal to a child's process group. A group that no longer exists is not an error.

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use qwen_events::{EndStatus, ErrorInfo, SessionId};
 
-use super::{Question, Router};
+use super::{Appended, Question, Router};
 use crate::action::RouterAction;
 use crate::front::{WorkerOutput, push_numbered};
+use crate::ipc::{self, Ask, SyncReason};
 use crate::worker_pool::WorkerId;
 
 impl Router {
@@ -47,6 +48,31 @@ impl Router {
             WorkerOutput::Fatal => self.metrics.worker_fatals += 1,
             WorkerOutput::Garbage => self.metrics.garbage_lines += 1,
         }
+    }
+
+    /// Answers a line on the worker's commit socket. A tool starts only after the answer, so that a turn
+    /// without an effect here has run no tool.
+    pub fn worker_asked(&mut self, worker: WorkerId, ask: &Ask, now: Duration) {
+        self.now = now;
+        self.pool.heard(worker, now);
+        let lines = match ask {
+            Ask::Alive => ipc::alive(),
+            Ask::Commit { id, reason, .. } => ipc::committed(*id, self.commit(worker, reason)),
+        };
+        self.actions.push(RouterAction::Reply { worker, lines });
+    }
+
+    /// Notes how far the turn of a worker is. A worker that the kernel has given up is fenced.
+    fn commit(&mut self, worker: WorkerId, reason: &SyncReason) -> Appended {
+        let Some(id) = self.serves.get(&worker).filter(|_| !self.ignored.contains(&worker)).cloned() else {
+            return Appended::Fenced;
+        };
+        match reason {
+            SyncReason::Start { prompt_id } => self.note_start(&id, prompt_id),
+            SyncReason::Effect { .. } => self.note_effect(&id),
+            SyncReason::End { .. } => {}
+        }
+        Appended::Stored
     }
 
     /// The worker wrote bytes, possibly less than a line.
@@ -106,6 +132,16 @@ impl Router {
             }
         }
         self.relay(id, line);
+    }
+
+    /// The start of a turn is in the session's log.
+    fn note_start(&mut self, id: &SessionId, prompt_id: &str) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            let at = session.find_pending(Some(prompt_id));
+            if let Some(prompt) = at.and_then(|at| session.pending.get_mut(at)) {
+                prompt.seen = true;
+            }
+        }
     }
 
     fn note_effect(&mut self, id: &SessionId) {

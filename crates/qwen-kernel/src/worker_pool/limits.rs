@@ -26,6 +26,9 @@ pub struct PoolLimits {
     pub max_worker_age: Option<Duration>,
     /// An idle worker that uses more memory than this, in bytes, is replaced.
     pub max_worker_memory: Option<u64>,
+    /// The longest silence of the kernel during which a worker may start tools and model calls; none lets
+    /// workers run without asking.
+    pub leash: Option<Duration>,
     /// The maximum number of requests that wait for a worker.
     pub max_queue: usize,
     /// The maximum number of one tenant's requests that wait for a worker.
@@ -50,6 +53,7 @@ impl Default for PoolLimits {
             kill_after: Duration::from_secs(5),
             max_worker_age: Some(Duration::from_secs(3600)),
             max_worker_memory: None,
+            leash: Some(Duration::from_secs(2)),
             max_queue: 1000,
             max_queue_per_tenant: 50,
             queue_timeout: Duration::from_secs(30),

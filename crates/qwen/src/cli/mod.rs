@@ -9,6 +9,7 @@ mod hub;
 mod ignored;
 mod mcp;
 mod sessions;
+mod supervision;
 mod telemetry;
 mod thinking;
 mod tools;
@@ -25,6 +26,7 @@ pub use hub::HubArgs;
 pub use ignored::IgnoredFlags;
 pub use mcp::{McpAction, McpListArgs};
 pub use sessions::{DeleteArgs, ForkArgs, ListArgs, SessionsAction};
+pub use supervision::{CommitDescriptors, Supervision};
 pub use telemetry::TelemetryFlags;
 pub use thinking::ThinkingArgs;
 pub use tools::{ToolFlags, items};
@@ -251,6 +253,9 @@ pub struct Run {
     /// Repeat the user's messages in the output
     #[arg(long, help_heading = "Input and output")]
     pub replay_user_messages: bool,
+
+    #[command(flatten)]
+    pub supervision: Supervision,
 
     /// The agent: react, tot (a tree of thoughts), got (a graph of thoughts) or agot (got with --adaptive)
     #[arg(long, value_name = "NAME", help_heading = "Agent")]

@@ -3,6 +3,7 @@
 
 pub mod agent_definitions;
 mod context;
+mod leashed_model;
 pub mod main_agent;
 pub mod prompt;
 mod rewind_command;

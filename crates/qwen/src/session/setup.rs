@@ -22,6 +22,7 @@ use crate::io::debug_log::{self, DebugLog, LoggingEncoder};
 use crate::io::stream::Renderer;
 use crate::print::{ReportStyle, Reporter, TextPrinter};
 use crate::runtime::{clock, exit};
+use crate::session::leashed_model::leashed;
 use crate::session::main_agent;
 use crate::session::sandbox_policy;
 use crate::session::system_prompt::{self, WorkEnvironment};
@@ -235,6 +236,10 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
     };
     let model = match &process.debug_log {
         Some(log) => debug_log::around_model(model, log.clone()),
+        None => model,
+    };
+    let model = match config.stream.supervision.leash {
+        Some(_) => leashed(model, process.host.clone()),
         None => model,
     };
     if let Some(store) = config.session.store.as_ref().filter(|_| config.session.record) {

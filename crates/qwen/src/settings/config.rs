@@ -18,6 +18,7 @@ use qwen_tools::ToolVocabulary;
 
 use super::{MemorySources, OutputStyle, SessionStart, Settings, SettingsFile, ThinkingFlags, mcp};
 use crate::claude_host::ClaudeHostOptions;
+use crate::cli::Supervision;
 use crate::telemetry::Tracing;
 
 /// The resolved configuration of a run.
@@ -50,6 +51,8 @@ pub struct StreamConfig {
     pub stream_modes: Vec<StreamMode>,
     /// `claude`: echo the user's messages.
     pub replay_user_messages: bool,
+    /// How the parent process supervises this worker.
+    pub supervision: Supervision,
 }
 
 /// Which session runs, and where it is stored.

@@ -156,6 +156,7 @@ impl Config {
                 input_format,
                 stream_modes: dialect::stream_modes(&run.stream_mode)?,
                 replay_user_messages: run.replay_user_messages,
+                supervision: run.supervision.clone(),
             },
             session: SessionConfig {
                 id: session_id,

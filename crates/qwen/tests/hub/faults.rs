@@ -165,12 +165,7 @@ fn hub_is_stopped(moment: &str) {
     }
     wait_for(&cell.once.with_extension("reached"));
     run.signal(Signal::STOP);
-    let stat = format!("/proc/{}/stat", run.pid());
-    let deadline = std::time::Instant::now() + mock_model::WAIT_LIMIT;
-    while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
-        assert!(std::time::Instant::now() < deadline, "the hub did not stop");
-        std::thread::yield_now();
-    }
+    wait_stopped(run.pid());
     std::fs::write(cell.once.with_extension("resumed"), "").unwrap();
     run.signal(Signal::CONT);
     if moment != "draining" {

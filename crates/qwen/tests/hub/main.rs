@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod chaos;
+mod commits;
 mod fault_worker;
 mod faults;
 mod isolation;

@@ -87,6 +87,17 @@ pub fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
+/// Waits until a process that was sent SIGSTOP has stopped.
+#[track_caller]
+pub fn wait_stopped(pid: u32) {
+    let stat = format!("/proc/{pid}/stat");
+    let deadline = std::time::Instant::now() + mock_model::WAIT_LIMIT;
+    while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+        assert!(std::time::Instant::now() < deadline, "the process did not stop");
+        std::thread::yield_now();
+    }
+}
+
 /// Fails unless the checker accepts the lines as a stream.
 #[track_caller]
 pub fn passes_check(lines: &[Value]) {

@@ -9,6 +9,7 @@ mod heartbeat;
 mod hints;
 mod host;
 mod join_turn;
+mod parent;
 mod queue;
 mod session_slot;
 mod slash_commands;
@@ -28,6 +29,7 @@ use qwen_events::{Body, Command, EndStatus, ErrorInfo, ErrorKind};
 use tokio::sync::mpsc;
 
 use self::host::{ControlHost, PermissionTool};
+use self::parent::Parent;
 use self::worker::Worker;
 use crate::io::debug_log::DebugLog;
 use crate::io::input::{InputLine, Lines, MAX_LINE, StdinReader};
@@ -65,7 +67,14 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
     };
     let (sender, receiver) = mpsc::channel(stream::CAPACITY);
     let (lines, mut incoming) = mpsc::channel(64);
-    let reading = tokio::spawn(read(Lines::new(input), lines));
+    let parent = match Parent::open(&config.stream.supervision, &ending) {
+        Ok(parent) => parent,
+        Err(error) => {
+            exit::report(&format!("qwen: {error}"));
+            return error.exit_code();
+        }
+    };
+    let reading = tokio::spawn(read(Lines::new(input), lines, parent.clone()));
     let debug_log = config.diagnostics.log.debug.as_ref().and_then(DebugLog::open);
     let renderer = setup::renderer(&config, debug_log.as_ref());
     let served = async {
@@ -75,6 +84,9 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
         let timeout = if claude_sdk { PEOPLE_TIMEOUT } else { CONTROL_TIMEOUT };
         let host = Arc::new(ControlHost::new(emit.clone(), config.session.id.clone(), is_attached, timeout));
         host.set_silent(config.claude.never_ask);
+        if let Some(parent) = parent {
+            host.set_parent(parent);
+        }
         match ProcessContext::new(config, host.clone(), debug_log) {
             Ok(process) => {
                 let claude = &process.config.claude;
@@ -117,9 +129,16 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
 }
 
 /// Reads and parses lines and forwards their commands until the end of input.
-async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>) {
+async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>, parent: Option<Arc<Parent>>) {
     loop {
-        let incoming = match lines.next().await {
+        let line = lines.next().await;
+        if let Some(parent) = &parent {
+            match &line {
+                Ok(Some(_)) => parent.note_heard(),
+                Ok(None) | Err(_) => parent.note_input_ended(),
+            }
+        }
+        let incoming = match line {
             Ok(Some(InputLine::Whole(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
             Ok(Some(InputLine::Whole(line))) => decode(&line),
             Ok(Some(InputLine::TooLong)) => {

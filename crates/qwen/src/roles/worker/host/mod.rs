@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use qwen_dialects::permission_answer;
-use qwen_engine::{Emitter, Host, Question, QuestionOrigin, denial};
+use qwen_engine::{Emitter, Host, Question, QuestionOrigin, SyncPoint, denial};
 use qwen_events::{
     Behavior, Body, CallId, ControlCall, ControlReply, ErrorInfo, ErrorKind, Json, PermissionAnswer,
     PromptId, SessionId, Timeout,
@@ -17,6 +18,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub use self::permission_tool::PermissionTool;
+use super::parent::Parent;
 
 type Answer = Result<Json, ErrorInfo>;
 
@@ -39,6 +41,8 @@ pub struct ControlHost {
     session: Mutex<SessionId>,
     /// Answers permission questions instead of the host.
     delegate: OnceLock<PermissionTool>,
+    /// The parent process, if it supervises this worker.
+    parent: OnceLock<Arc<Parent>>,
 }
 
 /// An open request.
@@ -70,6 +74,7 @@ impl ControlHost {
             timeout_ms: AtomicU64::new(millis(timeout)),
             session: Mutex::new(session),
             delegate: OnceLock::new(),
+            parent: OnceLock::new(),
         }
     }
 
@@ -77,6 +82,12 @@ impl ControlHost {
     pub fn delegate(&self, tool: PermissionTool) {
         // The first one is used; there is only one command line.
         let _ = self.delegate.set(tool);
+    }
+
+    /// Lets the parent process commit the log and delay work.
+    pub fn set_parent(&self, parent: Arc<Parent>) {
+        // There is only one command line.
+        let _ = self.parent.set(parent);
     }
 
     /// Sets the time-out of further requests.
@@ -216,7 +227,7 @@ impl Host for ControlHost {
         &'a self,
         question: Question,
         cancel: &'a CancellationToken,
-    ) -> futures_util::future::BoxFuture<'a, PermissionAnswer> {
+    ) -> BoxFuture<'a, PermissionAnswer> {
         Box::pin(async move {
             let asked = question.call.clone();
             let call = ControlCall::CanUseTool {
@@ -261,7 +272,7 @@ impl Host for ControlHost {
         input: Json,
         call_id: Option<&'a CallId>,
         cancel: &'a CancellationToken,
-    ) -> futures_util::future::BoxFuture<'a, Result<Json, ErrorInfo>> {
+    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
         let call = ControlCall::HookCallback {
             callback_id: callback_id.into(),
             input,
@@ -275,8 +286,32 @@ impl Host for ControlHost {
         server: &'a str,
         message: Json,
         cancel: &'a CancellationToken,
-    ) -> futures_util::future::BoxFuture<'a, Result<Json, ErrorInfo>> {
+    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
         Box::pin(self.request_value(None, ControlCall::McpMessage { server: server.into(), message }, cancel))
+    }
+
+    fn may_start(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(parent) = self.parent.get() {
+                parent.wait_until_heard().await;
+            }
+        })
+    }
+
+    fn commit(&self, point: SyncPoint) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(parent) = self.parent.get() {
+                parent.commit(point).await;
+            }
+        })
+    }
+
+    fn commits(&self) -> bool {
+        self.parent.get().is_some_and(|parent| parent.commits())
+    }
+
+    fn refusal(&self) -> Option<ErrorInfo> {
+        self.parent.get().and_then(|parent| parent.refusal())
     }
 
     fn note_error(&self, error: ErrorInfo) {

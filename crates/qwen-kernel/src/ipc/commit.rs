@@ -1,0 +1,83 @@
+//! The lines on the commit socket of a worker: it asks whether its log is durable before it goes on, and
+//! whether the kernel is alive.
+
+use serde::Deserialize;
+
+use crate::store::Appended;
+
+/// Why a worker's log must be durable before the worker goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "reason", rename_all = "lowercase")]
+pub enum SyncReason {
+    /// A turn started.
+    Start { prompt_id: String },
+    /// A tool is about to run.
+    Effect { tool: String, call: String },
+    /// A turn ended.
+    End { prompt_id: String },
+}
+
+/// A line of a worker on its commit socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    /// The worker wants a sign of life before it starts something.
+    Alive,
+    /// The worker waits until its log is durable up to byte `bytes`.
+    Commit { id: u64, bytes: u64, reason: SyncReason },
+}
+
+#[derive(Deserialize)]
+struct Line {
+    id: Option<u64>,
+    #[serde(default)]
+    bytes: u64,
+    #[serde(flatten)]
+    reason: Option<SyncReason>,
+}
+
+impl Ask {
+    /// Parses a line; none if it is not one of this protocol.
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        let line: Line = serde_json::from_slice(line).ok()?;
+        match line {
+            Line { id: Some(id), bytes, reason: Some(reason) } => Some(Self::Commit { id, bytes, reason }),
+            Line { id: None, reason: None, .. } => Some(Self::Alive),
+            Line { .. } => None,
+        }
+    }
+}
+
+/// The answer to [`Ask::Alive`].
+pub fn alive() -> Vec<u8> {
+    b"{\"type\":\"alive\"}\n".to_vec()
+}
+
+/// The answer to [`Ask::Commit`].
+pub fn committed(id: u64, outcome: Appended) -> Vec<u8> {
+    let outcome = match outcome {
+        Appended::Stored => "ok",
+        Appended::Fenced => "fenced",
+        Appended::Unknown => "unknown",
+    };
+    format!("{{\"type\":\"committed\",\"id\":{id},\"outcome\":\"{outcome}\"}}\n").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workers_questions_are_read() {
+        let start =
+            br#"{"type":"commit","id":1,"session_id":"s","bytes":12,"reason":"start","prompt_id":"p"}"#;
+        let reason = SyncReason::Start { prompt_id: "p".to_owned() };
+        assert_eq!(Ask::parse(start), Some(Ask::Commit { id: 1, bytes: 12, reason }));
+        let effect = br#"{"type":"commit","id":2,"bytes":40,"reason":"effect","tool":"edit","call":"c"}"#;
+        let reason = SyncReason::Effect { tool: "edit".to_owned(), call: "c".to_owned() };
+        assert_eq!(Ask::parse(effect), Some(Ask::Commit { id: 2, bytes: 40, reason }));
+        assert_eq!(Ask::parse(br#"{"type":"alive"}"#), Some(Ask::Alive));
+        for wrong in ["", "[1]", r#"{"id":3}"#, r#"{"id":3,"reason":"start"}"#] {
+            assert_eq!(Ask::parse(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+}
