@@ -147,7 +147,12 @@ impl Metrics {
 
 /// The resident memory of this process in bytes; 0 if the system does not report it.
 pub(crate) fn own_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
-    pages * 4096
+    memory_of("self").unwrap_or(0)
+}
+
+/// The resident memory of a process in bytes, by its name below `/proc`.
+pub(crate) fn memory_of(process: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * 4096)
 }

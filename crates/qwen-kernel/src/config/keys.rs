@@ -6,7 +6,6 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use qwen_events::{ErrorInfo, ErrorKind};
 use serde_json::Value;
@@ -14,7 +13,7 @@ use serde_json::Value;
 use super::{HubConfig, ProfileDirectory};
 use crate::process_manager::SpawnSpec;
 use crate::router::{SessionOptions, WorkerKeys};
-use crate::worker_pool::WorkerKey;
+use crate::worker_pool::{PoolLimits, WorkerKey};
 
 /// Variables that select a model, a server or a key. With a settings profile, workers receive them only if
 /// the configuration passes them on explicitly.
@@ -31,7 +30,7 @@ pub struct Keys {
     /// The directory of the tenants' homes and of the written profiles.
     state: PathBuf,
     profiles: Option<ProfileDirectory>,
-    leash: Option<Duration>,
+    limits: PoolLimits,
     /// The names of the variables that workers inherit.
     inherited: Vec<String>,
     /// Written profiles, by their text.
@@ -54,7 +53,7 @@ impl Keys {
             tenants: config.tenants.clone(),
             state,
             profiles: None,
-            leash: config.worker_pool.leash,
+            limits: config.worker_pool.clone(),
             inherited,
             written: HashMap::new(),
         }
@@ -147,7 +146,9 @@ impl WorkerKeys for Keys {
             args,
             env,
             cwd,
-            leash: self.leash,
+            max_open_files: self.limits.max_open_files,
+            max_memory: self.limits.max_address_space,
+            leash: self.limits.leash,
             ..SpawnSpec::default()
         };
         Ok(WorkerKey { tenant: tenant.to_owned(), spec, binary }.into())

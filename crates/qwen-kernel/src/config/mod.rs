@@ -59,6 +59,8 @@ pub struct HubConfig {
     pub settings_profile: Option<Value>,
     /// `tenants`; if not empty, other tenants are refused
     pub tenants: BTreeMap<String, TenantConfig>,
+    /// `events.max_bytes`: the size of a session's stored numbered lines
+    pub max_event_bytes: Option<u64>,
     /// Unknown keys, for a warning.
     pub unknown: Vec<String>,
 }
@@ -88,6 +90,7 @@ impl HubConfig {
                 "worker_args" => config.worker_args = texts(key, value)?,
                 "settings_profile" => config.settings_profile = Some(profile::checked(key, value)?),
                 "tenants" => config.read_tenants(value)?,
+                "events" => config.read_events(value)?,
                 _ => config.unknown.push(key.clone()),
             }
         }
@@ -111,11 +114,24 @@ impl HubConfig {
                 "kill_after" => pool.kill_after = seconds(&key, value)?,
                 "max_worker_age" => pool.max_worker_age = Some(seconds(&key, value)?),
                 "max_worker_memory" => pool.max_worker_memory = Some(number(&key, value)?),
+                "max_open_files" => pool.max_open_files = Some(number(&key, value)?),
+                "max_address_space" => pool.max_address_space = Some(number(&key, value)?),
                 "leash" => pool.leash = Some(seconds(&key, value)?).filter(|leash| !leash.is_zero()),
                 "max_queue" => pool.max_queue = number(&key, value)?,
                 "max_queue_per_tenant" => pool.max_queue_per_tenant = number(&key, value)?,
                 "queue_timeout" => pool.queue_timeout = seconds(&key, value)?,
                 "drain_timeout" => pool.drain_timeout = seconds(&key, value)?,
+                _ => self.unknown.push(key),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_events(&mut self, value: &Value) -> Result<(), ConfigError> {
+        for (name, value) in object("events", value)? {
+            let key = format!("events.{name}");
+            match name.as_str() {
+                "max_bytes" => self.max_event_bytes = Some(number(&key, value)?),
                 _ => self.unknown.push(key),
             }
         }

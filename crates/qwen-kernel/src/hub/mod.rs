@@ -238,6 +238,10 @@ impl Hub {
                 let probe = self.0.router.borrow().probe();
                 if let (Some(process), Some(probe)) = (self.process(worker), probe) {
                     process.write(&probe);
+                    if let Some(memory) = process.memory() {
+                        let now = self.now();
+                        self.0.router.borrow_mut().worker_memory(worker, memory, now);
+                    }
                 }
             }
             RouterAction::Reply { worker, lines } => {

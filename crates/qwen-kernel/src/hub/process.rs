@@ -87,6 +87,11 @@ impl Process {
         }
     }
 
+    /// The resident memory of the process, in bytes.
+    pub fn memory(&self) -> Option<u64> {
+        crate::metrics::memory_of(&self.pid.get()?.to_string())
+    }
+
     /// Closes standard input after the pending bytes.
     pub fn close_input(&self) {
         self.closing.set(true);
@@ -187,10 +192,9 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
     process.write(&early);
     let writer = tokio::task::spawn_local(process.clone().run_writer());
     let errors = tokio::task::spawn_local(read_stderr(hub.clone(), process.clone(), stderr));
-    let commits = match child.commits {
-        Some(socket) => Some(tokio::task::spawn_local(serve_commits(hub.clone(), process.clone(), socket))),
-        None => None,
-    };
+    let commits = child
+        .commits
+        .map(|socket| tokio::task::spawn_local(serve_commits(hub.clone(), process.clone(), socket)));
     let mut lines = LineBuffer::default();
     let mut open = true;
     let mut told = false;

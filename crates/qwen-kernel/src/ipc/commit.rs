@@ -8,7 +8,7 @@ use crate::store::Appended;
 /// Why a worker's log must be durable before the worker goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "reason", rename_all = "lowercase")]
-pub enum SyncReason {
+pub enum CommitReason {
     /// A turn started.
     Start { prompt_id: String },
     /// A tool is about to run.
@@ -23,7 +23,7 @@ pub enum Ask {
     /// The worker wants a sign of life before it starts something.
     Alive,
     /// The worker waits until its log is durable up to byte `bytes`.
-    Commit { id: u64, bytes: u64, reason: SyncReason },
+    Commit { id: u64, bytes: u64, reason: CommitReason },
 }
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ struct Line {
     #[serde(default)]
     bytes: u64,
     #[serde(flatten)]
-    reason: Option<SyncReason>,
+    reason: Option<CommitReason>,
 }
 
 impl Ask {
@@ -70,10 +70,10 @@ mod tests {
     fn a_workers_questions_are_read() {
         let start =
             br#"{"type":"commit","id":1,"session_id":"s","bytes":12,"reason":"start","prompt_id":"p"}"#;
-        let reason = SyncReason::Start { prompt_id: "p".to_owned() };
+        let reason = CommitReason::Start { prompt_id: "p".to_owned() };
         assert_eq!(Ask::parse(start), Some(Ask::Commit { id: 1, bytes: 12, reason }));
         let effect = br#"{"type":"commit","id":2,"bytes":40,"reason":"effect","tool":"edit","call":"c"}"#;
-        let reason = SyncReason::Effect { tool: "edit".to_owned(), call: "c".to_owned() };
+        let reason = CommitReason::Effect { tool: "edit".to_owned(), call: "c".to_owned() };
         assert_eq!(Ask::parse(effect), Some(Ask::Commit { id: 2, bytes: 40, reason }));
         assert_eq!(Ask::parse(br#"{"type":"alive"}"#), Some(Ask::Alive));
         for wrong in ["", "[1]", r#"{"id":3}"#, r#"{"id":3,"reason":"start"}"#] {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -103,15 +103,8 @@ fn spawn(spec: &SpawnSpec, parent: Pid) -> io::Result<Child> {
     command.process_group(0);
     let (files, memory) = (spec.max_open_files, spec.max_memory);
     let (ours, theirs) = commits.map(|(_, pair)| pair).unzip();
-    let inherited = theirs.as_ref().map(OwnedFd::as_raw_fd);
     let prepare = move || {
-        if let Some(number) = inherited {
-            // SAFETY: the parent holds this descriptor open until the child has started.
-            #[expect(
-                unsafe_code,
-                reason = "the closure must not own the descriptor: it would be closed in the parent"
-            )]
-            let socket = unsafe { BorrowedFd::borrow_raw(number) };
+        if let Some(socket) = &theirs {
             rustix::io::fcntl_setfd(socket, rustix::io::FdFlags::empty())?;
         }
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -132,7 +125,8 @@ fn spawn(spec: &SpawnSpec, parent: Pid) -> io::Result<Child> {
         command.pre_exec(prepare);
     }
     let mut child = command.spawn()?;
-    drop(theirs);
+    // Drops the child's end of the socket.
+    drop(command);
     let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
     let missing = || io::Error::other("a pipe of the child is missing");
     let pidfd = Pid::from_raw(pid)

@@ -36,6 +36,8 @@ pub(super) struct Numbering {
     pub in_flight: bool,
     /// True once another owner has taken over.
     pub fenced: bool,
+    /// Since when appends have had no known outcome.
+    pub failing_since: Option<Duration>,
 }
 
 impl Numbering {
@@ -83,6 +85,9 @@ pub enum Appended {
 /// The delay before an append with an unknown outcome is retried.
 const RETRY: Duration = Duration::from_millis(50);
 
+/// How long appends may have no known outcome before the session goes on without numbers.
+const STORE_PATIENCE: Duration = Duration::from_secs(5);
+
 impl Router {
     /// The store made this hub the owner of the session's numbers, or failed.
     pub fn events_taken(&mut self, id: &SessionId, taken: Result<Taken, String>) {
@@ -103,19 +108,29 @@ impl Router {
                     self.close_open_turn(id, &turn, taken.end);
                 }
             }
-            Err(why) => {
-                session.numbering.on = false;
-                let queued = std::mem::take(&mut session.numbering.queue);
-                for batch in queued {
-                    self.out.extend_from_slice(&batch.lines);
-                }
-                let message = format!("lines cannot be numbered, because they cannot be stored: {why}");
-                let error = ErrorInfo::new(ErrorKind::Internal, "store_failed", message);
-                let lines = self.writer.error(id, error);
-                self.emit(id, &lines);
-            }
+            Err(why) => self.stop_numbering(id, &why),
         }
         self.append_next(id);
+    }
+
+    /// Goes on without numbers: a client that waits for ever for its lines is worse off than one that gets them
+    /// without numbers.
+    fn stop_numbering(&mut self, id: &SessionId, why: &str) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        session.numbering.on = false;
+        session.numbering.in_flight = false;
+        let queued = std::mem::take(&mut session.numbering.queue);
+        let forgotten = session.forgotten;
+        let message = format!("lines cannot be numbered, because they cannot be stored: {why}");
+        let error = ErrorInfo::new(ErrorKind::Internal, "store_failed", message);
+        let lines = self.writer.error(id, error);
+        self.emit(id, &lines);
+        for batch in queued {
+            self.out.extend_from_slice(&batch.lines);
+        }
+        if forgotten {
+            self.sessions.remove(id);
+        }
     }
 
     /// A former hub died in this turn: writes its end as recorded in the session's log, or as interrupted.
@@ -160,6 +175,7 @@ impl Router {
         session.numbering.in_flight = false;
         match outcome {
             Appended::Stored => {
+                session.numbering.failing_since = None;
                 if let Some(batch) = session.numbering.queue.pop_front() {
                     self.push_stored(batch.first, &batch.lines);
                 }
@@ -177,6 +193,11 @@ impl Router {
             }
             Appended::Unknown => {
                 self.deadline_changed = true;
+                let since = *session.numbering.failing_since.get_or_insert(self.now);
+                if self.now >= since + STORE_PATIENCE {
+                    self.stop_numbering(id, "the store did not accept them");
+                    return self.finish_if_over();
+                }
                 session.numbering.in_flight = true;
                 self.retries.push((self.now + RETRY, id.clone()));
             }

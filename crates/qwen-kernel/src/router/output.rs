@@ -7,7 +7,7 @@ use qwen_events::{EndStatus, ErrorInfo, SessionId};
 use super::{Appended, Question, Router};
 use crate::action::RouterAction;
 use crate::front::{WorkerOutput, push_numbered};
-use crate::ipc::{self, Ask, SyncReason};
+use crate::ipc::{self, Ask, CommitReason};
 use crate::worker_pool::WorkerId;
 
 impl Router {
@@ -63,16 +63,29 @@ impl Router {
     }
 
     /// Notes how far the turn of a worker is. A worker that the kernel has given up is fenced.
-    fn commit(&mut self, worker: WorkerId, reason: &SyncReason) -> Appended {
+    fn commit(&mut self, worker: WorkerId, reason: &CommitReason) -> Appended {
         let Some(id) = self.serves.get(&worker).filter(|_| !self.ignored.contains(&worker)).cloned() else {
             return Appended::Fenced;
         };
         match reason {
-            SyncReason::Start { prompt_id } => self.note_start(&id, prompt_id),
-            SyncReason::Effect { .. } => self.note_effect(&id),
-            SyncReason::End { .. } => {}
+            CommitReason::Start { prompt_id } => self.note_start(&id, prompt_id),
+            CommitReason::Effect { .. } => self.note_effect(&id),
+            CommitReason::End { .. } => {}
         }
         Appended::Stored
+    }
+
+    /// The worker uses this much memory. One that uses too much is replaced while its session is idle.
+    pub fn worker_memory(&mut self, worker: WorkerId, bytes: u64, now: Duration) {
+        self.now = now;
+        if !self.pool.uses_memory(worker, bytes, now, &mut self.actions) {
+            return;
+        }
+        let Some(id) = self.serves.get(&worker).cloned() else { return };
+        if self.sessions.get(&id).is_some_and(|session| session.is_idle() && session.is_resumable) {
+            self.pool.note_recycled("memory");
+            self.release_worker(&id);
+        }
     }
 
     /// The worker wrote bytes, possibly less than a line.
@@ -136,11 +149,15 @@ impl Router {
 
     /// The start of a turn is in the session's log.
     fn note_start(&mut self, id: &SessionId, prompt_id: &str) {
-        if let Some(session) = self.sessions.get_mut(id) {
-            let at = session.find_pending(Some(prompt_id));
-            if let Some(prompt) = at.and_then(|at| session.pending.get_mut(at)) {
-                prompt.seen = true;
-            }
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let at = session.find_pending(Some(prompt_id));
+        if let Some(prompt) = at.and_then(|at| session.pending.get_mut(at)) {
+            prompt.seen = true;
+        }
+        if session.turn.is_none() && session.is_busy() {
+            session.turn = Some(prompt_id.to_owned());
+            session.active_at = self.now;
+            self.metrics.turns_started += 1;
         }
     }
 

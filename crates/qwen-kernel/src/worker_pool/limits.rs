@@ -26,6 +26,10 @@ pub struct PoolLimits {
     pub max_worker_age: Option<Duration>,
     /// An idle worker that uses more memory than this, in bytes, is replaced.
     pub max_worker_memory: Option<u64>,
+    /// The limit on a worker's open files.
+    pub max_open_files: Option<u64>,
+    /// The limit on a worker's address space, in bytes.
+    pub max_address_space: Option<u64>,
     /// The longest silence of the kernel during which a worker may start tools and model calls; none lets
     /// workers run without asking.
     pub leash: Option<Duration>,
@@ -53,6 +57,8 @@ impl Default for PoolLimits {
             kill_after: Duration::from_secs(5),
             max_worker_age: Some(Duration::from_secs(3600)),
             max_worker_memory: None,
+            max_open_files: None,
+            max_address_space: None,
             leash: Some(Duration::from_secs(2)),
             max_queue: 1000,
             max_queue_per_tenant: 50,

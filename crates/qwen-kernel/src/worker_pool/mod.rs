@@ -77,7 +77,7 @@ impl Pool {
         self.workers.get(&id)
     }
 
-    /// The number of unexpected exits, by reason.
+    /// The number of replaced workers, by reason: unexpected exits, age and memory.
     pub fn restarts(&self) -> &BTreeMap<&'static str, u64> {
         &self.restarts
     }
@@ -187,6 +187,33 @@ impl Pool {
         }
     }
 
+    /// Reports the memory of a worker, in bytes. True if its session should give it back; a spare that uses too
+    /// much is replaced at once.
+    pub fn uses_memory(
+        &mut self,
+        id: WorkerId,
+        bytes: u64,
+        now: Duration,
+        actions: &mut Vec<RouterAction>,
+    ) -> bool {
+        let too_large = self.limits.max_worker_memory.is_some_and(|limit| bytes > limit);
+        let Some(worker) = self.workers.get(&id).filter(|worker| too_large && worker.stage == Stage::Ready)
+        else {
+            return false;
+        };
+        if worker.bound {
+            return !worker.busy;
+        }
+        self.note_recycled("memory");
+        self.release(id, now, actions);
+        false
+    }
+
+    /// Counts a worker that is replaced although it did nothing wrong.
+    pub fn note_recycled(&mut self, why: &'static str) {
+        *self.restarts.entry(why).or_default() += 1;
+    }
+
     /// Kills a worker at once because of a fault.
     pub fn kill(&mut self, id: WorkerId, why: &'static str, now: Duration, actions: &mut Vec<RouterAction>) {
         if let Some(worker) = self.workers.get_mut(&id) {
@@ -275,7 +302,12 @@ impl Pool {
             }
         }
         for (id, why) in faults {
-            if why == "age" { self.release(id, now, actions) } else { self.kill(id, why, now, actions) }
+            if why == "age" {
+                self.note_recycled(why);
+                self.release(id, now, actions);
+            } else {
+                self.kill(id, why, now, actions);
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! `qwen sessions` and its flags.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 /// `qwen sessions`
@@ -33,6 +35,12 @@ pub enum SessionsAction {
         /// Only the terminal record of the last turn; nothing while that turn has not ended
         #[arg(long)]
         end: bool,
+        /// Play back what a hub with the same --record-dir recorded, in the wire that was recorded
+        #[arg(long, value_name = "DIR", conflicts_with = "dialect")]
+        record_dir: Option<PathBuf>,
+        /// With --record-dir: what the client sent too, each line with its direction and time
+        #[arg(long, requires = "record_dir")]
+        both: bool,
     },
     /// Delete sessions by id, or all that are old, too many or too large together
     Delete(DeleteArgs),

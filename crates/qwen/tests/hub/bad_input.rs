@@ -41,28 +41,35 @@ fn unknown_keys_are_reported_and_ignored() {
 
 #[test]
 fn a_program_that_is_no_worker_costs_an_error_and_not_the_hub() {
-    for (program, why) in
-        [("/nowhere/qwen", "not be started"), ("/bin/true", "exited"), ("/bin/cat", "worker")]
-    {
+    let other = r#"{"object":"chat.completion","id":"x","created":1,"model":"m","session_id":"x","choices":[],"metadata":{"protocol_version":"2.0"}}"#;
+    for (program, why) in [
+        ("/nowhere/qwen".to_owned(), "not_started"),
+        ("/bin/true".to_owned(), "exit_0"),
+        ("exec sleep 1000".to_owned(), "handshake_timeout"),
+        (format!("echo '{other}'; exec sleep 1000"), "protocol"),
+        ("while :; do echo not a worker; done".to_owned(), "handshake_timeout"),
+    ] {
         let hub = bare();
+        let program = if program.starts_with('/') {
+            program
+        } else {
+            let path = hub.home_path().join("worker.sh");
+            crate::fault_worker::write_script(&path, &format!("#!/bin/sh\n{program}\n"));
+            path.display().to_string()
+        };
         let path = config(
             &hub,
             "worker_pool: {min_workers: 0, start_timeout: 0.3, kill_after: 0.5, queue_timeout: 5}\n",
         );
-        let mut run = hub.arg("--config").arg(path).args(["--binary-path", program]).start();
+        let mut run = hub.arg("--config").arg(path).args(["--binary-path", &program]).start();
         run.write_line(named("a", "p", "x"));
         let end = run.json_until(is_end).pop().unwrap();
         assert_eq!((status(&end), &end["prompt_id"]), ("error", &json!("p")), "{program}");
         assert_eq!(end["metadata"]["error"]["code"], "worker_circuit_open", "{program}: {why}: {end}");
         assert!(end["metadata"]["error"]["retry_after_ms"].is_u64(), "{end}");
         run.write_line(request("r", "hub/status", json!({})));
-        assert!(
-            answer(&mut run, "r")["machines"][0]["restarts"]
-                .as_object()
-                .unwrap()
-                .values()
-                .any(|n| n.as_u64() >= Some(1))
-        );
+        let status = answer(&mut run, "r");
+        assert!(status["machines"][0]["restarts"][why].as_u64() >= Some(1), "{program}: {status}");
         assert_eq!(run.finish().code, Some(0));
     }
 }
@@ -110,6 +117,46 @@ fn what_a_worker_refuses_is_refused_and_the_next_prompt_runs() {
     assert_eq!((&state["turn"], &state["queued"]), (&Value::Null, &json!(0)));
     run.write_line(named("a", "q", "x"));
     assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn a_second_driver_of_a_session_is_told_that_it_is_in_use() {
+    let mock = mock_model::MockModel::with([mock_model::Reply::new([mock_model::gate("held")])]);
+    let program = bare().args(["--", "--model", "mock"]).with_model(&mock);
+    let mut first = program.start();
+    first.write_line(named("a", "p1", "x"));
+    mock.reached("held");
+    let mut second = program.start();
+    second.write_line(named("a", "p2", "y"));
+    let refused = second.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
+    let message = refused["metadata"]["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("in use") || message.contains("another process"), "{refused}");
+    assert_eq!(second.finish().code, Some(0));
+    drop(first);
+}
+
+#[test]
+fn a_hub_out_of_descriptors_refuses_what_it_cannot_start_and_lives() {
+    let program = mock_model::process::qwen("/bin/sh");
+    let script = program.home_path().join("s.json");
+    std::fs::write(&script, says("ok").to_string()).unwrap();
+    let path = config(&program, "worker_pool: {min_workers: 0, max_workers: 50, queue_timeout: 5}\n");
+    let mut run = program
+        .args(["-c", "ulimit -n 40; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_qwen"), "hub", "--config"])
+        .arg(path)
+        .args(["--", "--model", &format!("script:{}", script.display())])
+        .start();
+    for n in 0..20 {
+        run.write_line(named(&format!("s{n}"), &format!("p{n}"), "x"));
+    }
+    let mut ends = Vec::new();
+    while ends.len() < 20 {
+        ends.extend(run.json_until(is_end).pop());
+    }
+    assert!(ends.iter().any(|end| status(end) == "done"), "{ends:#?}");
+    let refused: Vec<&Value> = ends.iter().filter(|end| status(end) != "done").collect();
+    assert!(refused.iter().all(|end| end["metadata"]["error"]["retryable"] == true), "{refused:#?}");
     assert_eq!(run.finish().code, Some(0));
 }
 

@@ -26,6 +26,7 @@ fn every_turn_ends_once_while_workers_are_killed_at_random() {
     );
     let model = format!("script:{}", script.display());
     let mut run = program.arg("--config").arg(path).args(["--", "--model", &model]).start();
+    let handshake = run.json();
     let hub = run.pid();
     let until = Instant::now() + Duration::from_secs(seconds());
     let killer = std::thread::spawn(move || {
@@ -83,6 +84,13 @@ fn every_turn_ends_once_while_workers_are_killed_at_random() {
         unique.dedup();
         assert_eq!(unique.len(), ends.len(), "{session}: one end a prompt");
         assert_eq!(ends.len() as u64, asked.get(session).copied().unwrap_or(0), "{session}");
+        // As the client of this session alone would have seen it.
+        let mut stream = vec![handshake.clone()];
+        stream[0]["session_id"] = json!(session);
+        stream[0]["metadata"]["session_id"] = json!(session);
+        stream[0]["id"] = json!(format!("chatcmpl-{session}"));
+        stream.extend(lines.iter().cloned());
+        passes_check(&stream);
     }
     assert!(kills > 0 && done > 0);
     eprintln!("{kills} kills, {done} turns done, {interrupted} interrupted, {sessions} sessions");

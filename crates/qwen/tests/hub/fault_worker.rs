@@ -4,11 +4,11 @@
 use std::fs::File;
 use std::io::{BufRead, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mock_model::process::Program;
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process};
 use serde_json::{Value, json};
 
 /// The moments of a worker's life.
@@ -33,11 +33,16 @@ pub fn script(program: &Program, moment: &str, fault: &str) -> PathBuf {
         once.display(),
         std::env::current_exe().unwrap().display(),
     );
+    write_script(&path, &text);
+    path
+}
+
+/// Makes a script.
+pub fn write_script(path: &Path, text: &str) {
     // Written by another process, so that no other test's child can hold it open for writing while it is executed.
     let quoted = text.replace('\'', "'\\''");
     let shell = format!("printf '%s' '{quoted}' > '{0}' && chmod 755 '{0}'", path.display());
     assert!(Command::new("/bin/sh").arg("-c").arg(shell).status().unwrap().success());
-    path
 }
 
 struct Worker {
@@ -48,12 +53,6 @@ struct Worker {
 }
 
 impl Worker {
-    fn write(&mut self, line: &Value) {
-        let mut bytes = line.to_string().into_bytes();
-        bytes.push(b'\n');
-        self.raw(&bytes);
-    }
-
     fn raw(&mut self, bytes: &[u8]) {
         if let Some(out) = &mut self.out {
             // A hub that is gone ends us by signal.
@@ -100,6 +99,26 @@ impl Worker {
                     stderr.write_all(&chunk).unwrap();
                     stderr.write_all(b"\n").unwrap();
                 }
+            }
+            "disk_full" => {
+                let full =
+                    File::options().write(true).open("/dev/full").and_then(|mut file| file.write_all(b"x"));
+                failed(&full.unwrap_err());
+            }
+            "emfile" => {
+                limit(Resource::Nofile, 16);
+                let mut open = Vec::new();
+                loop {
+                    match File::open("/dev/null") {
+                        Ok(file) => open.push(file),
+                        Err(error) => failed(&error),
+                    }
+                }
+            }
+            "enomem" => {
+                limit(Resource::As, 1);
+                let more = vec![1_u8; 1 << 30];
+                panic!("{} bytes were there", more.len());
             }
             // The hub is what fails: the test learns that the moment is there, and this worker waits.
             "hub_kill" | "hub_stop" => self.wait_for_the_hub(),
@@ -196,6 +215,17 @@ impl Worker {
     }
 }
 
+fn limit(resource: Resource, current: u64) {
+    let limit = Rlimit { current: Some(current), maximum: Some(current) };
+    rustix::process::setrlimit(resource, limit).unwrap();
+}
+
+/// Ends as a worker does that cannot go on.
+fn failed(error: &std::io::Error) -> ! {
+    let _ = writeln!(std::io::stderr(), "the worker cannot go on: {error}");
+    std::process::exit(1);
+}
+
 fn signalled(signal: Signal) -> ! {
     loop {
         kill_process(getpid(), signal).unwrap();
@@ -229,7 +259,11 @@ fn act_as_a_worker() {
         if value["input"].is_object() {
             worker.turn(&value, &mut input);
         } else if value["type"] == "control_request" {
-            worker.write(&json!({"type": "control_response", "request_id": value["request_id"], "response": {"subtype": "success", "result": {}}}));
+            let answer = r#""response":{"subtype":"success","result":{"accepted":false}}}"#;
+            worker.raw(
+                format!("{{\"type\":\"control_response\",\"request_id\":{},{answer}\n", value["request_id"])
+                    .as_bytes(),
+            );
         }
     }
     worker.at("draining");

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use mock_model::process::{Program, Run, wait_marked_gone};
+use mock_model::{MockModel, Reply, gate, sse};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -181,6 +182,58 @@ fn hub_is_stopped(moment: &str) {
     wait_marked_gone(&cell.mark);
 }
 
+/// `retry: "safe"` runs a turn again only if it had started no tool.
+#[test]
+fn a_safe_turn_is_run_again_unless_a_tool_started() {
+    for (moment, expected) in [("mid_token", "done"), ("mid_tool", "interrupted")] {
+        let cell = Cell::new(moment, "kill");
+        let mut run = cell.start();
+        let mut line = named("s", "p1", "go");
+        line["retry"] = json!("safe");
+        run.write_line(line);
+        let lines = run.json_until(is_end);
+        assert_eq!(status(lines.last().unwrap()), expected, "{moment}: {lines:#?}");
+        run.close_stdin();
+        let all = run.wait().json_lines();
+        assert_eq!(ends_of(&all, "p1").len(), 1, "{moment}: {all:#?}");
+        contiguous(&all, 1);
+        assert!(cell.once.exists());
+        wait_marked_gone(&cell.mark);
+    }
+}
+
+/// Kills the only worker of a hub.
+fn kill_worker(run: &Run) {
+    let workers = children(run.pid());
+    assert_eq!(workers.len(), 1, "{workers:?}");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(workers[0]).unwrap()).unwrap();
+    rustix::process::kill_process(pid, Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_real_worker_takes_a_safe_turn_up_again_unless_a_tool_started() {
+    let call = Reply::call("c1", "run_shell_command", r#"{"command":"sleep 1000"}"#);
+    let half = Reply::new([sse::text("Half"), gate("held")]);
+    for (first, expected, requests) in [(half, "done", 2), (call, "interrupted", 1)] {
+        let mock = MockModel::with([first, Reply::text("Whole.")]);
+        let mut run =
+            bare().args(["--min-workers", "0", "--", "--model", "mock", "--yolo"]).with_model(&mock).start();
+        let mut line = named("s", "p1", "go");
+        line["retry"] = json!("safe");
+        run.write_line(line);
+        if expected == "done" {
+            mock.reached("held");
+        } else {
+            run.json_until(|line| line["status"] == "executing");
+        }
+        kill_worker(&run);
+        let end = run.json_until(is_end).pop().unwrap();
+        assert_eq!((status(&end), &end["prompt_id"]), (expected, &json!("p1")), "{end}");
+        assert_eq!(mock.requests().len(), requests);
+        assert_eq!(run.finish().code, Some(0));
+    }
+}
+
 macro_rules! cells {
     ($moment:ident: $($fault:ident)*) => {
         mod $moment {
@@ -204,7 +257,7 @@ macro_rules! cells {
 
 macro_rules! matrix {
     ($($moment:ident)*) => {
-        $(cells!($moment: exit_0 exit_1 segv kill stop stdout_closed partial_line garbage_line long_line stderr_flood);)*
+        $(cells!($moment: exit_0 exit_1 segv kill stop stdout_closed partial_line garbage_line long_line stderr_flood disk_full emfile enomem);)*
 
         #[test]
         fn every_moment_is_in_the_matrix() {

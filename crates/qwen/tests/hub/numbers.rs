@@ -84,6 +84,54 @@ fn a_number_that_was_never_given_out_or_is_none_is_refused() {
 }
 
 #[test]
+fn a_number_that_is_no_longer_kept_is_refused_with_the_oldest_that_is() {
+    let program = bare();
+    let path = config(&program, "events: {max_bytes: 4000}\n");
+    let script = program.home_path().join("s.json");
+    std::fs::write(&script, says("A text of some length, so that little of it is kept.").to_string())
+        .unwrap();
+    let model = format!("script:{}", script.display());
+    let mut run = program.arg("--config").arg(path).args(["--", "--model", &model]).start();
+    run.write_line(request("r", "initialize", json!({"sequence": true})));
+    answer(&mut run, "r");
+    let mut last = 0;
+    for _ in 0..12 {
+        run.write_line(prompt("a", "x"));
+        last = run.json_until(is_end).pop().unwrap()["seq"].as_u64().unwrap();
+    }
+    run.write_line(request("at", "attach", json!({"session_id": "a", "after": 0})));
+    let refused = answer(&mut run, "at");
+    assert_eq!(refused["code"], "after_too_old", "{refused}");
+    let message = refused["message"].as_str().unwrap().to_owned();
+    let oldest: u64 = message.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(oldest > 1 && oldest <= last, "{message}");
+    run.write_line(request("at", "attach", json!({"session_id": "a", "after": oldest - 1})));
+    assert_eq!(answer(&mut run, "at")["last"], last);
+    assert_eq!(run.json()["seq"], oldest);
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn a_store_that_is_full_costs_the_numbers_and_no_line() {
+    let script = says(&"word ".repeat(4000));
+    let program = mock_model::process::qwen("/bin/sh");
+    let path = program.home_path().join("s.json");
+    std::fs::write(&path, script.to_string()).unwrap();
+    // Files of at most 4 kB: writing more fails as on a full disk.
+    let mut run = program
+        .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_qwen"), "hub", "--"])
+        .args(["--model", &format!("script:{}", path.display())])
+        .start();
+    run.write_line(request("r", "initialize", json!({"sequence": true})));
+    answer(&mut run, "r");
+    run.write_line(named("a", "p", "x"));
+    let lines = run.json_until(is_end);
+    assert_eq!(status(lines.last().unwrap()), "done", "{lines:#?}");
+    assert!(lines.iter().any(|line| line["metadata"]["error"]["code"] == "store_failed"), "{lines:#?}");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
 fn numbers_go_on_where_the_former_hub_stopped() {
     let program = hub(&says("Hi."));
     let mut last = 0;

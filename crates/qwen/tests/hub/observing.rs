@@ -58,6 +58,92 @@ fn every_message_is_recorded_where_that_is_asked_for() {
     };
     assert_eq!(read("a.in.jsonl"), [named("a", "p1", "x")]);
     assert_eq!(read("a.out.jsonl"), lines[1..]);
+    let replay = |flags: &[&str]| {
+        let ended = mock_model::process::qwen(env!("CARGO_BIN_EXE_qwen"))
+            .args(["sessions", "replay", "a", "--record-dir", directory.to_str().unwrap(), "--speed", "1000"])
+            .args(flags)
+            .run();
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        ended.json_lines()
+    };
+    assert_eq!(replay(&[]), lines[1..], "what the client saw");
+    assert_eq!(replay(&["--end"]), [lines.last().unwrap().clone()]);
+    let both = replay(&["--both"]);
+    assert_eq!(both.len(), lines.len());
+    assert_eq!((&both[0]["direction"], &both[0]["line"]), (&json!("in"), &named("a", "p1", "x")));
+    assert!(both[1..].iter().all(|message| message["direction"] == "out" && message["at"].is_u64()));
+    let ended = mock_model::process::qwen(env!("CARGO_BIN_EXE_qwen"))
+        .args(["sessions", "replay", "nobody", "--record-dir", directory.to_str().unwrap()])
+        .run();
+    assert_eq!(ended.code, Some(42), "{}", ended.stderr);
+}
+
+#[test]
+fn a_changed_configuration_is_read_again_on_sighup() {
+    let program = bare();
+    let path = config(&program, "worker_pool: {min_workers: 0, max_workers: 1}\n");
+    let mut run = program.arg("--config").arg(&path).args(["--", "--model", "demo"]).start();
+    run.json();
+    let max = |run: &mut mock_model::process::Run| {
+        run.write_line(request("r", "hub/status", json!({})));
+        answer(run, "r")["machines"][0]["workers"]["max"].clone()
+    };
+    assert_eq!(max(&mut run), 1);
+    std::fs::write(
+        &path,
+        "worker_pool: {min_workers: 0, max_workers: 3}\nworker_args: [--yolo]\ncolour: red\n",
+    )
+    .unwrap();
+    run.signal(rustix::process::Signal::HUP);
+    run.wait_for_stderr("worker_args");
+    while max(&mut run) != 3 {}
+    run.wait_for_stderr("unknown key `colour`");
+    std::fs::write(&path, "worker_pool: {max_workers: none}\n").unwrap();
+    run.signal(rustix::process::Signal::HUP);
+    run.wait_for_stderr("the former configuration stays");
+    assert_eq!(max(&mut run), 3);
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn an_idle_worker_that_uses_too_much_memory_is_replaced_and_its_session_goes_on() {
+    let program = bare();
+    let text = "worker_pool: {min_workers: 0, max_worker_memory: 1, health_check_interval: 0.05}\n";
+    let path = config(&program, text);
+    let script = program.home_path().join("s.json");
+    std::fs::write(&script, says("ok").to_string()).unwrap();
+    let model = format!("script:{}", script.display());
+    let mut run = program.arg("--config").arg(path).args(["--", "--model", &model]).start();
+    run.write_line(named("a", "p1", "x"));
+    assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    loop {
+        run.write_line(request("r", "hub/status", json!({})));
+        if answer(&mut run, "r")["machines"][0]["restarts"]["memory"].is_u64() {
+            break;
+        }
+    }
+    run.write_line(named("a", "p2", "y"));
+    assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn limits_of_the_configuration_hold_in_a_worker() {
+    let program = bare();
+    let path = config(&program, "worker_pool: {min_workers: 0, max_open_files: 77}\n");
+    let script = json!([[{"tool_call": {"name": "run_shell_command", "arguments": {"command": "ulimit -n"}}}], [{"text": "ok"}]]);
+    let file = program.home_path().join("s.json");
+    std::fs::write(&file, script.to_string()).unwrap();
+    let model = format!("script:{}", file.display());
+    let mut run = program
+        .arg("--config")
+        .arg(path)
+        .args(["--", "--model", &model, "--yolo", "--sandbox=false"])
+        .start();
+    run.write_line(prompt("a", "x"));
+    let lines = run.json_until(is_end);
+    assert!(lines.iter().any(|line| line.to_string().contains("77")), "{lines:#?}");
+    assert_eq!(run.finish().code, Some(0));
 }
 
 #[test]

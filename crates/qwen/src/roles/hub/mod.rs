@@ -35,6 +35,7 @@ pub struct Prepared {
     config: HubConfig,
     router: Router,
     state: PathBuf,
+    front: Arc<dyn Front>,
 }
 
 /// Reads the flags and the configuration.
@@ -47,9 +48,7 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
         )
     })?;
     let config = configuration(args)?;
-    for key in &config.unknown {
-        exit::report(&format!("qwen: the hub's configuration has the unknown key `{key}`, which is ignored"));
-    }
+    report_unknown(&config);
     let front = front(args)?;
     let state = match &args.state_dir {
         Some(state) => invocation.cwd.join(state),
@@ -75,8 +74,8 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     };
     let writer = LineWriter::new(&*front, model, env!("CARGO_PKG_VERSION"));
     let session = SessionId::from_random(fastrand::u128(..));
-    let router = Router::new(front, writer, Box::new(keys), pool, identity, session);
-    Ok(Prepared { args: args.clone(), config, router, state })
+    let router = Router::new(front.clone(), writer, Box::new(keys), pool, identity, session);
+    Ok(Prepared { args: args.clone(), config, router, state, front })
 }
 
 /// The configuration file, overridden by the flags.
@@ -190,8 +189,8 @@ async fn serve(prepared: Prepared) -> u8 {
             return 1;
         }
     };
-    let events: Option<Box<dyn Events>> = match FileEvents::open(&prepared.state.join("events"), EVENTS_LIMIT)
-    {
+    let limit = prepared.config.max_event_bytes.unwrap_or(EVENTS_LIMIT);
+    let events: Option<Box<dyn Events>> = match FileEvents::open(&prepared.state.join("events"), limit) {
         Ok(events) => Some(Box::new(events)),
         Err(error) => {
             exit::report(&format!("qwen: numbered lines cannot be kept: {error}"));
@@ -225,7 +224,7 @@ async fn serve(prepared: Prepared) -> u8 {
         return 1;
     }
     tokio::task::spawn_local(read(hub.clone(), Lines::new(input)));
-    tokio::task::spawn_local(obey(hub.clone(), signals, prepared.args, prepared.config));
+    tokio::task::spawn_local(obey(hub.clone(), signals, prepared.args, prepared.config, prepared.front));
     loop {
         let next = tokio::select! {
             next = hub.next_output() => next,
@@ -288,19 +287,42 @@ impl Signals {
     }
 }
 
+/// Names the keys that differ but change only with a restart.
+fn report_fixed(config: &HubConfig, next: &HubConfig) {
+    report_unknown(next);
+    let (old, new) = (&config.worker_pool, &next.worker_pool);
+    let fixed = [
+        ("binary_path", config.binary_path != next.binary_path),
+        ("worker_args", config.worker_args != next.worker_args),
+        ("settings_profile", config.settings_profile != next.settings_profile),
+        ("tenants", config.tenants != next.tenants),
+        ("events", config.max_event_bytes != next.max_event_bytes),
+        ("worker_pool.leash", old.leash != new.leash),
+        ("worker_pool.max_open_files", old.max_open_files != new.max_open_files),
+        ("worker_pool.max_address_space", old.max_address_space != new.max_address_space),
+    ];
+    for (key, _) in fixed.iter().filter(|(_, differs)| *differs) {
+        exit::report(&format!("qwen: `{key}` changes only with the next start of the hub"));
+    }
+}
+
+fn report_unknown(config: &HubConfig) {
+    for key in &config.unknown {
+        exit::report(&format!("qwen: the hub's configuration has the unknown key `{key}`, which is ignored"));
+    }
+}
+
 /// SIGTERM and SIGINT drain, a second one ends at once; SIGHUP reloads the configuration.
-async fn obey(hub: Hub, mut signals: Signals, args: HubArgs, mut config: HubConfig) {
+async fn obey(hub: Hub, mut signals: Signals, args: HubArgs, mut config: HubConfig, front: Arc<dyn Front>) {
     loop {
         tokio::select! {
             _ = signals.interrupt.recv() => hub.drain(130),
             _ = signals.terminate.recv() => hub.drain(143),
             _ = signals.hangup.recv() => match configuration(&args) {
                 Ok(next) => {
-                    if next.tenants != config.tenants || next.binary_path != config.binary_path {
-                        exit::report("qwen: tenants and binary_path change only with the next start of the hub");
-                    }
-                    hub.set_limits(next.worker_pool.clone());
-                    config = next;
+                    report_fixed(&config, &next);
+                    hub.set_limits(limits(&next, &*front));
+                    config.worker_pool = next.worker_pool;
                 }
                 Err(error) => exit::report(&format!("qwen: {error}; the former configuration stays")),
             }

@@ -1,8 +1,10 @@
 //! `--record-dir`: records every message of every session, for audits. `SESSION.out.jsonl` contains what was
 //! sent to clients, so that `qwen view` and `qwen check` can read it; `SESSION.in.jsonl` contains what they
-//! sent.
+//! sent; `SESSION.order` says for each line which of the two it is in and when it passed, so that
+//! `qwen sessions replay` can play them back.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -10,10 +12,27 @@ use std::path::Path;
 
 use qwen_kernel::LineRecorder;
 
-use crate::runtime::exit;
+use crate::runtime::{clock, exit};
 
 /// The maximum number of open files.
 const OPEN_FILES: usize = 128;
+
+/// Appends a line to a file of the directory.
+fn append(directory: &Path, files: &mut HashMap<String, File>, name: String, line: &[u8]) -> io::Result<()> {
+    if files.len() >= OPEN_FILES && !files.contains_key(&name) {
+        files.clear();
+    }
+    let file = match files.entry(name) {
+        Entry::Occupied(open) => open.into_mut(),
+        Entry::Vacant(place) => {
+            let path = directory.join(place.key());
+            place.insert(OpenOptions::new().create(true).append(true).mode(0o600).open(path)?)
+        }
+    };
+    let mut whole = line.to_vec();
+    whole.push(b'\n');
+    file.write_all(&whole)
+}
 
 /// Records into `directory`, which is created with mode 0700.
 pub fn recorder(directory: &Path) -> io::Result<LineRecorder> {
@@ -22,21 +41,10 @@ pub fn recorder(directory: &Path) -> io::Result<LineRecorder> {
     let mut files: HashMap<String, File> = HashMap::new();
     let mut reported = false;
     Ok(Box::new(move |session, inbound, line| {
-        let name = format!("{session}.{}.jsonl", if inbound { "in" } else { "out" });
-        let written = (|| {
-            if !files.contains_key(&name) {
-                if files.len() >= OPEN_FILES {
-                    files.clear();
-                }
-                let file =
-                    OpenOptions::new().create(true).append(true).mode(0o600).open(directory.join(&name))?;
-                files.insert(name.clone(), file);
-            }
-            let Some(file) = files.get_mut(&name) else { return Ok(()) };
-            let mut whole = line.to_vec();
-            whole.push(b'\n');
-            file.write_all(&whole)
-        })();
+        let kind = if inbound { "in" } else { "out" };
+        let order = format!("{kind} {}", clock::now().0);
+        let written = append(&directory, &mut files, format!("{session}.{kind}.jsonl"), line)
+            .and_then(|()| append(&directory, &mut files, format!("{session}.order"), order.as_bytes()));
         if let Err(error) = written
             && !std::mem::replace(&mut reported, true)
         {

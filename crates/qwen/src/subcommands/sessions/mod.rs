@@ -2,6 +2,7 @@
 
 mod fork;
 mod listing;
+mod recording;
 mod transcript;
 
 use std::io::{self, Write};
@@ -11,6 +12,7 @@ use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
 use qwen_engine::log::{LogError, Replay, Store};
 use qwen_events::{Body, ErrorInfo, ErrorKind, SessionId, Timestamp};
 
+use self::recording::Recording;
 use crate::cli::{DeleteArgs, ListArgs, SessionsAction};
 use crate::runtime::clock::now;
 use crate::runtime::exit;
@@ -56,10 +58,14 @@ pub fn run(
         SessionsAction::List(args) => list(&store, args, invocation, out)?,
         SessionsAction::Show { id } => show(&store, &find(&store, id)?, out)?,
         SessionsAction::Export { id, dialect } => stream(&store, &find(&store, id)?, dialect, None, out)?,
+        SessionsAction::Replay { id, record_dir: Some(directory), end, speed, both, .. } => {
+            let recording = Recording::find(directory, parse(id)?)?;
+            if *end { recording.end(out)? } else { recording.play(*speed, *both, out)? }
+        }
         SessionsAction::Replay { id, dialect, end: true, .. } => {
             last_end(&store, &find(&store, id)?, dialect, out)?;
         }
-        SessionsAction::Replay { id, dialect, speed, end: false } => {
+        SessionsAction::Replay { id, dialect, speed, .. } => {
             stream(&store, &find(&store, id)?, dialect, Some(*speed), out)?;
         }
         SessionsAction::Delete(args) => delete(&store, args, out)?,
