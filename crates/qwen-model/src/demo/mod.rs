@@ -9,11 +9,13 @@ mod words;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream;
 use qwen_events::{Finish, Message, Part, Role, ToolResult};
 
 use crate::estimate;
+use crate::oracle::demonstration;
 use crate::request::{Model, Piece, Pieces, Request};
 use intent::Intent;
 
@@ -21,6 +23,9 @@ use intent::Intent;
 pub(crate) struct Demo;
 
 const NAME: &str = "demo";
+
+/// How long the model takes to answer an agent that thinks in trees or graphs.
+const THINKING: Duration = Duration::from_millis(30);
 
 impl Model for Demo {
     fn name(&self) -> &str {
@@ -30,7 +35,12 @@ impl Model for Demo {
     fn call(&self, request: Request) -> Pieces {
         Box::pin(stream::unfold((Some(request), VecDeque::new()), |(request, mut left)| async move {
             if let Some(request) = &request {
-                left = answer(request);
+                let thought = demonstration::answer(&last_words(&request.messages));
+                if thought.is_some() {
+                    // A search is drawn while it runs, and a person must be able to follow it.
+                    tokio::time::sleep(THINKING).await;
+                }
+                left = answer(request, thought);
             }
             // Yields, so that the reader can process each piece, as with a slower model.
             tokio::task::yield_now().await;
@@ -40,12 +50,14 @@ impl Model for Demo {
     }
 }
 
-/// The whole answer.
-fn answer(request: &Request) -> VecDeque<Piece> {
+/// The whole answer. `thought` is the one for an agent that thinks in trees or graphs.
+fn answer(request: &Request, thought: Option<String>) -> VecDeque<Piece> {
     let results = results_to_answer(&request.messages);
     let mut pieces = VecDeque::from([Piece::Start { model: NAME.into() }]);
     let mut finish = Finish::Stop;
-    if results.is_empty() {
+    if let Some(thought) = thought {
+        pieces.push_back(Piece::Text(thought.into()));
+    } else if results.is_empty() {
         let asked = last_words(&request.messages);
         let offers = |tool: &str| request.tools.iter().any(|spec| &*spec.name == tool);
         match Intent::read(&asked) {

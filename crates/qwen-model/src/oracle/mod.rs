@@ -5,6 +5,7 @@
 
 mod capacity;
 mod chance;
+pub(crate) mod demonstration;
 mod error_rate;
 mod game24;
 mod intersect;
