@@ -186,6 +186,16 @@ impl Budget {
         Ok(())
     }
 
+    /// Describes by how much the turn exceeded its limit of tokens, which is checked only before a model call; none if it did not.
+    pub(crate) fn token_excess(&self) -> Option<String> {
+        let limit = self.limits.tokens?;
+        let spent = self.lock().usage.total();
+        let excess = spent.checked_sub(limit).filter(|excess| *excess > 0)?;
+        Some(format!(
+            "the limit of {limit} tokens was exceeded by {excess}: {spent} are spent (--max-tokens-total)"
+        ))
+    }
+
     /// Counts a step of a graph, or returns the limit that forbids it.
     pub fn step(&self) -> Result<(), Stop> {
         let limit = self.limits.steps.unwrap_or(MOST_STEPS);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use qwen_events::{
     Body, Checkpoint, ConsoleLevel, EndStatus, HistoryChange, Json, LogScope, McpServer, Message, Part,
-    PromptId, Role, SessionId, TurnEnd, TurnStart,
+    PromptId, Role, SessionEvent, SessionId, TurnEnd, TurnStart,
 };
 use qwen_mcp::{ServerStatus, Servers};
 use qwen_tools::Registry;
@@ -285,6 +285,8 @@ impl Session {
         }
         self.history = Arc::unwrap_or_clone(std::mem::take(&mut state.messages));
         state.denials.append(&mut self.denials.lock().unwrap_or_else(PoisonError::into_inner));
+        // At any other end the limit is the cause and is reported as such, or the user knows why.
+        let excess = if ran.stop.is_none() { budget.token_excess() } else { None };
         let mut sums = budget.close();
         self.collect_late(&mut sums, budget);
         self.model_calls += sums.model_calls;
@@ -313,6 +315,10 @@ impl Session {
         }
         self.setup.overrides.in_flight().end_turn();
         self.prompts.extend(self.setup.overrides.steering().close());
+        if let Some(message) = excess {
+            let notice = SessionEvent::MaxTokens { message: message.into() };
+            emit.emit(Body::Session(Box::new(notice))).await;
+        }
         if let Some(notice) = notice(end.status) {
             emit.emit(Body::Session(Box::new(notice))).await;
         }
