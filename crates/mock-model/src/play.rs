@@ -77,6 +77,15 @@ fn answer(number: usize, stream: &TcpStream, shared: &Shared, arrival: Arrival) 
         let (status, body) = control::handle(shared, &raw);
         return write(stream, &http::whole(status, &[], &body)).map(|()| After::KeepOpen);
     }
+    if raw.method == "GET"
+        && raw.path.ends_with("/models")
+        && let Some(names) = shared.lock().models.clone()
+    {
+        let data: Vec<_> =
+            names.iter().map(|name| serde_json::json!({"id": name, "object": "model"})).collect();
+        let list = serde_json::json!({"object": "list", "data": data}).to_string();
+        return write(stream, &http::whole(200, &[], &list)).map(|()| After::KeepOpen);
+    }
     let wire = match Wire::of(&raw.path) {
         Some(wire) if raw.method == "POST" => wire,
         _ => return refuse(404, "mock-model answers POST …/chat/completions and POST …/messages"),

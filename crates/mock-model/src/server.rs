@@ -72,6 +72,12 @@ impl MockModel {
         self.shared.update(|state| state.source = Some(Box::new(source)));
     }
 
+    /// Lists these models on `GET /v1/models`, which is a 404 otherwise.
+    pub fn offer_models(&self, names: &[&str]) {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        self.shared.update(|state| state.models = Some(names));
+    }
+
     /// Opens a gate permanently: a reply held there continues, and later replies do not stop there.
     pub fn open(&self, gate: &str) {
         self.shared.update(|state| state.open.insert(gate.to_owned()));

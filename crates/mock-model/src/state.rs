@@ -31,6 +31,8 @@ pub(crate) struct Exchange {
 pub(crate) struct State {
     pub queue: VecDeque<Reply>,
     pub source: Option<Box<dyn Source>>,
+    /// What `GET …/models` lists; a 404 without it.
+    pub models: Option<Vec<String>>,
     pub exchanges: Vec<Exchange>,
     /// Counts resets, so that a reply from before a reset does not affect later exchanges.
     pub era: usize,

@@ -24,4 +24,4 @@ pub use config::{ModelConfig, Provider, Timeouts, build, parse_model_spec};
 pub use estimate::unfinished as estimate_unfinished;
 pub use request::{Model, ModelError, Piece, Pieces, Request};
 pub use secret::Secret;
-pub use unusable::unusable;
+pub use unusable::{unchosen, unusable};

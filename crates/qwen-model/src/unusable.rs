@@ -26,3 +26,27 @@ impl Model for Unusable {
         Box::pin(stream::iter([Err(ModelError(self.error.clone()))]))
     }
 }
+
+/// Answers only requests that name a model.
+struct Unchosen {
+    model: Arc<dyn Model>,
+    error: ErrorInfo,
+}
+
+/// `model`, which fails with `error` where a request does not say which of the server's models it wants.
+pub fn unchosen(model: Arc<dyn Model>, error: ErrorInfo) -> Arc<dyn Model> {
+    Arc::new(Unchosen { model, error })
+}
+
+impl Model for Unchosen {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn call(&self, request: Request) -> Pieces {
+        if request.model.is_some() {
+            return self.model.call(request);
+        }
+        Box::pin(stream::iter([Err(ModelError(self.error.clone()))]))
+    }
+}

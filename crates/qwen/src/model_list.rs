@@ -8,8 +8,8 @@ use qwen_http::{Client, ClientConfig, HttpRequest};
 use qwen_model::{ModelConfig, Provider};
 use serde_json::Value;
 
-/// The timeout for the whole request.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a list that was asked for may take.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most bytes that are read of the response.
 const MAX_ANSWER: usize = 4 * 1024 * 1024;
@@ -29,8 +29,8 @@ pub fn address(config: &ModelConfig) -> Option<String> {
     Some(format!("{base}/models"))
 }
 
-/// Requests the list from the server.
-pub async fn fetch(config: &ModelConfig) -> Result<Vec<String>, ErrorInfo> {
+/// Requests the list from the server, which may take as long as `timeout`.
+pub async fn fetch(config: &ModelConfig, timeout: Duration) -> Result<Vec<String>, ErrorInfo> {
     let Some(url) = address(config) else { return Ok(vec![config.model.clone()]) };
     let shown = qwen_http::without_secrets(&url);
     let failed = |why: String| {
@@ -38,7 +38,7 @@ pub async fn fetch(config: &ModelConfig) -> Result<Vec<String>, ErrorInfo> {
         ErrorInfo::new(ErrorKind::Input, "no_model_list", message)
     };
     let client = Client::new(ClientConfig {
-        connect_timeout: config.timeouts.connect.min(TIMEOUT),
+        connect_timeout: config.timeouts.connect.min(timeout),
         insecure: config.insecure,
         proxy: config.proxy.clone(),
         ..ClientConfig::default()
@@ -75,9 +75,9 @@ pub async fn fetch(config: &ModelConfig) -> Result<Vec<String>, ErrorInfo> {
         }
         serde_json::from_slice::<Value>(&answer).map_err(|_| failed("the answer is not JSON".to_owned()))
     };
-    let answer = tokio::time::timeout(TIMEOUT, answered)
+    let answer = tokio::time::timeout(timeout, answered)
         .await
-        .map_err(|_| failed(format!("no answer within {} s", TIMEOUT.as_secs())))??;
+        .map_err(|_| failed(format!("no answer within {} s", timeout.as_secs())))??;
     let models = answer["data"].as_array().or_else(|| answer["models"].as_array());
     let models = models.ok_or_else(|| failed("the answer lists no models".to_owned()))?;
     let name = |model: &Value| model["id"].as_str().or_else(|| model["name"].as_str()).map(str::to_owned);

@@ -68,7 +68,7 @@ impl HookEvent {
     }
 
     /// Whether its matcher refers to tool names.
-    pub(super) fn is_about_tools(self) -> bool {
+    pub fn is_about_tools(self) -> bool {
         matches!(
             self,
             Self::PreToolUse | Self::PostToolUse | Self::PostToolUseFailure | Self::PermissionRequest

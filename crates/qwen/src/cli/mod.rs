@@ -106,6 +106,24 @@ pub enum Subcommands {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+    /// Print the values that a completion script offers
+    #[command(hide = true)]
+    CompleteValues {
+        /// What is completed
+        #[arg(value_enum)]
+        kind: CompletionKind,
+    },
+}
+
+/// Values that exist only when a command line is completed.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompletionKind {
+    /// The sessions of this directory
+    Sessions,
+    /// The models of the configured server
+    Models,
+    /// The agents
+    Agents,
 }
 
 /// `qwen check`
@@ -155,7 +173,7 @@ pub struct ConfigArgs {
 }
 
 /// `qwen models` and `qwen doctor`
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct ModelsArgs {
     /// Print JSON
     #[arg(long)]

@@ -18,7 +18,7 @@ use crate::cli::{Cli, McpAction, McpListArgs, Run, SessionsAction, Subcommands, 
 use crate::runtime::exit;
 use crate::runtime::privacy;
 use crate::runtime::version;
-use crate::session::prompt;
+use crate::session::{prompt, retention};
 use crate::settings::{Config, Invocation, Layered, OutputWire};
 use crate::subcommands;
 use crate::subcommands::doctor::Diagnosis;
@@ -46,9 +46,16 @@ fn subcommand(command: &Subcommands) -> ExitCode {
     match command {
         Subcommands::Sessions { action } => sessions(action),
         Subcommands::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "qwen", &mut script);
-            print_bytes(&script)
+            print_bytes(subcommands::completions::script(*shell).as_bytes())
+        }
+        Subcommands::CompleteValues { kind } => {
+            let values = invocation().and_then(|mut invocation| {
+                run_to_completion(subcommands::completions::values(*kind, &mut invocation))?
+            });
+            match values {
+                Ok(text) => print_bytes(text.as_bytes()),
+                Err(error) => fatal(Dialect::Qwen, None, &error),
+            }
         }
         Subcommands::Hub(args) if args.status => match hub::status(args) {
             Ok(text) => print_bytes(text.as_bytes()),
@@ -179,8 +186,13 @@ fn run_agent(run: &Run) -> ExitCode {
                 return fatal(dialect, format, &error);
             }
         };
-    let config =
-        read.and_then(|(settings, layered)| Config::resolve(run, &invocation, settings, layered, &wire));
+    let config = read.and_then(|(settings, layered)| {
+        if Config::needs_discovery(&invocation, &settings, &layered) {
+            run_to_completion(Config::resolve_with_discovery(run, &invocation, settings, layered, &wire))?
+        } else {
+            Config::resolve(run, &invocation, settings, layered, &wire)
+        }
+    });
     let config = match config {
         Ok(config) => config,
         Err(error) => return fatal(wire.dialect, wire.format, &error),
@@ -192,6 +204,7 @@ fn run_agent(run: &Run) -> ExitCode {
     for warning in &config.diagnostics.warnings {
         exit::report(&format!("qwen: {warning}"));
     }
+    retention::apply(&config);
     let tracing = config.diagnostics.tracing.clone();
     if config.stream.structured_input {
         block_on(traced(tracing, worker::run(Arc::new(config), &prompt::given(run))))

@@ -217,6 +217,9 @@ async fn start(
     if let Some(call) = call.filter(|call| process.commands.is_live(call)) {
         return Ok(Start::Command(process, call));
     }
+    if let Some(error) = &config.model.undecided {
+        return Err(error.clone());
+    }
     let session = stored::open(&process, &config.session.id, None)?;
     // Resuming a call that a hook deferred needs no prompt.
     let prompt = prompt.or_else(|| session.has_postponed().then(String::new));

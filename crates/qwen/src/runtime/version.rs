@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-/// The commit and its date, if the build sets them (`make build` and `make dist` do).
+/// The commit and its date. `build.rs` sets them in release builds.
 const COMMIT: Option<&str> = option_env!("QWEN_BUILD_COMMIT");
 const DATE: Option<&str> = option_env!("QWEN_BUILD_DATE");
 

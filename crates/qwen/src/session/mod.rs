@@ -6,6 +6,7 @@ mod context;
 mod leashed_model;
 pub mod main_agent;
 pub mod prompt;
+pub mod retention;
 mod rewind_command;
 pub mod sandbox_policy;
 pub mod setup;

@@ -230,6 +230,10 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
         }
         model => model?,
     };
+    let model = match &config.model.undecided {
+        Some(error) => qwen_model::unchosen(model, error.clone()),
+        None => model,
+    };
     let model = match &config.diagnostics.tracing {
         Some(tracing) => tracing.watch(model, Server::of(config.model.config.as_ref().ok())),
         None => model,

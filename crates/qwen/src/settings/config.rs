@@ -72,6 +72,8 @@ pub struct ModelSelection {
     /// An error is reported only when a turn needs the model, so that the handshake and the error record can
     /// be written.
     pub config: Result<ModelConfig, ErrorInfo>,
+    /// Why no model can be called without naming one: the server offers several and none is configured.
+    pub undecided: Option<ErrorInfo>,
     /// The name that readers see.
     pub name: Arc<str>,
     /// Where the key comes from, as shown to readers.

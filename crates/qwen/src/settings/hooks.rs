@@ -6,7 +6,8 @@ use std::time::Duration;
 use qwen_dialects::Dialect;
 use qwen_engine::hooks::{Announced, HookAction, HookConfig, HookEvent, HookSet, OnFailure};
 
-use super::file::{HookGroup, HookKind, Hooks, OnFailure as Failure};
+use super::file::{HookGroup, HookKind, Hooks, OnFailure as Failure, Sourced};
+use super::rules::tool_names;
 use crate::cli::Run;
 
 /// The hooks of a run, and which of their events the reader receives. Claude's SDKs always receive the events
@@ -31,6 +32,29 @@ pub(super) fn resolve(hooks: &Hooks) -> Vec<HookConfig> {
         configs.extend(groups.iter().flat_map(|group| of_group(event, &group.value)));
     }
     configs
+}
+
+/// A warning for each tool name in a matcher that no tool has. In a worker the host may declare further tools.
+pub(super) fn unknown_tools(hooks: &Hooks, in_worker: bool) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (name, groups) in hooks.events() {
+        if !HookEvent::parse(name).is_some_and(HookEvent::is_about_tools) {
+            continue;
+        }
+        for Sourced { value: group, origin } in groups {
+            let names = group
+                .matcher
+                .as_deref()
+                .unwrap_or_default()
+                .split('|')
+                .map(|name| name.trim().trim_start_matches(['^', '(']).trim_end_matches(['$', ')']));
+            // Anything but a plain name is a pattern.
+            let plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+            let problems = names.filter(plain).filter_map(|name| tool_names::problem(name, in_worker));
+            warnings.extend(problems.map(|problem| format!("{origin}: hooks.{name}: the matcher {problem}")));
+        }
+    }
+    warnings
 }
 
 /// The hooks of one group for one event.

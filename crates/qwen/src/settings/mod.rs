@@ -38,7 +38,7 @@ pub use invocation::Invocation;
 pub use layers::{Layered, SettingsFile};
 pub use project::trust::TrustList;
 pub use rules::writer::add_allow_rule;
-pub use sessions::{SessionStart, store};
+pub use sessions::{SessionStart, session_by_prefix, store};
 pub use telemetry::HEADERS as EXPORT_HEADERS;
 pub use tooling::{has_tool, redactor, registry};
 
@@ -86,6 +86,25 @@ impl OutputWire {
 }
 
 impl Config {
+    /// True if no model is configured and the server may say which one it offers.
+    pub fn needs_discovery(invocation: &Invocation, settings: &Settings, layered: &Layered) -> bool {
+        model::needs_discovery(invocation, layered, &settings.model)
+    }
+
+    /// Resolves the complete configuration, after asking the server for its models.
+    pub async fn resolve_with_discovery(
+        run: &Run,
+        invocation: &Invocation,
+        mut settings: Settings,
+        layered: Layered,
+        wire: &OutputWire,
+    ) -> Result<Self, ErrorInfo> {
+        let undecided = model::discover(run, invocation, &layered, &mut settings.model).await;
+        let mut config = Self::resolve(run, invocation, settings, layered, wire)?;
+        config.model.undecided = undecided;
+        Ok(config)
+    }
+
     /// Resolves the complete configuration.
     pub fn resolve(
         run: &Run,
@@ -131,6 +150,7 @@ impl Config {
         warnings.extend(limits::unpriced(&limits, &model_name));
         let extra_roots = tooling::directories(&settings, invocation, &mut warnings);
         let policy = policy(&settings, invocation, &extra_roots, input_format != "text", &mut warnings)?;
+        warnings.extend(hooks::unknown_tools(&settings.hooks, input_format != "text"));
         let project = project::config::load(invocation, &layered, &mut warnings);
         let style = settings.output.style.as_deref();
         let output_style =
@@ -166,6 +186,7 @@ impl Config {
             },
             model: ModelSelection {
                 config: model,
+                undecided: None,
                 name: model_name,
                 key_source,
                 is_named_by_flag: run.model.is_some(),

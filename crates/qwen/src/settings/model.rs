@@ -10,6 +10,7 @@ use qwen_model::{ModelConfig, Provider, Secret, parse_model_spec};
 use super::layers::Layered;
 use super::{Invocation, file};
 use crate::cli::Run;
+use crate::model_list;
 
 /// A provider that environment variables can configure.
 pub struct KnownProvider {
@@ -20,8 +21,10 @@ pub struct KnownProvider {
     provider: Provider,
     /// Its address, if it differs from the default address of the wire.
     pub base_url: Option<&'static str>,
-    /// Its default model.
+    /// Its default model. Where any server may be behind it, only for servers that do not list their models.
     pub model: &'static str,
+    /// True if its variables may name any server, so that no model can be assumed.
+    pub is_generic: bool,
 }
 
 /// In search order.
@@ -32,6 +35,7 @@ pub(super) const PROVIDERS: [KnownProvider; 3] = [
         provider: Provider::OpenAi,
         base_url: None,
         model: DEFAULT_MODEL,
+        is_generic: true,
     },
     KnownProvider {
         auth_type: "dashscope",
@@ -39,6 +43,7 @@ pub(super) const PROVIDERS: [KnownProvider; 3] = [
         provider: Provider::OpenAi,
         base_url: Some("https://dashscope.aliyuncs.com/compatible-mode/v1"),
         model: DEFAULT_MODEL,
+        is_generic: false,
     },
     KnownProvider {
         auth_type: "anthropic",
@@ -46,6 +51,7 @@ pub(super) const PROVIDERS: [KnownProvider; 3] = [
         provider: Provider::Anthropic,
         base_url: None,
         model: "claude-sonnet-4-5",
+        is_generic: false,
     },
 ];
 
@@ -63,7 +69,56 @@ impl KnownProvider {
     }
 }
 
-/// The model and the source of its key. `known` is the provider.
+/// True if no model is configured and none can be assumed.
+pub(super) fn needs_discovery(invocation: &Invocation, layered: &Layered, settings: &file::Model) -> bool {
+    settings.name.is_none() && layered.provider(invocation).is_some_and(|known| known.is_generic)
+}
+
+/// Looks for a model where none is configured: a server that offers only one means that one. Returns the error for a server that offers
+/// several, which only a turn that names no model itself meets. A server without a list gets the provider's default.
+pub(super) async fn discover(
+    run: &Run,
+    invocation: &Invocation,
+    layered: &Layered,
+    settings: &mut file::Model,
+) -> Option<ErrorInfo> {
+    if !needs_discovery(invocation, layered, settings) {
+        return None;
+    }
+    let (config, _) = resolve(run, invocation, layered, settings).ok()?;
+    // A failure is reported better by the call that needs the model.
+    let mut names = model_list::fetch(&config, DISCOVERY).await.ok()?;
+    if names.len() > 1 {
+        return Some(undecided(&config, &names));
+    }
+    settings.name = names.pop();
+    None
+}
+
+/// How long the server may take to list its models before a run.
+const DISCOVERY: Duration = Duration::from_secs(5);
+
+/// How many models an error lists.
+const LISTED: usize = 20;
+
+fn undecided(config: &ModelConfig, names: &[String]) -> ErrorInfo {
+    let server = config.base_url.as_deref().map(qwen_http::without_secrets).unwrap_or_default();
+    let server = if server.is_empty() { String::new() } else { format!(" {server}") };
+    let listed: Vec<&str> = names.iter().take(LISTED).map(String::as_str).collect();
+    let more = match names.len() - listed.len() {
+        0 => String::new(),
+        more => format!(" and {more} more (see qwen models)"),
+    };
+    let message = format!(
+        "no model is configured, and the server{server} offers {}: {}{more}; choose one with --model NAME, OPENAI_MODEL or the setting \
+         model.name",
+        names.len(),
+        listed.join(", ")
+    );
+    ErrorInfo::new(ErrorKind::Input, "no_model_chosen", message).with_param("model")
+}
+
+/// The model and the source of its key.
 pub(super) fn resolve(
     run: &Run,
     invocation: &Invocation,

@@ -143,6 +143,11 @@ fn resumed_session(
             if brought.is_some() && record(run, None) {
                 return Ok(Some(id));
             }
+            if dialect != Dialect::Claude
+                && let Some(id) = session_by_prefix(store.ok_or_else(no_place)?, &id)?
+            {
+                return Ok(Some(id));
+            }
             // Claude's SDKs show this message to their users.
             let claude = || unknown(format!("No conversation found with session ID: {id}"));
             Err(if dialect == Dialect::Claude { claude() } else { LogError::Unknown(id).into() })
@@ -157,6 +162,23 @@ fn resumed_session(
             ))
         }),
     }
+}
+
+/// The stored session with this id, or the only one whose id begins with it; none if there is none.
+pub fn session_by_prefix(store: &Store, prefix: &SessionId) -> Result<Option<SessionId>, ErrorInfo> {
+    if store.holds(prefix) {
+        return Ok(Some(prefix.clone()));
+    }
+    // A store that cannot be listed has no session that could be meant.
+    let sessions = store.list(None).unwrap_or_default();
+    let ids = sessions.into_iter().map(|session| session.header.session_id);
+    let mut matching: Vec<SessionId> = ids.filter(|id| id.as_str().starts_with(prefix.as_str())).collect();
+    if matching.len() > 1 {
+        let names: Vec<&str> = matching.iter().take(5).map(SessionId::as_str).collect();
+        let message = format!("'{prefix}' is the beginning of several sessions: {}", names.join(", "));
+        return Err(ErrorInfo::new(ErrorKind::Input, "ambiguous_session", message).with_param("session_id"));
+    }
+    Ok(matching.pop())
 }
 
 fn parse(flag: &str, text: &str) -> Result<SessionId, ErrorInfo> {

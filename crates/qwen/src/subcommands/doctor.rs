@@ -46,7 +46,7 @@ struct Check {
 /// Checks settings, server, model, tool calls, sandbox, MCP servers and disk.
 pub async fn run(args: &ModelsArgs, invocation: &mut Invocation) -> Diagnosis {
     let mut checks = Vec::new();
-    match models::config(args, invocation) {
+    match models::config_with_discovery(args, invocation).await {
         Ok(config) => {
             let count = config.diagnostics.warnings.len();
             let health = if count == 0 { Health::Ok } else { Health::Warning };
@@ -79,11 +79,18 @@ async fn model(config: &Config, checks: &mut Vec<Check>) {
             return;
         }
     };
+    if let Some(error) = &config.model.undecided {
+        checks.push(Check { name: "model", health: Health::Failed, text: error.to_string() });
+        return;
+    }
     let behind_server = matches!(model.provider, Provider::OpenAi | Provider::Anthropic);
     if behind_server {
-        checks.push(match model_list::fetch(model).await {
+        checks.push(match model_list::fetch(model, model_list::TIMEOUT).await {
             Ok(names) if names.contains(&model.model) => {
-                let text = format!("offers {} models, '{}' among them", names.len(), model.model);
+                let text = match names.len() {
+                    1 => format!("offers one model, '{}'", model.model),
+                    count => format!("offers {count} models, '{}' among them", model.model),
+                };
                 Check { name: "server", health: Health::Ok, text }
             }
             Ok(names) => {

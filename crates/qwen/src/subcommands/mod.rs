@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 pub mod check;
+pub mod completions;
 pub mod config;
 pub mod doctor;
 mod lines;

@@ -66,6 +66,29 @@ fn a_rule_that_names_no_tool_is_an_error_where_it_forbids_and_a_warning_where_it
 }
 
 #[test]
+fn a_matcher_that_names_no_tool_is_reported() {
+    let run = |event: &str, matcher: &str| {
+        let mock = MockModel::with([Reply::text("Hi")]);
+        let hooks = format!(
+            r#"{{"hooks":{{"{event}":[{{"matcher":"{matcher}","hooks":[{{"type":"command","command":"true"}}]}}]}}}}"#
+        );
+        qwen().with_model(&mock).args(["-p", "x", "--model", "mock", "-q", "--settings", &hooks]).run()
+    };
+    let ended = run("PreToolUse", "Edit|Bsah");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Hi\n"), "{ended:?}");
+    assert!(ended.stderr.contains("did you mean 'Bash'?") && !ended.stderr.contains("'Edit'"), "{ended:?}");
+    for (event, matcher) in [
+        ("PreToolUse", "^(Bash|write_file)$"),
+        ("PostToolUse", "mcp__.*"),
+        ("PreToolUse", "*"),
+        ("SessionStart", "startup"),
+    ] {
+        let ended = run(event, matcher);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{event} {matcher}");
+    }
+}
+
+#[test]
 fn mistyped_subcommands_and_agents_are_recognised() {
     for (words, meant) in [
         (&["sesions", "list"][..], "qwen sessions"),

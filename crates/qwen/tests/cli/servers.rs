@@ -1,48 +1,111 @@
 //! `qwen models`, `qwen doctor`, the manual page, the version and the environment in the system prompt.
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::thread;
+use std::fs;
 
 use mock_model::process::Signal;
 use mock_model::{MockModel, Reply, gate};
 use serde_json::Value;
 
-use crate::stage::qwen;
+use crate::stage::{qwen, shell};
 
-/// A server that answers every request with a list of models, and its address.
-fn model_server(names: &[&str]) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}/v1", listener.local_addr().unwrap());
-    let data: Vec<Value> = names.iter().map(|name| serde_json::json!({"id": name})).collect();
-    let body = serde_json::json!({"object": "list", "data": data}).to_string();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let mut request = [0; 4096];
-            let _ = stream.read(&mut request);
-            let head = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-                body.len()
-            );
-            let _ = stream.write_all(format!("{head}{body}").as_bytes());
-        }
-    });
-    address
+/// A server that offers these models and answers.
+fn offering(names: &[&str]) -> MockModel {
+    let mock = MockModel::with([Reply::text("Hi"), Reply::text("Hi")]);
+    mock.offer_models(names);
+    mock
 }
 
 #[test]
 fn models_lists_what_the_server_offers_and_marks_the_configured_one() {
-    let address = model_server(&["small", "large"]);
-    let program = qwen().env("OPENAI_BASE_URL", address).env("OPENAI_API_KEY", "k");
+    let mock = offering(&["small", "large"]);
+    let program = qwen().with_model(&mock);
     let ended = program.clone().args(["models", "--model", "large"]).run();
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "  small\n* large\n"), "{ended:?}");
     let ended = program.clone().args(["models", "--json"]).run();
     let models: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(models[0]["id"], "small");
+    assert_eq!((&models[0]["id"], &models[0]["configured"]), (&"small".into(), &false.into()));
     let ended = qwen().env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1").args(["models"]).run();
     assert_eq!(ended.code, Some(42), "{ended:?}");
     assert!(ended.stderr.contains("127.0.0.1:1/v1/models"), "{ended:?}");
+}
+
+#[test]
+fn without_a_configured_model_the_only_one_of_the_server_is_used() {
+    let mock = offering(&["only-one"]);
+    let program = qwen().with_model(&mock);
+    let ended = program.clone().args(["-p", "x", "-q"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "Hi\n", ""));
+    assert_eq!(mock.requests()[0].body["model"], "only-one");
+    assert_eq!(program.clone().args(["models"]).run().stdout, "* only-one\n");
+    let chosen = program.clone().args(["-p", "x", "-q", "--model", "another"]).run();
+    assert_eq!(chosen.code, Some(0), "{chosen:?}");
+    assert_eq!(mock.requests()[1].body["model"], "another");
+}
+
+#[test]
+fn several_models_are_listed_and_none_is_guessed() {
+    let mock = offering(&["small", "large"]);
+    let program = qwen().with_model(&mock);
+    let ended = program.clone().args(["-p", "x"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(42), ""), "{ended:?}");
+    for part in ["small", "large", "--model NAME"] {
+        assert!(ended.stderr.contains(part), "{part}: {ended:?}");
+    }
+    let doctor = program.clone().args(["doctor"]).run();
+    assert_eq!(doctor.code, Some(1), "{doctor:?}");
+    assert!(doctor.stdout.contains("small, large"), "{doctor:?}");
+    assert_eq!(mock.requests().len(), 0, "nothing was asked");
+    let structured = ["--input-format", "stream-json", "--output-format", "stream-json", "--dialect", "qwen"];
+    let prompt = r#"{"session_id":"_new","input":{"origin":"user","parts":[{"type":"text","text":"x"}]}}"#;
+    let lines = program.clone().args(structured).stdin(format!("{prompt}\n")).run().json_lines();
+    let error = &lines.last().unwrap()["metadata"]["error"];
+    assert!(error["message"].as_str().unwrap().contains("small, large"), "{lines:?}");
+}
+
+#[test]
+fn a_server_without_a_list_is_asked_for_the_default_model() {
+    let mock = MockModel::with([Reply::text("Hi")]);
+    let ended = qwen().with_model(&mock).args(["-p", "x", "-q"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "Hi\n", ""));
+    assert_eq!(mock.requests()[0].body["model"], "qwen3-coder-plus");
+}
+
+#[test]
+fn settings_of_qwen_code_cause_no_warnings() {
+    let theirs = r#"{
+        "$version": 4, "model": {"name": "mock", "generationConfig": {"timeout": 60000}, "somethingNewer": 1},
+        "security": {"auth": {"selectedType": "qwen-oauth"}, "folderTrust": {"enabled": true}},
+        "ui": {"theme": "Qwen Dark"}, "ide": {"enabled": true}, "privacy": {"usageStatisticsEnabled": false},
+        "general": {"vimMode": true, "preferredEditor": "vim"}, "agents": {"displayMode": "x"}, "nobodyKnowsThis": {},
+        "tools": {"approvalMode": "auto", "useRipgrep": true, "shell": {"pager": "cat"}},
+        "context": {"fileFiltering": {"respectGitIgnore": true}}, "modelProviders": {"openai": []}
+    }"#;
+    let mock = MockModel::with([Reply::text("Hi"), Reply::text("Hi")]);
+    let program = qwen().with_model(&mock).args(["-p", "x", "-q"]);
+    let file = program.qwen_home_path().join("settings.json");
+    fs::create_dir_all(program.qwen_home_path()).unwrap();
+    fs::write(&file, theirs).unwrap();
+    let ended = program.run();
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "Hi\n", ""));
+    assert_eq!(mock.requests()[0].body["model"], "mock");
+    fs::write(&file, r#"{"$version": 4, "modle": {"name": "x"}}"#).unwrap();
+    let ended = program.run();
+    assert!(ended.stderr.contains("is \"model\" meant?"), "a typing error is still reported: {ended:?}");
+}
+
+#[test]
+fn exceeding_the_limit_of_tokens_is_reported() {
+    let mock = MockModel::with([Reply::text("Hi"), Reply::text("Hi")]);
+    let program = qwen().with_model(&mock).args(["-p", "x", "--model", "mock", "--max-tokens-total", "4"]);
+    let ended = program.clone().arg("-q").run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Hi\n"), "{ended:?}");
+    assert_eq!(
+        ended.stderr,
+        "qwen: the limit of 4 tokens was exceeded by 11: 15 are spent (--max-tokens-total)\n"
+    );
+    let lines = program.clone().args(["--dialect", "qwen"]).run().json_lines();
+    assert!(lines.iter().any(|line| line["event"] == "MAX_TOKENS"), "{lines:?}");
+    assert_eq!(lines.last().unwrap()["metadata"]["turn"]["status"], "done");
 }
 
 #[test]
@@ -52,6 +115,11 @@ fn doctor_checks_everything_that_a_run_needs() {
     for check in ["settings", "model", "sandbox", "mcp", "disk"] {
         assert!(ended.stdout.lines().any(|line| line.starts_with(check)), "{check}: {ended:?}");
     }
+    let mock = offering(&["only-one"]);
+    let ended = qwen().with_model(&mock).args(["doctor"]).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("offers one model, 'only-one'"), "{ended:?}");
+    assert!(ended.stdout.contains("called no tool"), "{ended:?}");
     let ended = qwen().args(["doctor", "--json"]).run();
     assert_eq!(ended.code, Some(1), "no model is configured: {ended:?}");
     let checks: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -71,8 +139,33 @@ fn the_manual_page_and_help_describe_every_flag_under_a_heading() {
         assert!(page.contains(flag), "{flag}\n{page}");
     }
     for shell in ["bash", "zsh", "fish"] {
-        assert!(qwen().args(["completions", shell]).run().stdout.contains("doctor"), "{shell}");
+        let script = qwen().args(["completions", shell]).run().stdout;
+        assert!(script.contains("doctor") && script.contains("complete-values"), "{shell}");
     }
+}
+
+#[test]
+fn bash_completes_sessions_models_and_agents() {
+    let mock = offering(&["small", "large"]);
+    let program = qwen().with_model(&mock);
+    let stored = program.clone().args(["-p", "x", "--model", "small", "--session-id", "kept", "-q"]).run();
+    assert_eq!(stored.code, Some(0), "{stored:?}");
+    let script = r#"
+        PATH="$(dirname "$QWEN"):$PATH"
+        eval "$(qwen completions bash)"
+        complete_after() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _qwen_with_values qwen "${@: -1}" "${@: -2:1}"; echo "${COMPREPLY[@]}"; }
+        complete_after qwen --model la
+        complete_after qwen --resume ""
+        complete_after qwen sessions show k
+        complete_after qwen --agent to
+        complete_after qwen doc"#;
+    let ended = shell("exec bash -c \"$SCRIPT\"")
+        .env("SCRIPT", script)
+        .env("QWEN_HOME", program.qwen_home_path())
+        .cwd(program.cwd_path())
+        .with_model(&mock)
+        .run();
+    assert_eq!(ended.stdout, "large\nkept\nkept\ntot\ndoctor\n", "{ended:?}");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use mock_model::{MockModel, Reply};
 
 use crate::stage::qwen;
 
-/// Three sessions here and one in another directory. The first program owns the directories, the second has no model.
-fn stored() -> (Program, Program) {
+/// Three sessions here and one in another directory, and their model. The first program owns the directories, the second has no model.
+fn stored() -> (MockModel, Program, Program) {
     let mock = MockModel::start();
     mock.answer_with(|_: &mock_model::Request| Some(Reply::text("Hi")));
     let program = qwen().with_model(&mock).args(["--model", "mock", "-q"]);
@@ -17,7 +17,7 @@ fn stored() -> (Program, Program) {
     let elsewhere = program.clone().cwd(other.path()).args(["-p", "far away", "--session-id", "gamma"]);
     assert_eq!(elsewhere.run().code, Some(0));
     let bare = qwen().env("QWEN_HOME", program.qwen_home_path()).cwd(program.cwd_path());
-    (program, bare)
+    (mock, program, bare)
 }
 
 fn listed(program: &Program, flags: &[&str]) -> Vec<String> {
@@ -31,7 +31,7 @@ fn listed(program: &Program, flags: &[&str]) -> Vec<String> {
 
 #[test]
 fn the_list_is_of_this_directory_and_can_be_widened_narrowed_and_searched() {
-    let (_owner, program) = stored();
+    let (_mock, _owner, program) = stored();
     assert_eq!(listed(&program, &[]), ["alpha-1", "alpha-2", "beta"]);
     assert_eq!(listed(&program, &["--all"]), ["alpha-1", "alpha-2", "beta", "gamma"]);
     assert_eq!(listed(&program, &["--search", "fix"]), ["alpha-1", "beta"]);
@@ -41,7 +41,7 @@ fn the_list_is_of_this_directory_and_can_be_widened_narrowed_and_searched() {
 
 #[test]
 fn an_unambiguous_beginning_of_an_id_is_enough() {
-    let (_owner, program) = stored();
+    let (_mock, _owner, program) = stored();
     let shown = program.clone().args(["sessions", "show", "be"]).run();
     assert!(shown.stdout.contains("session beta"), "{shown:?}");
     let ambiguous = program.clone().args(["sessions", "show", "alpha"]).run();
@@ -51,7 +51,7 @@ fn an_unambiguous_beginning_of_an_id_is_enough() {
 
 #[test]
 fn sessions_are_deleted_in_bulk_by_id_number_and_age() {
-    let (_owner, program) = stored();
+    let (_mock, _owner, program) = stored();
     let none = program.clone().args(["sessions", "delete"]).run();
     assert_eq!(none.code, Some(2), "{none:?}");
     assert_eq!(program.clone().args(["sessions", "delete", "alpha-1", "be"]).run().code, Some(0));
@@ -65,4 +65,33 @@ fn sessions_are_deleted_in_bulk_by_id_number_and_age() {
     assert_eq!(listed(&program, &["--all"]).len(), 1, "a new session is not old");
     assert_eq!(program.clone().args(["sessions", "delete", "--max-size", "0"]).run().code, Some(0));
     assert_eq!(listed(&program, &["--all"]).len(), 0);
+}
+
+#[test]
+fn a_session_is_resumed_by_the_beginning_of_its_id() {
+    let (_mock, owner, _) = stored();
+    let resumed = owner.clone().args(["--resume", "be", "-p", "again"]).run();
+    assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "Hi\n"), "{resumed:?}");
+    let ambiguous = owner.clone().args(["--resume", "alpha", "-p", "again"]).run();
+    assert_eq!(ambiguous.code, Some(42), "{ambiguous:?}");
+    assert!(ambiguous.stderr.contains("alpha-1") && ambiguous.stderr.contains("alpha-2"), "{ambiguous:?}");
+    let unknown = owner.clone().args(["--resume", "delta", "-p", "again"]).run();
+    assert_eq!(unknown.code, Some(42), "{unknown:?}");
+}
+
+#[test]
+fn settings_limit_how_many_sessions_are_kept() {
+    let (_mock, owner, program) = stored();
+    let settings = r#"{"sessions":{"maxCount":2}}"#;
+    let ended = owner.clone().args(["-p", "one more", "--session-id", "new", "--settings", settings]).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(listed(&program, &["--all"]), ["beta", "gamma", "new"], "the two latest of the old ones stay");
+    let settings = r#"{"sessions":{"maxAgeDays":30,"maxSizeMb":100}}"#;
+    let ended = owner.clone().args(["-p", "more", "--session-id", "newer", "--settings", settings]).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(listed(&program, &["--all"]), ["beta", "gamma", "new", "newer"], "nothing is old or large");
+    let settings = r#"{"sessions":{"maxSizeMb":0}}"#;
+    let ended = owner.clone().args(["-p", "last", "--resume", "beta", "--settings", settings]).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(listed(&program, &["--all"]), ["beta"], "the session that is continued stays");
 }

@@ -26,6 +26,9 @@ pub fn options(run: &Run, config: &Config, invocation: &Invocation, tty: &Tty, f
     if let Err(error) = &config.model.config {
         greeting.push(error.message.to_string());
         greeting.push("Try it without a model: qwen --model demo".to_owned());
+    } else if let Some(error) = &config.model.undecided {
+        greeting.push(error.message.to_string());
+        greeting.push("Choose one with /model NAME".to_owned());
     }
     Options {
         columns,

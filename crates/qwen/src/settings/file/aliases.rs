@@ -1,5 +1,6 @@
 //! Keys under which other programs of this kind keep the same things.
 
+use super::foreign;
 use super::node::{Field, Node, Value};
 
 /// A key of another program, and ours.
@@ -20,6 +21,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("excludeMCPServers", "mcp.excluded"),
     ("fallbackModel", "model.fallbackModels"),
     ("outputStyle", "output.style"),
+    ("proxy", "model.proxy"),
 ];
 
 /// Puts what stands under another program's key where ours is. A key of ours that is there too wins.
@@ -32,7 +34,7 @@ pub(super) fn translate(root: &mut Node) {
     }
     for (theirs, ours) in ALIASES {
         let Some(mut field) = root.remove(theirs) else { continue };
-        if root.at(ours).is_some() {
+        if root.at(ours).is_some() || is_only_theirs(ours, &field.node) {
             continue;
         }
         if *ours == "model.fallbackModels" && matches!(field.node.value, Value::Text(_)) {
@@ -44,6 +46,16 @@ pub(super) fn translate(root: &mut Node) {
     sandbox(root);
     if root.at("security.auth").and_then(Node::object).is_some_and(|auth| auth.0.is_empty()) {
         root.remove("security.auth");
+    }
+}
+
+/// True if a value means something to Qwen Code only: a way to sign in, or a mode, that does not exist here.
+fn is_only_theirs(ours: &str, node: &Node) -> bool {
+    let Value::Text(word) = &node.value else { return false };
+    match ours {
+        "model.authType" => foreign::AUTH_TYPES.contains(&word.as_str()),
+        "permissions.defaultMode" => word == "auto",
+        _ => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Settings files: what may stand in one, how it is read, and what is said when it does not fit.
 
 mod aliases;
+mod foreign;
 mod hooks;
 mod jsonc;
 mod mcp;
@@ -110,7 +111,11 @@ pub fn check(mut root: Node) -> Result<Document, ErrorInfo> {
         misfits(&read::Misfit { origin: Some(origin.clone()), path, problem })
     })?;
     check_servers(&root)?;
-    let warnings = unknown.iter().map(|key| {
+    // Newer versions of Qwen Code have keys that we do not know; one that resembles none of ours is probably such a key.
+    let is_foreign_file = root.at(foreign::MARK).is_some();
+    let is_foreign =
+        |key: &read::UnknownKey| foreign::is_known(&key.path) || is_foreign_file && key.nearest.is_none();
+    let warnings = unknown.iter().filter(|key| !is_foreign(key)).map(|key| {
         let meant = key.nearest.as_ref().map(|near| format!("; is \"{near}\" meant?")).unwrap_or_default();
         format!("{}: the key \"{}\" is unknown and ignored{meant}", key.origin, key.path)
     });

@@ -43,6 +43,8 @@ pub struct Settings {
     pub security: Security,
     /// What the agent is told besides the prompt.
     pub context: Context,
+    /// How long stored sessions are kept.
+    pub sessions: Sessions,
     /// Which slash commands are offered.
     pub slash_commands: SlashCommands,
     /// Variables, for where the environment does not set them.
@@ -222,7 +224,8 @@ impl<'a> Deserialize<'a> for Sandbox {
             fn visit_str<E: Error>(self, word: &str) -> Result<Sandbox, E> {
                 match word {
                     "auto" => Ok(Sandbox::Auto),
-                    "" | "true" | "1" => Ok(Sandbox::On),
+                    // Qwen Code names the program that makes its sandbox.
+                    "" | "true" | "1" | "docker" | "podman" | "sandbox-exec" => Ok(Sandbox::On),
                     "false" | "0" | "off" | "none" => Ok(Sandbox::Off),
                     _ => Err(E::invalid_value(Unexpected::Str(word), &self)),
                 }
@@ -359,6 +362,19 @@ fn time_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 pub struct General {
     /// Keep sessions on disk.
     pub chat_recording: Option<bool>,
+}
+
+/// How long stored sessions are kept. What exceeds a limit is deleted when a session starts, the oldest first; sessions in use stay. A
+/// workspace cannot set any of this.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Sessions {
+    /// Delete sessions without activity for this many days. A workspace cannot set this.
+    pub max_age_days: Option<u64>,
+    /// Keep this many of the latest sessions and delete the others. A workspace cannot set this.
+    pub max_count: Option<usize>,
+    /// Keep the latest sessions up to this many MiB together and delete the others. A workspace cannot set this.
+    pub max_size_mb: Option<u64>,
 }
 
 /// Traces. A workspace cannot set any of this.

@@ -20,6 +20,7 @@ const FORBIDDEN: &[&str] = &[
     "output.format",
     "telemetry",
     "security",
+    "sessions",
     "tools.sandboxNetwork",
     "tools.sandboxUnasked",
     "tools.webFetch.allowPrivateHosts",

@@ -7,7 +7,7 @@ use qwen_engine::Edit;
 use qwen_engine::log::{LogHeader, Parent, Store};
 use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
 
-use super::{SubcommandError, parse};
+use super::{SubcommandError, find, parse};
 use crate::cli::ForkArgs;
 use crate::runtime::clock::now;
 use crate::settings::Invocation;
@@ -19,7 +19,7 @@ pub fn run(
     invocation: &Invocation,
     out: &mut impl Write,
 ) -> Result<(), SubcommandError> {
-    let from = parse(&args.id)?;
+    let from = find(store, &args.id)?;
     let edits = args.set.iter().map(|text| edit(text)).collect::<Result<Vec<Edit>, ErrorInfo>>()?;
     let fresh = || SessionId::from_random(fastrand::u128(..));
     let id = args.session_id.as_deref().map(parse).transpose()?.unwrap_or_else(fresh);

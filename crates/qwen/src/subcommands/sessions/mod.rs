@@ -16,6 +16,7 @@ use self::recording::Recording;
 use crate::cli::{DeleteArgs, ListArgs, SessionsAction};
 use crate::runtime::clock::now;
 use crate::runtime::exit;
+use crate::session::retention::Retention;
 use crate::settings::{self, Invocation};
 
 /// The longest pause between two events of a replay.
@@ -123,19 +124,8 @@ fn delete(store: &Store, args: &DeleteArgs, out: &mut impl Write) -> Result<(), 
         doomed.push(find(store, id)?);
     }
     if args.ids.is_empty() {
-        let (now, mut kept, mut bytes) = (now(), 0, 0_u64);
-        for session in store.list(None).map_err(|error| unlistable(&error))? {
-            let days = now.0.saturating_sub(session.last_activity.0) / 86_400_000;
-            bytes = bytes.saturating_add(session.bytes);
-            let too_old = args.older_than.is_some_and(|most| days >= most);
-            let too_many = args.keep.is_some_and(|most| kept >= most);
-            let too_large = args.max_size.is_some_and(|most| bytes > most.saturating_mul(1024 * 1024));
-            if too_old || too_many || too_large {
-                doomed.push(session.header.session_id);
-            } else {
-                kept += 1;
-            }
-        }
+        let retention = Retention { days: args.older_than, count: args.keep, mib: args.max_size };
+        doomed = retention.expired(store.list(None).map_err(|error| unlistable(&error))?, now());
     }
     let many = args.ids.is_empty();
     for id in doomed {
@@ -154,25 +144,8 @@ fn delete(store: &Store, args: &DeleteArgs, out: &mut impl Write) -> Result<(), 
 /// The session with that id, or the only one whose id starts with it.
 fn find(store: &Store, text: &str) -> Result<SessionId, ErrorInfo> {
     let id = parse(text)?;
-    if store.holds(&id) {
-        return Ok(id);
-    }
-    let sessions = store.list(None).map_err(|error| unlistable(&error))?;
-    let matching: Vec<&SessionId> = sessions
-        .iter()
-        .map(|session| &session.header.session_id)
-        .filter(|known| known.as_str().starts_with(text))
-        .collect();
-    match &matching[..] {
-        [one] => Ok((*one).clone()),
-        // The store reports the error for an unknown id.
-        [] => Ok(id),
-        several => {
-            let names: Vec<&str> = several.iter().take(5).map(|id| id.as_str()).collect();
-            let message = format!("'{text}' is the beginning of several sessions: {}", names.join(", "));
-            Err(ErrorInfo::new(ErrorKind::Input, "ambiguous_session", message).with_param("session_id"))
-        }
-    }
+    // The store reports the error for an unknown id.
+    Ok(settings::session_by_prefix(store, &id)?.unwrap_or(id))
 }
 
 fn show(store: &Store, id: &SessionId, out: &mut impl Write) -> Result<(), SubcommandError> {
@@ -195,7 +168,7 @@ fn prune(
 ) -> Result<(), SubcommandError> {
     let keep = usize::try_from(keep).unwrap_or(usize::MAX);
     if let Some(id) = id {
-        let id = parse(id)?;
+        let id = find(store, id)?;
         let pruned = store.prune(&id, keep, dry_run)?;
         return Ok(listing::pruned(&id, &pruned, dry_run, out)?);
     }

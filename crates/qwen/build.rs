@@ -1,0 +1,31 @@
+//! Puts the commit and its date into release builds, for `qwen --version`. The variables `QWEN_BUILD_COMMIT` and `QWEN_BUILD_DATE` replace what
+//! git says. Other builds go without, because they would be compiled anew after every commit.
+
+use std::env;
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=QWEN_BUILD_COMMIT");
+    println!("cargo:rerun-if-env-changed=QWEN_BUILD_DATE");
+    println!("cargo:rerun-if-changed=build.rs");
+    if env::var("PROFILE").as_deref() != Ok("release") || env::var_os("QWEN_BUILD_COMMIT").is_some() {
+        return;
+    }
+    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return };
+    // The reflog grows with every commit, checkout and rebase.
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo:rerun-if-changed={log}");
+    }
+    println!("cargo:rustc-env=QWEN_BUILD_COMMIT={commit}");
+    if let Some(date) = git(&["show", "-s", "--format=%cs", "HEAD"]) {
+        println!("cargo:rustc-env=QWEN_BUILD_DATE={date}");
+    }
+}
+
+/// The output of a git command; none without a repository.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output =
+        Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
