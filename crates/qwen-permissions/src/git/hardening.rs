@@ -5,9 +5,11 @@
 //! always, and drivers, which have names of their own choice (`filter.x.clean`, `diff.x.textconv`), as the
 //! repository's files have them. A repository with unknown settings needs approval.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::git::settings::{Setting, read_bounded, settings_in};
+use crate::git::repository::{Irregular, Repository};
+use crate::git::settings::{Setting, settings_in};
+use crate::paths::workspace::Workspace;
 use crate::shell::options::is_listed;
 
 /// Settings that are overridden, because a repository can use them to run a program.
@@ -61,28 +63,39 @@ pub struct GitHardening {
 }
 
 impl GitHardening {
-    /// Returns the overrides for the repositories of `directories`, or `None` if one has unknown settings.
+    /// Returns the overrides for the repositories of `directories`, or why they cannot be determined.
     pub(crate) fn of<'a>(
         directories: impl IntoIterator<Item = &'a Path>,
-        home: Option<&Path>,
-    ) -> Option<Self> {
+        workspace: &Workspace,
+    ) -> Result<Self, Irregular> {
         let mut hardening = Self::default();
         let mut seen = Vec::new();
         for directory in directories {
-            let Some(repository) = Repository::around(directory)? else { continue };
+            let Some(repository) = Repository::around(directory, workspace)? else { continue };
             if seen.contains(&repository) {
                 continue;
             }
+            repository.check_submodules()?;
+            let mut worktree = None;
             for file in repository.settings_files() {
-                for setting in settings_in(&file, home)? {
-                    hardening.counter(&setting, &repository)?;
+                let may_include = |path: &Path| repository.holds(path, workspace);
+                let settings = settings_in(&file, workspace.home(), &may_include).ok_or(UNKNOWN)?;
+                for setting in &settings {
+                    if setting.section == "core" && setting.key == "worktree" {
+                        worktree = Some(setting.value.clone());
+                    }
+                    if names_a_file(setting) && !is_held(&setting.value, &repository, workspace) {
+                        return Err(Irregular("its settings name a file outside of the workspace"));
+                    }
+                    hardening.counter(setting, &repository)?;
                 }
             }
+            repository.check_worktree(worktree.as_deref())?;
             seen.push(repository);
         }
         hardening.own.sort_unstable();
         hardening.own.dedup();
-        Some(hardening)
+        Ok(hardening)
     }
 
     /// The environment that makes git read-only regardless of the repository's settings.
@@ -118,8 +131,8 @@ impl GitHardening {
             )
     }
 
-    /// Overrides a setting that can make git run something. Returns `None` if the setting is unknown.
-    fn counter(&mut self, setting: &Setting, repository: &Repository) -> Option<()> {
+    /// Overrides a setting that can make git run something. Fails if the setting is unknown.
+    fn counter(&mut self, setting: &Setting, repository: &Repository) -> Result<(), Irregular> {
         let mut set = |key: &str, value: &str| self.own.push((setting.beside(key), value.to_owned()));
         let (key, named) = (setting.key.as_str(), setting.subsection.is_some());
         match setting.section.as_str() {
@@ -146,58 +159,28 @@ impl GitHardening {
             }
             "gpg" if key == "program" => set("program", "false"),
             "core" if key == "worktree" => {
-                let there = repository.git_directory.join(&setting.value).canonicalize().ok()?;
-                return (repository.root.canonicalize().ok()? == there).then_some(());
+                return repository.check_worktree(Some(&setting.value));
             }
-            section => return is_inert(section, key).then_some(()),
+            section if !is_inert(section, key) => return Err(UNKNOWN),
+            _ => {}
         }
-        Some(())
+        Ok(())
     }
 }
 
-/// A repository on disk.
-#[derive(Debug, PartialEq, Eq)]
-struct Repository {
-    /// Where its `.git` is.
-    root: PathBuf,
-    git_directory: PathBuf,
-    /// What its worktrees share.
-    common: PathBuf,
+const UNKNOWN: Irregular = Irregular("the settings of the repository may make git run something");
+
+/// Settings whose value is a file that git reads, and may show.
+const FILES: &str = "blame.ignorerevsfile commit.template core.attributesfile core.excludesfile diff.orderfile \
+ format.signaturefile fsck.skiplist gpg.allowedsignersfile gpg.revocationfile init.templatedir mailmap.file";
+
+fn names_a_file(setting: &Setting) -> bool {
+    is_listed(FILES, &format!("{}.{}", setting.section, setting.key))
 }
 
-impl Repository {
-    /// Finds the repository that contains a directory, if any. The outer `None` means that this cannot be
-    /// determined.
-    #[expect(clippy::option_option, reason = "not there and not known are two answers")]
-    fn around(directory: &Path) -> Option<Option<Self>> {
-        if directory.components().any(|part| part.as_os_str() == ".git") {
-            return None;
-        }
-        let dot_git = directory
-            .ancestors()
-            .map(|above| above.join(".git"))
-            .find(|path| path.symlink_metadata().is_ok());
-        let Some(dot_git) = dot_git else { return Some(None) };
-        let git_directory = if dot_git.is_dir() {
-            dot_git.clone()
-        } else {
-            dot_git.parent()?.join(read_bounded(&dot_git)?.strip_prefix("gitdir:")?.trim())
-        };
-        let elsewhere = git_directory.join("commondir");
-        let common = match elsewhere.symlink_metadata() {
-            Ok(_) => git_directory.join(read_bounded(&elsewhere)?.trim_end_matches('\n')),
-            Err(_) => git_directory.clone(),
-        };
-        Some(Some(Self { root: dot_git.parent()?.to_owned(), git_directory, common }))
-    }
-
-    fn settings_files(&self) -> [PathBuf; 3] {
-        [
-            self.common.join("config"),
-            self.git_directory.join("config.worktree"),
-            self.root.join(".gitmodules"),
-        ]
-    }
+/// True if the file that a setting names is one of the workspace or of the repository.
+fn is_held(value: &str, repository: &Repository, workspace: &Workspace) -> bool {
+    value.is_empty() || (!value.starts_with(['~', '%', ':']) && repository.holds(Path::new(value), workspace))
 }
 
 /// True if a setting runs nothing in read-only git, or is overridden by its fixed name.
@@ -235,12 +218,16 @@ const DIFF: &str = "algorithm autorefreshindex colormoved colormovedws context d
 #[cfg(test)]
 mod tests {
     use super::GitHardening;
+    use crate::paths::workspace::Workspace;
 
     fn hardening(config: &str) -> Option<GitHardening> {
         let place = tempfile::tempdir().unwrap();
-        std::fs::create_dir(place.path().join(".git")).unwrap();
+        for directory in ["objects", "refs"] {
+            std::fs::create_dir_all(place.path().join(".git").join(directory)).unwrap();
+        }
+        std::fs::write(place.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
         std::fs::write(place.path().join(".git/config"), config).unwrap();
-        GitHardening::of([place.path()], None)
+        GitHardening::of([place.path()], &Workspace::new([place.path().to_owned()], None)).ok()
     }
 
     #[test]
@@ -272,6 +259,12 @@ mod tests {
             "[diff]\n\tunheard-of = x\n",
             "[unheard-of]\n\ta = b\n",
             "[include]\n\tpath = ~other/x\n",
+            "[include]\n\tpath = /etc/hosts\n",
+            "[include]\n\tpath = ../../x\n",
+            "[blame]\n\tignoreRevsFile = /etc/hosts\n",
+            "[blame]\n\tignoreRevsFile = ../x\n",
+            "[core]\n\texcludesFile = ~/x\n",
+            "[mailmap]\n\tfile = :(optional)/etc/hosts\n",
             "a = b\n",
             "[core\n",
         ] {

@@ -1,4 +1,7 @@
-//! Git in repositories that may not be ours.
+//! Git: where its repositories are, what their settings say, what a command line stands for, and how a command is kept from
+//! running what settings name.
 
+pub(crate) mod command_line;
 pub(crate) mod hardening;
-mod settings;
+pub(crate) mod repository;
+pub(crate) mod settings;

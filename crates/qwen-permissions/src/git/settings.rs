@@ -29,8 +29,12 @@ impl Setting {
 }
 
 /// Returns the settings of a file and of all files that it includes, under any condition. `None` if some
-/// cannot be parsed. A missing file has no settings.
-pub(crate) fn settings_in(file: &Path, home: Option<&Path>) -> Option<Vec<Setting>> {
+/// cannot be parsed or may not be included. A missing file has no settings.
+pub(crate) fn settings_in(
+    file: &Path,
+    home: Option<&Path>,
+    may_include: &dyn Fn(&Path) -> bool,
+) -> Option<Vec<Setting>> {
     let mut settings = Vec::new();
     let mut seen: Vec<PathBuf> = Vec::new();
     let mut ahead = vec![file.to_owned()];
@@ -45,7 +49,7 @@ pub(crate) fn settings_in(file: &Path, home: Option<&Path>) -> Option<Vec<Settin
         for setting in found.iter().filter(|setting| {
             matches!(setting.section.as_str(), "include" | "includeif") && setting.key == "path"
         }) {
-            ahead.push(included(&setting.value, &file, home)?);
+            ahead.push(Some(included(&setting.value, &file, home)?).filter(|path| may_include(path))?);
         }
         seen.push(file);
         settings.extend(found);
@@ -171,6 +175,8 @@ fn parse_setting(text: &str) -> Option<(String, String, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::{parse, settings_in};
 
     fn names(text: &str) -> Vec<(String, String)> {
@@ -221,10 +227,13 @@ mod tests {
         write("config", "[include] path = one\n[includeIf \"gitdir:/\"] path = ~/two\n");
         write("one", "[include] path = config\n[a] b = c\n");
         write("two", "[include] path = missing\n[d] e = f\n");
-        let found = settings_in(&place.path().join("config"), Some(place.path())).unwrap();
+        let (config, home) = (place.path().join("config"), Some(place.path()));
+        let any = |_: &Path| true;
+        let found = settings_in(&config, home, &any).unwrap();
         let keys: Vec<_> = found.iter().map(|setting| setting.beside(&setting.key)).collect();
         assert!(keys.contains(&"a.b".to_owned()) && keys.contains(&"d.e".to_owned()), "{keys:?}");
-        assert_eq!(settings_in(&place.path().join("config"), None), None);
-        assert_eq!(settings_in(&place.path().join("none"), None), Some(Vec::new()));
+        assert_eq!(settings_in(&config, None, &any), None);
+        assert_eq!(settings_in(&config, home, &|path: &Path| !path.ends_with("two")), None);
+        assert_eq!(settings_in(&place.path().join("none"), None, &any), Some(Vec::new()));
     }
 }

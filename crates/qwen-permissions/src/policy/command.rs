@@ -7,16 +7,18 @@ use std::path::Path;
 use qwen_events::{Behavior, ToolKind, Verdict};
 
 use crate::Mode;
+use crate::git::command_line::{AliasSources, GitActions, subcommand_index};
 use crate::paths::denied_paths::MAX_ENTRIES;
 use crate::paths::named_paths::NamedPlaces;
 use crate::paths::protected::{is_protected, mentions_protected};
 use crate::paths::workspace::Place;
 use crate::policy::coverage::Coverage;
+use crate::policy::exclusions::excluded_words;
 use crate::policy::reach::{Deed, Reach, is_unseen};
 use crate::policy::{Judgement, Policy, allow, ask, judgement, ruled};
 use crate::programs::runs_its_arguments;
 use crate::programs::{self, Use};
-use crate::rules::command_pattern::Found;
+use crate::rules::command_pattern::{CommandPattern, Found};
 use crate::rules::path_pattern::PathPattern;
 use crate::rules::{Rule, Scope};
 use crate::shell::{self, Analysis, Redirection, RedirectionKind, SimpleCommand, Word};
@@ -39,7 +41,8 @@ impl Policy {
         analysis: &Analysis,
         coverage: &Coverage<'_>,
     ) -> Judgement {
-        let denied = self.strictest(Behavior::Deny, tool, command, cwd, analysis);
+        let line = Line { tool, command, cwd, analysis, git: self.git_actions(analysis, coverage) };
+        let denied = self.strictest(Behavior::Deny, &line);
         if let Some((rule, Found::Yes)) = denied {
             return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
         }
@@ -52,7 +55,7 @@ impl Policy {
         if let Some((rule, _)) = denied {
             return ruled(Verdict::Ask, format!("It may do what the rule {} denies.", rule.text()), rule);
         }
-        if let Some((rule, _)) = self.strictest(Behavior::Ask, tool, command, cwd, analysis) {
+        if let Some((rule, _)) = self.strictest(Behavior::Ask, &line) {
             return ruled(Verdict::Ask, format!("The rule {} wants a question.", rule.text()), rule);
         }
         if let Some(reason) = &analysis.unanalysable {
@@ -110,31 +113,39 @@ impl Policy {
         ask(reason)
     }
 
+    /// What the git commands of a line stand for, where a rule may deny or ask for a command.
+    fn git_actions(&self, analysis: &Analysis, coverage: &Coverage<'_>) -> Vec<Option<GitActions>> {
+        let mut restricting = self.rules(Behavior::Deny).iter().chain(self.rules(Behavior::Ask));
+        if !restricting.any(|rule| matches!(rule.scope, Scope::Command(_))) {
+            return Vec::new();
+        }
+        let directories = coverage.followed_directories();
+        let sources = AliasSources {
+            workspace: &self.workspace,
+            search_path: &self.search_path,
+            directories: directories.as_deref().ok(),
+        };
+        analysis.invocations.iter().map(|invocation| GitActions::of(invocation, &sources)).collect()
+    }
+
     /// The rule of a list that matches a command most certainly, if any does.
-    fn strictest(
-        &self,
-        behavior: Behavior,
-        tool: &str,
-        command: &str,
-        cwd: &Path,
-        analysis: &Analysis,
-    ) -> Option<(&Rule, Found)> {
+    fn strictest(&self, behavior: Behavior, line: &Line<'_>) -> Option<(&Rule, Found)> {
         self.rules(behavior)
             .iter()
-            .map(|rule| (rule, self.found(rule, tool, command, cwd, analysis)))
+            .map(|rule| (rule, self.found(rule, line)))
             .filter(|(_, found)| *found != Found::No)
             .max_by_key(|(_, found)| *found)
     }
 
-    fn found(&self, rule: &Rule, tool: &str, command: &str, cwd: &Path, analysis: &Analysis) -> Found {
+    fn found(&self, rule: &Rule, line: &Line<'_>) -> Found {
+        let Line { tool, command, cwd, analysis, .. } = *line;
         match &rule.scope {
             Scope::All | Scope::Unknown if rule.concerns(tool) => Found::Yes,
             Scope::Command(pattern) if rule.concerns(tool) => {
                 if pattern.is_everything() || pattern.is_exactly(command) {
                     return Found::Yes;
                 }
-                let in_words =
-                    analysis.invocations.iter().map(|invocation| pattern.finds(&invocation.words)).max();
+                let in_words = (0..analysis.invocations.len()).map(|at| line.finds(pattern, at)).max();
                 let inside = analysis
                     .invocations
                     .iter()
@@ -149,7 +160,7 @@ impl Policy {
                 let found = analysis.invocations.iter().map(|invocation| {
                     let looks = only_looks(invocation);
                     let counts = (reads && !only_prints(invocation)) || (writes && !looks);
-                    let words = invocation.words.iter().skip(1).filter(|_| counts);
+                    let words = named_words(invocation).filter(|_| counts);
                     let runs = counts && invocation.program_name().is_some_and(takes_code);
                     let targets = invocation
                         .redirections
@@ -239,13 +250,16 @@ impl Policy {
                 .iter()
                 .any(|redirection| redirection.kind.writes() && protected(&redirection.target));
             let name = invocation.program_name().unwrap_or("");
-            let acts = matches!(name, "cd" | "pushd")
-                || !(only_looks(invocation) || only_prints(invocation) || invocation.transparent);
+            let acts = match name {
+                // What is done in the directory may name its files in ways that are not found.
+                "cd" | "pushd" => analysis.invocations.iter().any(may_write),
+                _ => may_write(invocation),
+            };
             // Code can name a path in the middle of a word.
             let named = |word: &Word| {
                 protected(word) || (runs_its_arguments(name) && mentions_protected(word.known_start()))
             };
-            redirected || sets_git_config(invocation) || (acts && invocation.words.iter().skip(1).any(named))
+            redirected || sets_git_config(invocation) || (acts && named_words(invocation).any(named))
         })
     }
 
@@ -258,6 +272,44 @@ impl Policy {
 /// How a command uses its program if no rule covers it.
 fn looked_at(invocation: &SimpleCommand) -> Option<Use> {
     programs::examine(&invocation.words, &[]).ok()
+}
+
+/// A command line that rules are matched against.
+struct Line<'a> {
+    tool: &'a str,
+    command: &'a str,
+    cwd: &'a Path,
+    analysis: &'a Analysis,
+    /// What each command stands for, where it is git. Empty if no rule asks for it.
+    git: Vec<Option<GitActions>>,
+}
+
+impl Line<'_> {
+    /// How certainly one of the commands matches a pattern.
+    fn finds(&self, pattern: &CommandPattern, at: usize) -> Found {
+        let Some(invocation) = self.analysis.invocations.get(at) else { return Found::No };
+        let Some(actions) = self.git.get(at).and_then(Option::as_ref) else {
+            return pattern.finds(&invocation.words);
+        };
+        let resolved = actions.commands.iter().map(|words| pattern.finds(words)).max().unwrap_or(Found::No);
+        let further = if actions.is_incomplete { Found::Perhaps } else { Found::No };
+        let as_written =
+            if pattern.is_about_git_subcommand() { Found::No } else { pattern.finds(&invocation.words) };
+        resolved.max(further).max(as_written)
+    }
+}
+
+/// The arguments of a command that may name what it works on.
+fn named_words(invocation: &SimpleCommand) -> impl Iterator<Item = &Word> {
+    let excluded = excluded_words(invocation);
+    let words = invocation.words.iter().zip(excluded).skip(1);
+    words.filter(|(_, is_excluded)| !is_excluded).map(|(word, _)| word)
+}
+
+/// False for a command that changes no file by itself.
+fn may_write(invocation: &SimpleCommand) -> bool {
+    let changes_directory = matches!(invocation.program_name(), Some("cd" | "pushd" | "popd"));
+    !(changes_directory || only_looks(invocation) || only_prints(invocation) || invocation.transparent)
 }
 
 fn only_looks(invocation: &SimpleCommand) -> bool {
@@ -299,8 +351,15 @@ fn may_run(invocation: &SimpleCommand, program: &str) -> bool {
     let may_run_words =
         |name: &str| runs_its_arguments(name) || !(programs::is_known(name) || invocation.transparent);
     let runs = invocation.program_name().is_some_and(may_run_words);
-    (invocation.words.iter().skip(1).chain(given).any(names_it)
-        && (runs || programs::examine(&invocation.words, &[]).is_err()))
+    // What a wrapper runs is a command of its own, and so is what an alias of git stands for.
+    let is_resolved = |at: usize| {
+        let text = |at: usize| invocation.words.get(at).and_then(Word::literal).unwrap_or("");
+        let gives_alias = text(at).get(..6).is_some_and(|start| start.eq_ignore_ascii_case("alias."));
+        invocation.transparent
+            || (invocation.program_name() == Some("git") && gives_alias && text(at - 1) == "-c")
+    };
+    let words = (1..invocation.words.len()).filter(|at| !is_resolved(*at)).map(|at| &invocation.words[at]);
+    (words.chain(given).any(names_it) && (runs || programs::examine(&invocation.words, &[]).is_err()))
         || passes_on(invocation, program)
 }
 
@@ -321,15 +380,14 @@ fn takes_code(name: &str) -> bool {
 
 /// Whether a command writes git's settings.
 fn sets_git_config(invocation: &SimpleCommand) -> bool {
-    let mut words = invocation.words.iter().skip(1).map(Word::known_start);
-    invocation.program_name() == Some("git")
-        && words.any(|word| word == "config")
-        && !words.any(|word| {
-            matches!(
-                word,
-                "--get" | "--get-all" | "--get-regexp" | "--get-urlmatch" | "-l" | "--list" | "get" | "list"
-            )
-        })
+    if invocation.program_name() != Some("git") {
+        return false;
+    }
+    let words = &invocation.words;
+    match subcommand_index(words) {
+        Some(at) => words[at].literal() == Some("config") && !programs::reads_git_config(words, at),
+        None => words.iter().any(|word| word.known_start() == "config"),
+    }
 }
 
 /// True if every git command in the line is read-only.

@@ -6,11 +6,13 @@ use std::path::{Component, Path, PathBuf};
 use qwen_events::{Behavior, ToolKind, Verdict};
 
 use crate::git::hardening::GitHardening;
+use crate::git::repository::Irregular;
 use crate::paths::argument_paths::expand;
 use crate::policy::{CallFacts, Policy};
 use crate::programs::{self, Use};
 use crate::rules::{Rule, Scope};
 use crate::shell::builtins::is_plain_variable;
+use crate::shell::options::is_listed;
 use crate::shell::{Analysis, Assignment, Dynamic, Redirection, RedirectionKind, SimpleCommand, Word};
 
 /// Most directories that a line may change to.
@@ -18,6 +20,8 @@ const MAX_DIRECTORIES: usize = 16;
 
 /// The most directory entries that are looked at for links.
 const MAX_ENTRIES: usize = 20_000;
+
+const UNFOLLOWED: &str = "cd leads somewhere that is not spelt out";
 
 /// The reason why something is not covered, phrased as the end of a sentence.
 type Problem = String;
@@ -29,7 +33,7 @@ pub(crate) struct Coverage<'a> {
     cwd: &'a Path,
     analysis: &'a Analysis,
     directories: OnceCell<Result<Vec<PathBuf>, Problem>>,
-    git_hardening: OnceCell<Option<GitHardening>>,
+    git_hardening: OnceCell<Result<GitHardening, Problem>>,
 }
 
 /// A rule that covers a command, and which words it lists literally.
@@ -178,32 +182,90 @@ impl<'a> Coverage<'a> {
     /// Checks that read-only git can be prevented from running programs in the repository's settings.
     fn git_is_tame(&self, used: &Use) -> Result<(), Problem> {
         match used.git {
-            Some(_) if used.only_reads && self.git_hardening().is_none() => {
-                Err("the settings of the repository may make git run something".to_owned())
-            }
+            Some(_) if used.only_reads => self.git_hardening().map(drop),
             _ => Ok(()),
         }
     }
 
-    /// The hardening for all git commands of the line; `None` if it cannot be determined.
-    pub(crate) fn git_hardening(&self) -> Option<GitHardening> {
+    /// The hardening for all git commands of the line, or why it cannot be determined.
+    pub(crate) fn git_hardening(&self) -> Result<GitHardening, Problem> {
         self.git_hardening.get_or_init(|| self.harden_git()).clone()
     }
 
-    fn harden_git(&self) -> Option<GitHardening> {
-        let mut directories = self.directories().unwrap_or_else(|_| vec![self.cwd.to_owned()]);
-        let here = directories.clone();
+    fn harden_git(&self) -> Result<GitHardening, Problem> {
         for invocation in &self.analysis.invocations {
-            let used = programs::examine(&invocation.words, &[]).ok();
-            for other in used.iter().filter_map(|used| used.git.as_ref()).flatten() {
-                let other = other.literal()?;
-                directories.extend(here.iter().map(|directory| directory.join(other)));
+            let moves_git = |assignment: &&Assignment| {
+                assignment.name.starts_with("GIT_") || is_listed("HOME XDG_CONFIG_HOME", &assignment.name)
+            };
+            if let Some(assignment) = invocation.assignments.iter().find(moves_git) {
+                return Err(format!("{} changes which settings git uses", assignment.name));
+            }
+            let clears = |word: &Word| word.known_start().starts_with('-');
+            if invocation.program_name() == Some("env") && invocation.words.get(1).is_some_and(clears) {
+                return Err("env may take away the variables that restrict git".to_owned());
             }
         }
         let workspace = &self.policy.workspace;
+        let here = self.followed_directories()?;
+        let mut directories = here.clone();
+        for invocation in &self.analysis.invocations {
+            let used = programs::examine(&invocation.words, &[]).ok();
+            let Some(chain) = used.and_then(|used| used.git).filter(|chain| !chain.is_empty()) else {
+                continue;
+            };
+            let mut places = here.clone();
+            for word in &chain {
+                let other = word
+                    .literal()
+                    .ok_or_else(|| "the directory of git is only known when it runs".to_owned())?;
+                for place in &mut places {
+                    *place = place.join(other);
+                }
+            }
+            directories.extend(places);
+        }
         let real: Option<Vec<PathBuf>> =
             directories.iter().map(|directory| workspace.place(directory, self.cwd).real).collect();
-        GitHardening::of(real?.iter().map(PathBuf::as_path), workspace.home())
+        let real = real.ok_or_else(|| "its directory leads in a circle".to_owned())?;
+        GitHardening::of(real.iter().map(PathBuf::as_path), workspace)
+            .map_err(|Irregular(problem)| problem.to_owned())
+    }
+
+    /// The directories that the line may be in while it runs, inside of the workspace or not. Fails if a change of
+    /// directory cannot be followed.
+    pub(crate) fn followed_directories(&self) -> Result<Vec<PathBuf>, Problem> {
+        let mut directories = vec![self.cwd.to_owned()];
+        for invocation in &self.analysis.invocations {
+            match invocation.program_name() {
+                Some("cd") => {}
+                Some("pushd" | "popd" | "chdir" | "chroot" | "nsenter" | "unshare") => {
+                    return Err("its changes of directory cannot be followed".to_owned());
+                }
+                _ => continue,
+            }
+            let target = match invocation.words.as_slice() {
+                [_, target] => target.literal(),
+                _ => None,
+            };
+            let is_plain = |target: &&str| {
+                !target.is_empty()
+                    && !target.starts_with('-')
+                    && (!target.starts_with('~') || *target == "~" || target.starts_with("~/"))
+            };
+            let target = target.filter(is_plain).ok_or_else(|| UNFOLLOWED.to_owned())?;
+            for directory in directories.clone() {
+                let place = self.policy.workspace.place(Path::new(target), &directory);
+                for form in place.forms() {
+                    if !directories.iter().any(|known| known == form) {
+                        directories.push(form.to_owned());
+                    }
+                }
+            }
+            if directories.len() > MAX_DIRECTORIES {
+                return Err("it wanders through too many directories".to_owned());
+            }
+        }
+        Ok(directories)
     }
 
     fn path_stays_inside(&self, path: &Word, directories: &[PathBuf]) -> Result<(), Problem> {
@@ -211,26 +273,37 @@ impl<'a> Coverage<'a> {
         if matches!(path.literal(), Some("-" | "/dev/null" | "/dev/stdin")) {
             return Ok(());
         }
-        let outside = || format!("{text} is not inside of the workspace");
+        // The reason repeats what the command says, and never what was found by following it.
+        let shown = match path {
+            Word::Literal(text) => text.clone(),
+            Word::Dynamic(dynamic) => dynamic.glob.clone().unwrap_or_else(|| format!("{text}…")),
+        };
+        let outside = || format!("{shown} is not inside of the workspace");
         if text.starts_with('~') || (directories.len() > 1 && climbs(Path::new(text))) {
             return Err(outside());
         }
+        let is_inside = |path: &Path, directory: &Path| {
+            self.policy.workspace.contains(&self.policy.workspace.place(path, directory))
+        };
         for directory in directories {
             let found = match path {
                 Word::Literal(text) => vec![PathBuf::from(text)],
-                Word::Dynamic(dynamic) => dynamic
-                    .glob
-                    .as_deref()
-                    .and_then(|glob| expand(glob, directory))
-                    .ok_or_else(|| format!("{text}… matches more than can be looked at"))?,
-            };
-            let start = PathBuf::from(text.rsplit_once('/').map_or("", |(start, _)| start));
-            let start = if text.starts_with('/') { Path::new("/").join(start) } else { start };
-            let start = path.literal().is_none().then_some(start);
-            for path in found.iter().chain(&start) {
-                if !self.policy.workspace.contains(&self.policy.workspace.place(path, directory)) {
-                    return Err(format!("{} is not inside of the workspace", path.display()));
+                Word::Dynamic(dynamic) => {
+                    let start = text.rsplit_once('/').map_or("", |(start, _)| start);
+                    let start =
+                        if text.starts_with('/') { Path::new("/").join(start) } else { PathBuf::from(start) };
+                    if !is_inside(&start, directory) {
+                        return Err(outside());
+                    }
+                    dynamic
+                        .glob
+                        .as_deref()
+                        .and_then(|glob| expand(glob, directory))
+                        .ok_or_else(|| format!("{text}… matches more than can be looked at"))?
                 }
+            };
+            if !found.iter().all(|path| is_inside(path, directory)) {
+                return Err(outside());
             }
         }
         Ok(())
@@ -255,7 +328,7 @@ impl<'a> Coverage<'a> {
                 !target.is_empty() && !target.starts_with(['-', '~']) && !climbs(Path::new(target))
             };
             let Some(target) = target.filter(plain) else {
-                return Err("cd leads somewhere that is not spelt out".to_owned());
+                return Err(UNFOLLOWED.to_owned());
             };
             let further: Vec<PathBuf> = directories.iter().map(|directory| directory.join(target)).collect();
             for directory in further {

@@ -2,6 +2,7 @@
 
 mod command;
 mod coverage;
+mod exclusions;
 pub(crate) mod mode;
 mod reach;
 

@@ -4,16 +4,21 @@ use super::{Arguments, Refusal, Use};
 use crate::shell::options::is_listed;
 
 /// Tests and actions without an operand.
-const ALONE: &str = "! ( ) , -a -and -daystart -depth -empty -executable -false -ls -mount -not -o -or -print -print0 -prune \
- -quit -readable -true -writable -xdev";
+const ALONE: &str = "! ( ) , -a -and -daystart -depth -empty -executable -false -ignore_readdir_race -ls -mount -nogroup \
+ -noignore_readdir_race -noleaf -not -nouser -nowarn -o -or -print -print0 -prune -quit -readable -true -warn -writable -xdev";
 
 /// Tests and actions with one operand.
-const WITH_OPERAND: &str = "-amin -atime -cmin -ctime -gid -group -ilname -iname -inum -ipath -iregex -iwholename -links -lname \
+const WITH_OPERAND: &str = "-amin -atime -cmin -context -ctime -fstype -gid -group -ilname -iname -inum -ipath -iregex -iwholename -links -lname \
  -maxdepth -mindepth -mmin -mtime -name -newerat -newerct -newermt -path -perm -printf -regex -regextype -size -type -uid -used \
  -user -wholename -xtype";
 
 /// Tests whose operand is a file.
 const WITH_PATH: &str = "-newer -anewer -cnewer -samefile";
+
+/// True for a test or an option that takes an operand.
+pub(crate) fn is_find_test(text: &str) -> bool {
+    is_listed(WITH_OPERAND, text) || is_listed(WITH_PATH, text)
+}
 
 pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     let mut used = Use { only_reads: true, ..Use::default() };
@@ -42,7 +47,7 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
         if is_listed(ALONE, text) {
             continue;
         }
-        if is_listed(WITH_OPERAND, text) || is_listed(WITH_PATH, text) {
+        if is_find_test(text) {
             match arguments.words.get(index) {
                 Some(operand) if operand.literal().is_some() => {
                     if is_listed(WITH_PATH, text) {

@@ -26,6 +26,8 @@ enum Operands {
     Action { words: &'static [&'static str], required: bool },
     /// A pattern, then revisions and paths.
     Pattern,
+    /// The name of a setting, or what an option or a subcommand that only reads takes.
+    Setting,
 }
 
 /// Subcommands that change something, and that a rule such as `git *` may cover.
@@ -97,6 +99,9 @@ impl Looker {
                 Some(first) => first.is_some_and(|first| words.contains(&first)),
             },
             Operands::Pattern => !operands.is_empty(),
+            Operands::Setting => {
+                reads_setting(&read, &operands) && !shows_all_settings(&read, first.flatten())
+            }
         };
         if !fits {
             return Err(format!("git {name} is used in a way that may change something"));
@@ -112,6 +117,44 @@ impl Looker {
 fn after_pattern(read: &Read, operands: Vec<Word>) -> Vec<Word> {
     let skip = usize::from(!read.has(&["-e"]));
     operands.into_iter().skip(skip).collect()
+}
+
+/// True if `git config` is used to read. Without an option or a subcommand that says so, one name is read and a second word
+/// would be its new value.
+fn reads_setting(read: &Read, operands: &[Word]) -> bool {
+    let getters = [
+        "-l",
+        "--list",
+        "--get",
+        "--get-all",
+        "--get-regexp",
+        "--get-urlmatch",
+        "--get-color",
+        "--get-colorbool",
+    ];
+    let texts: Option<Vec<&str>> = operands.iter().map(Word::literal).collect();
+    texts.is_some_and(|texts| match texts.as_slice() {
+        _ if read.has(&getters) => true,
+        ["get" | "list", ..] => true,
+        [name] => name.contains('.'),
+        _ => false,
+    })
+}
+
+/// True if `git config` shows more than the settings that it names, those of the user included. They may hold secrets.
+fn shows_all_settings(read: &Read, first: Option<&str>) -> bool {
+    let is_many = read.has(&["-l", "--list", "--get-regexp", "--regexp"]) || first == Some("list");
+    is_many && !read.has(&["--local", "--worktree"])
+}
+
+/// True if a `git config` command, whose subcommand stands at an index, only reads. Which file it reads does not matter.
+pub(crate) fn reads_git_config(words: &[Word], subcommand: usize) -> bool {
+    let options =
+        Options { letters_with_value: "f", names_with_value: "blob default file type url value", ..CONFIG };
+    let arguments = Arguments { words, named: &[] };
+    arguments
+        .read(subcommand + 1, &options, true)
+        .is_ok_and(|read| reads_setting(&read, &arguments.words_at(&read.operands)))
 }
 
 /// A subcommand that changes something, for which there must be a rule.
@@ -197,7 +240,18 @@ const HISTORY: Options = options(
      max-parents min-parents since skip unified until word-diff-regex",
 );
 
+/// What `git config` takes to read. The options that change settings are omitted, and so are those that name a file.
+const CONFIG: Options = options(
+    "lz",
+    "",
+    "all bool bool-or-int bool-or-str expiry-date fixed-value get get-all get-color get-colorbool get-regexp get-urlmatch \
+     global includes int list local name-only no-includes no-type null path regexp show-names show-origin show-scope system \
+     worktree",
+    "default type url value",
+);
+
 static LOOKERS: &[Looker] = &[
+    Looker { names: "config", options: CONFIG, operands: Operands::Setting },
     Looker {
         names: "log show diff whatchanged rev-list diff-tree cherry",
         options: HISTORY,

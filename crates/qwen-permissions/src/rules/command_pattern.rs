@@ -1,6 +1,7 @@
 //! Command patterns: `git log *`, matched by words and separately for allow and deny. An allowed command must
 //! be covered to the last word; a denied one is recognised in every spelling we know of.
 
+use crate::rules::synonyms::{Meanings, is_same_subcommand};
 use crate::shell::{Word, basename};
 
 /// The most letters that are read as options grouped behind one dash.
@@ -102,6 +103,8 @@ impl CommandPattern {
             _ => anywhere = true,
         }
         let arguments = &words[1..];
+        let program = basename(name);
+        let options = GivenOptions::read(program, arguments);
         let mut found = Found::Yes;
         let mut cursor = 0;
         for wanted in pattern {
@@ -110,9 +113,13 @@ impl CommandPattern {
                 continue;
             };
             if pieces.first().is_some_and(|first| first.starts_with('-')) {
-                found = found.min(find_option(pieces, arguments));
+                found = found.min(options.find(pieces, arguments));
             } else {
-                let (next, state) = find_operand(pieces, arguments, cursor, anywhere);
+                let is_meant = |text: &str| {
+                    pieces_match(pieces, text)
+                        || (cursor == 0 && pieces.len() == 1 && is_same_subcommand(program, &pieces[0], text))
+                };
+                let (next, state) = find_operand(&is_meant, arguments, cursor, anywhere);
                 found = found.min(state);
                 cursor = next;
                 anywhere = false;
@@ -134,6 +141,12 @@ impl CommandPattern {
         let pieces: Vec<String> = self.text.split('*').map(str::to_owned).collect();
         let texts: Vec<&str> = words.iter().map(Word::known_start).collect();
         pieces_match(&pieces, &texts.join(" "))
+    }
+
+    /// True if the pattern is about a subcommand of git, and not about git's global options.
+    pub(crate) fn is_about_git_subcommand(&self) -> bool {
+        let is_name = |word: &PatternWord| matches!(word, PatternWord::Pieces(pieces) if !pieces.first().is_some_and(|first| first.starts_with('-')));
+        self.program() == Some("git") && self.words.get(1).is_some_and(is_name)
     }
 
     /// The name of the program, where the pattern begins with one.
@@ -217,35 +230,96 @@ fn pieces_match(pieces: &[String], text: &str) -> bool {
     rest.ends_with(last.as_str())
 }
 
-/// Looks for an option anywhere: `-rf` in any order and grouping, a long one also when it is shortened.
-fn find_option(pieces: &[String], arguments: &[Word]) -> Found {
-    let whole = pieces.concat();
-    let texts = || arguments.iter().filter_map(Word::literal);
-    let direct = texts().any(|text| pieces_match(pieces, text));
-    let spelt = match whole.strip_prefix("--") {
-        Some(name) => texts().any(|text| {
-            let given = text.split('=').next().unwrap_or(text);
-            given.strip_prefix("--").is_some_and(|given| !given.is_empty() && name.starts_with(given))
-        }),
-        // Longer ones are names with one dash, as find has them.
-        None if whole.len() > MAX_LETTERS + 1 => false,
-        None => whole.trim_start_matches('-').chars().all(|letter| {
-            texts().any(|text| text.starts_with('-') && !text.starts_with("--") && text[1..].contains(letter))
-        }),
-    };
-    match direct || spelt {
-        true => Found::Yes,
-        false if arguments.iter().any(Word::may_hide_an_option) => Found::Perhaps,
-        false => Found::No,
+/// The options of a command, by what they mean.
+struct GivenOptions<'a> {
+    meanings: Meanings,
+    /// What each option means, and whether it was given by its name, which may be shortened.
+    given: Vec<(&'a str, bool)>,
+}
+
+impl<'a> GivenOptions<'a> {
+    fn read(program: &str, arguments: &'a [Word]) -> Self {
+        let texts = || arguments.iter().filter_map(Word::literal);
+        let subcommand = texts().find(|text| !text.starts_with('-'));
+        let meanings = Meanings::of(program, subcommand);
+        let mut given = Vec::new();
+        // The first word of these programs is a bundle of letters even without a dash.
+        let bundle = texts().next().filter(|_| matches!(program, "tar" | "gtar" | "bsdtar" | "ar"));
+        let bundle = bundle.filter(|text| !text.starts_with('-')).unwrap_or("");
+        for (at, letter) in bundle.char_indices() {
+            let letter = &bundle[at..at + letter.len_utf8()];
+            given.extend(meanings.of_option(letter).into_iter().map(|meaning| (meaning, false)));
+        }
+        for text in texts() {
+            if let Some(name) = text.strip_prefix("--") {
+                let name = name.split('=').next().unwrap_or(name);
+                given.extend(meanings.of_option(name).into_iter().map(|meaning| (meaning, true)));
+            } else if let Some(letters) = text.strip_prefix('-') {
+                for (at, letter) in letters.char_indices() {
+                    let letter = &letters[at..at + letter.len_utf8()];
+                    given.extend(meanings.of_option(letter).into_iter().map(|meaning| (meaning, false)));
+                }
+                // Some programs have names behind one dash.
+                given.push((letters.split('=').next().unwrap_or(letters), false));
+            } else if text.starts_with('+') && program == "git" && subcommand == Some("push") {
+                // A refspec with a plus sign forces the update.
+                given.push(("force", false));
+            }
+        }
+        given.retain(|(meaning, _)| !meaning.is_empty());
+        Self { meanings, given }
+    }
+
+    /// Looks for an option of a pattern anywhere: `-rf` in any order and grouping and by the names of its letters, a long
+    /// one also when it is shortened or given by its letter.
+    fn find(&self, pieces: &[String], arguments: &[Word]) -> Found {
+        if arguments.iter().filter_map(Word::literal).any(|text| pieces_match(pieces, text)) {
+            return Found::Yes;
+        }
+        let whole = pieces.concat();
+        let name = whole.trim_start_matches('-');
+        let name = name.split('=').next().unwrap_or(name);
+        let is_grouped = !whole.starts_with("--") && name.chars().count() <= MAX_LETTERS;
+        let wanted: Vec<&str> = if is_grouped {
+            let letters = name.char_indices().map(|(at, letter)| &name[at..at + letter.len_utf8()]);
+            letters.flat_map(|letter| self.meanings.of_option(letter)).collect()
+        } else {
+            self.meanings.of_option(name)
+        };
+        let found = wanted.iter().map(|wanted| self.has(wanted)).min().unwrap_or(Found::No);
+        if found == Found::No && arguments.iter().any(Word::may_hide_an_option) {
+            return Found::Perhaps;
+        }
+        found
+    }
+
+    fn has(&self, wanted: &str) -> Found {
+        let is_given = |(meaning, by_name): &(&str, bool)| {
+            *meaning == wanted || (*by_name && wanted.len() > 1 && wanted.starts_with(meaning))
+        };
+        if self.given.iter().any(is_given) {
+            return Found::Yes;
+        }
+        // Of an unknown program, a letter may stand for any name that begins with it.
+        let first = |text: &str| text.chars().next().map(|letter| letter.to_ascii_lowercase());
+        let may_be = |(meaning, _): &(&str, bool)| {
+            (meaning.chars().count() == 1) != (wanted.chars().count() == 1) && first(meaning) == first(wanted)
+        };
+        if !self.meanings.are_known() && self.given.iter().any(may_be) { Found::Perhaps } else { Found::No }
     }
 }
 
 /// Looks for an operand: the next one, or any further one. Options and what may be their values are stepped over.
-fn find_operand(pieces: &[String], arguments: &[Word], start: usize, anywhere: bool) -> (usize, Found) {
+fn find_operand(
+    is_meant: &dyn Fn(&str) -> bool,
+    arguments: &[Word],
+    start: usize,
+    anywhere: bool,
+) -> (usize, Found) {
     let mut state = Found::No;
     for (index, word) in arguments.iter().enumerate().skip(start) {
         match word.literal() {
-            Some(text) if pieces_match(pieces, text) => return (index + 1, Found::Yes),
+            Some(text) if is_meant(text) => return (index + 1, Found::Yes),
             Some(text) => {
                 let after_option = index > 0 && arguments[index - 1].known_start().starts_with('-');
                 if !anywhere && !text.starts_with('-') && !after_option {

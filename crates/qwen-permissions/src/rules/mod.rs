@@ -3,6 +3,7 @@
 pub(crate) mod command_pattern;
 mod host_pattern;
 pub(crate) mod path_pattern;
+mod synonyms;
 
 use std::sync::Arc;
 

@@ -48,7 +48,6 @@ fn looking_starts_nothing_that_a_repository_names_and_shows_what_there_is() {
         Row("core.editor", "git log", false),
         Row("credential.helper", "git log", false),
         Row("alias.status", "git status && git log", false),
-        Row("core.attributesFile", "git log -p", false),
     ];
     each(&rows, |Row(setting, command, alone)| {
         for (file, allow) in [(".git/config", None), ("included", Some("Bash(git *)"))] {

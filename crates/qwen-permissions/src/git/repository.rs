@@ -1,0 +1,216 @@
+//! Locates the repository that git would use for a directory.
+//!
+//! Git's own search is followed step by step. Wherever it leaves the layout that git itself creates (blanks or a
+//! carriage return in a pointer file, a `.git` without a repository in it, a bare repository among the files, a pointer to
+//! a repository that does not point back), the result is [`Irregular`] and the command needs approval.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::git::settings::read_bounded;
+use crate::paths::workspace::Workspace;
+
+/// Most entries of a directory of a repository that are looked at.
+const MAX_ENTRIES: usize = 4096;
+
+/// The largest index that is searched for submodules.
+const MAX_INDEX: u64 = 64 * 1024 * 1024;
+
+/// Why it cannot be determined what git would do, phrased as the end of a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Irregular(pub(crate) &'static str);
+
+type Regular<T> = Result<T, Irregular>;
+
+/// A repository on disk. All paths are canonical.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Repository {
+    /// The directory that holds `.git`.
+    pub(crate) root: PathBuf,
+    pub(crate) git_directory: PathBuf,
+    /// What its worktrees share.
+    pub(crate) common: PathBuf,
+    /// It is outside of its root and of the workspace. Git's settings must name the root as its worktree.
+    must_name_root: bool,
+}
+
+impl Repository {
+    /// The repository that git finds from a directory, if any.
+    pub(crate) fn around(directory: &Path, workspace: &Workspace) -> Regular<Option<Self>> {
+        if directory.components().any(|part| part.as_os_str() == ".git") {
+            return Err(Irregular("git would start inside of a .git directory"));
+        }
+        for above in directory.ancestors() {
+            let dot_git = above.join(".git");
+            match dot_git.symlink_metadata() {
+                Ok(_) => return Self::at(above, &dot_git, workspace).map(Some),
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                Err(_) => return Err(Irregular("a .git cannot be looked at")),
+            }
+            // Git takes such a directory for a bare repository.
+            if ["HEAD", "objects", "refs"].iter().all(|name| above.join(name).symlink_metadata().is_ok()) {
+                return Err(Irregular("a bare repository stands among the files"));
+            }
+        }
+        Ok(None)
+    }
+
+    fn at(root: &Path, dot_git: &Path, workspace: &Workspace) -> Regular<Self> {
+        let root = canonical(root)?;
+        let git_directory = match dot_git.metadata() {
+            Ok(metadata) if metadata.is_dir() => canonical(dot_git)?,
+            Ok(metadata) if metadata.is_file() => canonical(&root.join(pointer(dot_git, "gitdir: ")?))?,
+            _ => return Err(Irregular("a .git is neither a directory nor a file")),
+        };
+        let common_file = git_directory.join("commondir");
+        let common = match common_file.symlink_metadata() {
+            Ok(_) => canonical(&git_directory.join(pointer(&common_file, "")?))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => git_directory.clone(),
+            Err(_) => return Err(Irregular("a commondir cannot be looked at")),
+        };
+        let is_linked = git_directory.parent().is_some_and(|parent| {
+            parent.file_name().is_some_and(|name| name == "worktrees") && parent.parent() == Some(&common)
+        });
+        if common != git_directory && !is_linked {
+            return Err(Irregular("a repository shares another one in an unusual way"));
+        }
+        let mut repository = Self { root, git_directory, common, must_name_root: false };
+        repository.is_a_repository()?;
+        let parts = [&repository.git_directory, &repository.common];
+        if !parts.iter().all(|part| repository.is_local(part, workspace)) {
+            // A repository elsewhere is used only if it names this worktree, which the files here cannot arrange.
+            let back = repository.git_directory.join("gitdir");
+            match back.symlink_metadata() {
+                Ok(_) if is_linked => {
+                    if canonical(Path::new(&pointer(&back, "")?))? != canonical(dot_git)? {
+                        return Err(Irregular("a .git points to the repository of another worktree"));
+                    }
+                }
+                _ => repository.must_name_root = true,
+            }
+        }
+        repository.stays_together(workspace)?;
+        Ok(repository)
+    }
+
+    /// Checks what git checks before it takes a directory for a repository.
+    fn is_a_repository(&self) -> Regular<()> {
+        let head = read_bounded(&self.git_directory.join("HEAD"));
+        let names_a_commit = |head: &str| {
+            let head = head.trim_end();
+            head.strip_prefix("ref:").is_some_and(|name| name.trim_start().starts_with("refs/"))
+                || (head.len() >= 40 && head.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        };
+        let whole = ["objects", "refs"].iter().all(|name| self.common.join(name).is_dir());
+        match head {
+            Some(head) if names_a_commit(&head) && whole => Ok(()),
+            _ => Err(Irregular("a .git is no repository, and git would look for another one")),
+        }
+    }
+
+    /// Checks that no link and no list of alternate objects leads to another repository.
+    fn stays_together(&self, workspace: &Workspace) -> Regular<()> {
+        const ELSEWHERE: Irregular = Irregular("the repository uses files of another one");
+        let objects = self.common.join("objects");
+        for directory in [&self.git_directory, &self.common, &objects, &objects.join("info")] {
+            for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_ENTRIES) {
+                // Hooks do not run for a command that only reads.
+                let is_link =
+                    entry.file_type().is_ok_and(|kind| kind.is_symlink()) && entry.file_name() != "hooks";
+                if is_link && !self.holds(&entry.path(), workspace) {
+                    return Err(ELSEWHERE);
+                }
+            }
+        }
+        let alternates = objects.join("info/alternates");
+        if alternates.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        let listed = read_bounded(&alternates).ok_or(ELSEWHERE)?;
+        for line in listed.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let other = objects.join(line);
+            let is_plain = !line.starts_with('"') && line.trim() == line;
+            if !is_plain || !self.holds(&other, workspace) || other.join("info/alternates").exists() {
+                return Err(ELSEWHERE);
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a path, relative to the root, is in the workspace or below the root.
+    fn is_local(&self, path: &Path, workspace: &Workspace) -> bool {
+        let place = workspace.place(path, &self.root);
+        workspace.contains(&place) || place.real.is_some_and(|real| real.starts_with(&self.root))
+    }
+
+    /// The same, or it is a file of the repository.
+    pub(crate) fn holds(&self, path: &Path, workspace: &Workspace) -> bool {
+        let real = workspace.place(path, &self.root).real;
+        self.is_local(path, workspace)
+            || real.is_some_and(|real| {
+                [&self.git_directory, &self.common].iter().any(|own| real.starts_with(own))
+            })
+    }
+
+    /// Checks the value of `core.worktree`, or that it is absent.
+    pub(crate) fn check_worktree(&self, value: Option<&str>) -> Regular<()> {
+        match value {
+            None if self.must_name_root => Err(Irregular("a .git points to a repository elsewhere")),
+            None => Ok(()),
+            Some(value) if canonical(&self.git_directory.join(value))? == self.root => Ok(()),
+            Some(_) => Err(Irregular("the repository belongs to another directory")),
+        }
+    }
+
+    /// The files in which git finds the settings of this repository.
+    pub(crate) fn settings_files(&self) -> [PathBuf; 3] {
+        [
+            self.common.join("config"),
+            self.git_directory.join("config.worktree"),
+            self.root.join(".gitmodules"),
+        ]
+    }
+
+    /// Checks that git takes the settings of submodules from the file in the working tree. Without that file it takes them
+    /// from the index or from a commit, where they cannot be seen.
+    pub(crate) fn check_submodules(&self) -> Regular<()> {
+        const HIDDEN: Irregular = Irregular("the settings of its submodules cannot be seen");
+        if self.root.join(".gitmodules").symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        let index = self.git_directory.join("index");
+        let Ok(metadata) = index.metadata() else { return Ok(()) };
+        if !metadata.is_file() || metadata.len() > MAX_INDEX {
+            return Err(HIDDEN);
+        }
+        let bytes = std::fs::read(&index).map_err(|_| HIDDEN)?;
+        // The mode of a submodule, as it stands in an entry. `link` begins the extension that refers to another index.
+        let has = |wanted: &[u8; 4]| bytes.windows(4).any(|window| window == wanted);
+        if has(&[0, 0, 0xe0, 0]) || has(b"link") && has_shared_index(&self.git_directory) {
+            return Err(HIDDEN);
+        }
+        Ok(())
+    }
+}
+
+fn has_shared_index(git_directory: &Path) -> bool {
+    std::fs::read_dir(git_directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(MAX_ENTRIES)
+        .any(|entry| entry.file_name().as_encoded_bytes().starts_with(b"sharedindex."))
+}
+
+/// The path in a file that points elsewhere: one line as git writes it, with nothing that could be read in two ways.
+fn pointer(file: &Path, before: &str) -> Regular<String> {
+    const ODD: Irregular = Irregular("a file that points to a repository is not as git writes it");
+    let text = read_bounded(file).ok_or(ODD)?;
+    let path = text.strip_suffix('\n').unwrap_or(&text).strip_prefix(before).ok_or(ODD)?;
+    let is_plain = !path.is_empty() && path.trim() == path && !path.chars().any(char::is_control);
+    if is_plain { Ok(path.to_owned()) } else { Err(ODD) }
+}
+
+fn canonical(path: &Path) -> Regular<PathBuf> {
+    path.canonicalize().map_err(|_| Irregular("a .git leads to nothing"))
+}
