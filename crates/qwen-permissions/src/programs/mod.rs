@@ -5,10 +5,15 @@
 
 mod find;
 mod git;
+mod grammar;
+mod make;
+mod readers;
 mod scripts;
 mod table;
 mod unknown;
 
+pub(crate) use find::is_find_test;
+pub(crate) use git::reads_git_config;
 pub(crate) use unknown::runs_its_arguments;
 
 use crate::shell::options::{Given, Options, Step, is_listed};
@@ -56,9 +61,11 @@ pub(crate) fn examine(words: &[Word], named: &[bool]) -> Result<Use, Refusal> {
         "test" | "[" | "[[" => scripts::test(arguments),
         "cd" => scripts::cd(arguments),
         "set" => scripts::set(arguments),
-        _ => match table::program(name) {
-            Some(program) => program.examine(arguments),
-            None => unknown::examine(arguments),
+        "make" | "gmake" => make::examine(arguments),
+        _ => match (readers::reader(name), table::program(name)) {
+            (Some(reader), _) => reader.examine(arguments),
+            (None, Some(program)) => program.examine(arguments),
+            (None, None) => unknown::examine(arguments),
         },
     }?;
     // A rule may name a program by its path; only a program found by its plain name is known.
@@ -68,7 +75,10 @@ pub(crate) fn examine(words: &[Word], named: &[bool]) -> Result<Use, Refusal> {
 /// True if it is known how a program uses its words. An unknown program may run them.
 pub(crate) fn is_known(name: &str) -> bool {
     let examined = "find git echo printf sed gsed awk gawk mawk nawk jq test [ [[ cd set export";
-    is_listed(examined, name) || table::program(name).is_some() || unknown::is_inert(name)
+    is_listed(examined, name)
+        || readers::reader(name).is_some()
+        || table::program(name).is_some()
+        || unknown::is_inert(name)
 }
 
 impl<'a> Arguments<'a> {
@@ -138,6 +148,7 @@ impl<'a> Arguments<'a> {
 struct Read {
     given: Vec<Given>,
     operands: Vec<usize>,
+    follows_links: bool,
 }
 
 impl Read {

@@ -41,7 +41,11 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
         // The words after `--` belong to the task that a builder runs.
         for_the_task |= text == "--" && builds;
         let hazards = if builds { RUN_OTHERS } else { RUN_OR_WRITE };
-        let acts = text.starts_with('-') && is_listed(hazards, option);
+        // Many programs take a unique beginning for the whole name.
+        let is_shortened = text.starts_with("--")
+            && option.len() >= 3
+            && hazards.split(' ').any(|hazard| !hazard.contains('-') && hazard.starts_with(option));
+        let acts = text.starts_with('-') && (is_listed(hazards, option) || is_shortened);
         let other_settings = name == "cargo" && text.starts_with("--config");
         if (acts || other_settings) && !for_the_task && !arguments.is_named(index) {
             return Err(format!("{text} may run or write something"));

@@ -10,6 +10,7 @@ mod reach;
 mod reading;
 mod repositories;
 mod session;
+mod side_effects;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,266 @@
+//! Option grammars as data: every option of a program, with its arity and what it may do.
+//!
+//! A grammar is written as one text. Each entry lists the spellings of an option, then its arity and its effect:
+//!
+//! | entry | meaning |
+//! |---|---|
+//! | `n,number` | `-n` and `--number` take no value |
+//! | `k,key=` | the option takes a value |
+//! | `color?` | the option takes a value only if it is attached |
+//! | `o,output=!` | the option runs or writes something |
+//! | `files0-from=*` | the option reads files that are not named, or waits |
+//! | `R,dereference-recursive@` | the option follows links below the operands |
+//! | `#` | digits behind one dash are an option |
+
+use super::{Arguments, Read, Refusal};
+use crate::shell::Word;
+use crate::shell::options::Given;
+
+/// How a program reads its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// As `getopt_long` does: letters in bundles, values attached or in the next word, names shortened to a unique beginning.
+    Getopt,
+    /// The same, but names must be given whole.
+    WholeNames,
+    /// Names must be whole, and the value of a letter is always the next word, whatever stands behind the letter.
+    ValuesApart,
+    /// One option per word, known by its first letter. What follows the letter is its value, if it takes one. All words
+    /// behind the first operand are operands.
+    FirstLetter,
+}
+
+/// What an option does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Harmless,
+    /// It reads files that the command does not name, or waits.
+    Asks,
+    RunsOrWrites,
+    FollowsLinks,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arity {
+    None,
+    /// Attached, or the next word.
+    Required,
+    /// Attached, or none.
+    Optional,
+}
+
+/// One option of a grammar.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OptionEntry {
+    spellings: &'static str,
+    pub(super) arity: Arity,
+    pub(super) effect: Effect,
+}
+
+/// The options of a program.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Grammar {
+    pub(super) style: Style,
+    pub(super) options: &'static str,
+}
+
+/// Names that every program with long options has.
+const COMMON: [OptionEntry; 2] = [
+    OptionEntry { spellings: "help", arity: Arity::None, effect: Effect::Harmless },
+    OptionEntry { spellings: "version", arity: Arity::None, effect: Effect::Harmless },
+];
+
+impl OptionEntry {
+    fn parse(text: &'static str) -> Self {
+        let (text, effect) = match text.as_bytes().last() {
+            Some(b'!') => (&text[..text.len() - 1], Effect::RunsOrWrites),
+            Some(b'*') => (&text[..text.len() - 1], Effect::Asks),
+            Some(b'@') => (&text[..text.len() - 1], Effect::FollowsLinks),
+            _ => (text, Effect::Harmless),
+        };
+        let (spellings, arity) = match text.as_bytes().last() {
+            Some(b'=') => (&text[..text.len() - 1], Arity::Required),
+            Some(b'?') => (&text[..text.len() - 1], Arity::Optional),
+            _ => (text, Arity::None),
+        };
+        Self { spellings, arity, effect }
+    }
+
+    pub(super) fn spellings(&self) -> impl Iterator<Item = &'static str> {
+        self.spellings.split(',')
+    }
+}
+
+impl Grammar {
+    pub(super) fn entries(&self) -> impl Iterator<Item = OptionEntry> {
+        self.options.split_whitespace().map(OptionEntry::parse)
+    }
+
+    /// True if an option that is not given on the line could do harm.
+    fn has_hazards(&self) -> bool {
+        self.entries().any(|entry| entry.effect == Effect::RunsOrWrites)
+    }
+
+    pub(super) fn letter(&self, letter: char) -> Option<OptionEntry> {
+        let mut buffer = [0; 4];
+        let wanted = if letter.is_ascii_digit() && self.options.split_whitespace().any(|entry| entry == "#") {
+            "#"
+        } else {
+            letter.encode_utf8(&mut buffer)
+        };
+        self.entries().find(|entry| entry.spellings().any(|spelling| spelling == wanted))
+    }
+
+    /// The option that a name stands for, and its whole name. A beginning must be unique.
+    pub(super) fn name(&self, given: &str) -> Option<(OptionEntry, &'static str)> {
+        let names = || {
+            self.entries().chain(COMMON).flat_map(|entry| {
+                let long = entry.spellings().filter(|spelling| spelling.len() > 1);
+                long.map(move |spelling| (entry, spelling)).collect::<Vec<_>>()
+            })
+        };
+        if let Some(exact) = names().find(|(_, name)| *name == given) {
+            return Some(exact);
+        }
+        if self.style != Style::Getopt || given.is_empty() {
+            return None;
+        }
+        let mut meant = names().filter(|(_, name)| name.starts_with(given));
+        let first = meant.next()?;
+        meant.next().is_none().then_some(first)
+    }
+
+    /// Reads the options and operands of a command from a word on. Options behind operands count too.
+    pub(super) fn read(&self, arguments: &Arguments<'_>, start: usize) -> Result<Read, Refusal> {
+        let mut read = Read::default();
+        let hazards = self.has_hazards();
+        let program = arguments.name();
+        let mut index = start;
+        while let Some(word) = arguments.words.get(index) {
+            if word.literal() == Some("--") {
+                read.operands.extend(index + 1..arguments.words.len());
+                break;
+            }
+            let text = word.known_start();
+            if hazards && word.may_hide_an_option() && !text.starts_with('-') {
+                return Err(format!(
+                    "an option of {program} could come out of a word that is only known when it runs"
+                ));
+            }
+            if !text.starts_with('-') || text == "-" {
+                let is_unknown = text == "-" && word.literal().is_none();
+                if is_unknown && !arguments.is_named(index) {
+                    return Err(format!("an option of {program} is only known when it runs"));
+                }
+                if self.style == Style::FirstLetter {
+                    read.operands.extend(index..arguments.words.len());
+                    break;
+                }
+                read.operands.push(index);
+                index += 1;
+                continue;
+            }
+            index = match self.option(arguments, index, &mut read) {
+                Ok(next) => next,
+                Err(_) if arguments.is_named(index) => index + 1,
+                Err(problem) => return Err(problem),
+            };
+        }
+        Ok(read)
+    }
+
+    /// Reads the options in one word. Returns the index behind them and their values.
+    fn option(&self, arguments: &Arguments<'_>, index: usize, read: &mut Read) -> Result<usize, Refusal> {
+        let word = &arguments.words[index];
+        let program = arguments.name();
+        let shown = word.known_start().split('=').next().unwrap_or("");
+        let unknown = || format!("{shown} is not known to be harmless for {program}");
+        // A pattern for file names must not become further options; a literal is what it seems.
+        let text = word.literal().ok_or_else(unknown)?;
+        let next = || {
+            let value = arguments.words.get(index + 1).ok_or_else(unknown)?;
+            let splits = matches!(value, Word::Dynamic(dynamic) if dynamic.splits);
+            if splits {
+                return Err(format!("an option of {program} could come out of the value of another"));
+            }
+            Ok(value.clone())
+        };
+        let harmless = |entry: &OptionEntry| match entry.effect {
+            Effect::Harmless | Effect::FollowsLinks => Ok(()),
+            Effect::Asks | Effect::RunsOrWrites => Err(unknown()),
+        };
+        let mut give = |name: String, value: Option<Word>, entry: &OptionEntry| {
+            read.follows_links |= entry.effect == Effect::FollowsLinks;
+            read.given.push(Given { name, value });
+        };
+        if let Some(long) = text.strip_prefix("--").filter(|_| self.style != Style::FirstLetter) {
+            let (given, attached) = match long.split_once('=') {
+                Some((given, value)) => (given, Some(Word::Literal(value.to_owned()))),
+                None => (long, None),
+            };
+            let (entry, name) = self.name(given).ok_or_else(unknown)?;
+            harmless(&entry)?;
+            let name = format!("--{name}");
+            return match (entry.arity, attached) {
+                (Arity::None, Some(_)) => Err(unknown()),
+                (Arity::Required, None) => {
+                    give(name, Some(next()?), &entry);
+                    Ok(index + 2)
+                }
+                (_, attached) => {
+                    give(name, attached, &entry);
+                    Ok(index + 1)
+                }
+            };
+        }
+        let letters = text.trim_start_matches('-');
+        if self.style == Style::FirstLetter {
+            let letter = letters.chars().next().ok_or_else(unknown)?;
+            let entry = self.letter(letter).ok_or_else(unknown)?;
+            harmless(&entry)?;
+            let behind = &letters[letter.len_utf8()..];
+            // A word behind the letter may be its value or the rest of its name; only numbers are told apart.
+            let is_value =
+                behind.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-'));
+            return match entry.arity {
+                Arity::None => {
+                    give(format!("-{letter}"), None, &entry);
+                    Ok(index + 1)
+                }
+                _ if is_value => {
+                    give(format!("-{letter}"), Some(Word::Literal(behind.to_owned())), &entry);
+                    Ok(index + 1)
+                }
+                _ if behind.is_empty() => {
+                    give(format!("-{letter}"), Some(next()?), &entry);
+                    Ok(index + 2)
+                }
+                _ => Err(unknown()),
+            };
+        }
+        for (at, letter) in letters.char_indices() {
+            let entry = self.letter(letter).ok_or_else(unknown)?;
+            harmless(&entry)?;
+            let name = format!("-{letter}");
+            let behind = &letters[at + letter.len_utf8()..];
+            match entry.arity {
+                Arity::None => give(name, None, &entry),
+                Arity::Optional => {
+                    let value = (!behind.is_empty()).then(|| Word::Literal(behind.to_owned()));
+                    give(name, value, &entry);
+                    return Ok(index + 1);
+                }
+                Arity::Required if behind.is_empty() => {
+                    give(name, Some(next()?), &entry);
+                    return Ok(index + 2);
+                }
+                Arity::Required if self.style == Style::ValuesApart => return Err(unknown()),
+                Arity::Required => {
+                    give(name, Some(Word::Literal(behind.to_owned())), &entry);
+                    return Ok(index + 1);
+                }
+            }
+        }
+        Ok(index + 1)
+    }
+}
