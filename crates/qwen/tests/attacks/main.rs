@@ -12,6 +12,7 @@ mod dialler;
 mod git;
 mod guardian;
 mod ignore_files;
+mod judgement;
 mod network;
 mod paths;
 mod protocol;
