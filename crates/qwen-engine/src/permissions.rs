@@ -159,6 +159,26 @@ impl Permissions {
         })
     }
 
+    /// What the user can do about a call that `rule`, or the mode, forbids or puts to a question that no one can answer.
+    pub fn way_out(&self, verdict: Verdict, rule: Option<&str>) -> Option<String> {
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        let behavior = match verdict {
+            Verdict::Deny => Behavior::Deny,
+            Verdict::Ask => Behavior::Ask,
+            Verdict::Allow => return None,
+        };
+        let Some(rule) = rule else {
+            return (verdict == Verdict::Deny && policy.mode() == Mode::Plan)
+                .then(|| "leave plan mode with --approval-mode default".to_owned());
+        };
+        let rule = policy.rules(behavior).iter().find(|known| **known.text() == *rule)?;
+        match rule.source() {
+            RuleSource::Settings(origin) => Some(format!("change the rule in {origin}")),
+            RuleSource::Flag => Some("change the rule in the flag --exclude-tools".to_owned()),
+            RuleSource::Session => None,
+        }
+    }
+
     /// The subject of a refusal: the command, path or URL of the call.
     pub fn subject(
         &self,

@@ -150,12 +150,10 @@ async fn permit(
             granted: None,
             context: None,
         }),
-        Verdict::Deny => {
-            Err(NotRun::Denied(format!("Permission for {} was declined: {}", call.name, decision.reason)))
-        }
+        Verdict::Deny => Err(NotRun::Denied(declined(kit, &call, tool, decision))),
         Verdict::Ask if !kit.host.listens() => {
             let blocked = judgement.blocked_path.as_deref();
-            Err(NotRun::Denied(nobody_to_ask(kit, &call, tool, &decision.reason, blocked)))
+            Err(NotRun::Denied(nobody_to_ask(kit, &call, tool, decision, blocked)))
         }
         Verdict::Ask => {
             let question = Question {
@@ -182,15 +180,29 @@ fn directory_of(path: &Path) -> Option<PathBuf> {
     holder.is_dir().then(|| holder.to_owned())
 }
 
+/// Why a call is refused that a rule, the mode or a hook forbids: the reason, the subject and what the user can do.
+fn declined(kit: &TurnContext, call: &ToolCall, tool: &dyn Tool, decision: &Decision) -> String {
+    let mut text = format!("Permission for {} was declined: {}", call.name, decision.reason);
+    let subject = kit.permissions.subject(call, tool.declaration(), None);
+    if let Some(subject) = subject.filter(|subject| !text.contains(subject.as_str())) {
+        text.push_str(&format!(" It was asked for `{subject}`."));
+    }
+    if let Some(way_out) = kit.permissions.way_out(decision.verdict, decision.rule.as_deref()) {
+        text.push_str(&format!(" The user can {way_out}."));
+    }
+    text
+}
+
 /// Why a call is refused that needs an answer when no one can give it: the subject, the reason and the
 /// remedy.
 fn nobody_to_ask(
     kit: &TurnContext,
     call: &ToolCall,
     tool: &dyn Tool,
-    reason: &str,
+    decision: &Decision,
     blocked: Option<&Path>,
 ) -> String {
+    let reason = &decision.reason;
     let declaration = tool.declaration();
     let subject =
         kit.permissions.subject(call, declaration, blocked).map(|subject| format!(" for `{subject}`"));
@@ -199,9 +211,12 @@ fn nobody_to_ask(
         call.name,
         subject.unwrap_or_default()
     );
-    if let Some(remedy) = kit.permissions.remedy(call, declaration, blocked) {
-        text.push_str(&format!(" The user can {remedy}."));
-    }
+    let remedy = kit.permissions.remedy(call, declaration, blocked).unwrap_or_else(|| {
+        let way_out = kit.permissions.way_out(decision.verdict, decision.rule.as_deref());
+        let way_out = way_out.map(|way_out| format!(", or {way_out}")).unwrap_or_default();
+        format!("answer the question at a terminal or with --ask-later{way_out}")
+    });
+    text.push_str(&format!(" The user can {remedy}."));
     text
 }
 

@@ -1,5 +1,6 @@
 //! Resolves the model, its address and its API key.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -155,10 +156,32 @@ pub(super) fn resolve(
 /// A server on this machine may have to load the model and read a long prompt without a fast accelerator.
 const LOCAL_FIRST_TOKEN: Duration = Duration::from_secs(600);
 
-/// True if the address is on this machine.
+/// True if the address is on this machine or in a private network.
 fn is_local(url: &str) -> bool {
-    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
-    ["localhost", "127.", "[::1]", "0.0.0.0"].iter().any(|local| host.starts_with(local))
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = match authority.strip_prefix('[') {
+        Some(address) => address.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => {
+            address.is_loopback()
+                || address.is_private()
+                || address.is_unspecified()
+                || address.is_link_local()
+        }
+        Ok(IpAddr::V6(address)) => {
+            address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
+        }
+        Err(_) => {
+            !host.contains('.')
+                || host.ends_with(".local")
+                || host.ends_with(".internal")
+                || host.ends_with(".localhost")
+        }
+    }
 }
 
 /// The proxies that the environment names.
@@ -246,6 +269,25 @@ mod tests {
         for (flags, vars, source, model) in cases {
             let (config, key_source) = resolved(flags, vars).expect(flags);
             assert_eq!((&*key_source, config.model.as_str()), (*source, *model), "{flags} {vars:?}");
+        }
+    }
+
+    #[test]
+    fn servers_on_this_machine_or_in_a_private_network_may_load_a_model_first() {
+        for (address, minutes) in [
+            ("http://127.0.0.1:8080/v1", 10),
+            ("http://localhost/v1", 10),
+            ("http://[::1]:8080/v1", 10),
+            ("http://user@192.168.1.5:11434/v1", 10),
+            ("http://gpu-box:8000/v1", 10),
+            ("http://gpu.local:8000/v1", 10),
+            ("http://host.docker.internal:8000/v1", 10),
+            ("https://127.example.com/v1", 2),
+            ("https://localhost.example.com/v1", 2),
+            ("https://api.openai.com/v1", 2),
+        ] {
+            let (config, _) = resolved("-m x", &[("OPENAI_BASE_URL", address)]).expect("a model");
+            assert_eq!(config.timeouts.first_token, Duration::from_secs(minutes * 60), "{address}");
         }
     }
 

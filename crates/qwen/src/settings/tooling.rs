@@ -33,7 +33,8 @@ pub(super) fn add_rules(
     ] {
         for Sourced { value, origin } in rules {
             let from_flag = origin.starts_with("--");
-            let source = if from_flag { RuleSource::Flag } else { RuleSource::Settings(origin.clone()) };
+            let in_settings = !from_flag || origin.starts_with("--settings");
+            let source = if in_settings { RuleSource::Settings(origin.clone()) } else { RuleSource::Flag };
             if let Some(problem) = tool_names::problem(value, in_worker) {
                 let message = format!("{origin}: {problem}");
                 if tool_names::is_fatal(behavior) {

@@ -36,7 +36,28 @@ fn a_refused_edit_is_shown_with_the_mode_that_allows_it() {
 fn plan_mode_says_that_it_only_reads() {
     let told =
         refusal("write_file", r#"{"file_path":"new.txt","content":"x"}"#, &["--approval-mode", "plan"]);
-    assert!(told.contains("plan"), "{told}");
+    assert!(told.contains("plan") && told.contains("--approval-mode default"), "{told}");
+}
+
+#[test]
+fn a_call_that_a_rule_forbids_is_shown_with_the_place_of_the_rule() {
+    let command = r#"{"command":"rm -r build"}"#;
+    let told = refusal("run_shell_command", command, &["--yolo", "--exclude-tools", "Bash(rm *)"]);
+    for part in ["`rm -r build`", "Bash(rm *)", "--exclude-tools"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    for list in ["deny", "ask"] {
+        let settings = format!(r#"{{"permissions":{{"{list}":["Bash(rm *)"]}}}}"#);
+        let told = refusal("run_shell_command", command, &["--yolo", "--settings", &settings]);
+        assert!(told.contains("`rm -r build`") && told.contains("change the rule in --settings:1"), "{told}");
+    }
+}
+
+#[test]
+fn a_call_that_only_a_person_can_allow_says_so() {
+    let hook = r#"{"file_path":".git/hooks/pre-commit","content":"x"}"#;
+    let told = refusal("write_file", hook, &["--yolo"]);
+    assert!(told.contains(".git/hooks/pre-commit`") && told.contains("--ask-later"), "{told}");
 }
 
 #[test]

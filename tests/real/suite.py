@@ -1,0 +1,203 @@
+"""The binary against llama.cpp's own server: text, JSON lines, a tool call, cancellation, limits, discovery and errors.
+
+A model this small answers nonsense, so nothing here depends on what it says.
+"""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+SERVE = pathlib.Path(__file__).with_name("serve.py")
+# Without tools and with a short system prompt an answer takes seconds on two cores.
+BRIEF = ["--system-prompt", "You are a helpful assistant.", "--core-tools", "none"]
+
+Case = Callable[["Stage"], None]
+CASES: list[Case] = []
+
+
+def case(function: Case) -> Case:
+    CASES.append(function)
+    return function
+
+
+class Stage:
+    """The binary in an empty directory, with a server behind it and a transcript of what was typed."""
+
+    def __init__(self, binary: pathlib.Path, transcript: pathlib.Path) -> None:
+        self.binary = binary
+        self.transcript = transcript.open("w", encoding="utf-8")
+        self.home = tempfile.TemporaryDirectory()
+        self.cwd = pathlib.Path(self.home.name, "project")
+        self.cwd.mkdir()
+        (self.cwd / "README.md").write_text("# Sample\n\nA small project.\n")
+        self.server = subprocess.Popen(
+            [sys.executable, str(SERVE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        address = self.server.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:"), f"the server did not start: {address!r}"
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": self.home.name,
+            "OPENAI_BASE_URL": f"{address}/v1",
+            "NO_COLOR": "1",
+        }
+
+    def log(self, text: str) -> None:
+        print(text, flush=True)
+        self.transcript.write(text + "\n")
+        self.transcript.flush()
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        shown = " ".join(argument if re.fullmatch(r"[\w./=-]+", argument) else repr(argument[:60]) for argument in arguments)
+        self.log(f"$ qwen {shown}")
+        return subprocess.Popen(
+            [str(self.binary), *arguments],
+            cwd=self.cwd,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        started = time.monotonic()
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=900)
+        self.show(out, err, process.returncode, time.monotonic() - started)
+        return process.returncode, out, err
+
+    def show(self, out: str, err: str, code: int, seconds: float) -> None:
+        for text, mark in ((out, "  "), (err, "! ")):
+            for line in text.splitlines()[:25]:
+                self.log(mark + line[:300])
+        self.log(f"exit code {code}, {seconds:.1f} s\n")
+
+    def close(self) -> None:
+        self.server.stdin.close()
+        self.server.wait(timeout=60)
+        self.transcript.close()
+        self.home.cleanup()
+
+
+def records(text: str) -> list[dict]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@case
+def the_only_model_of_the_server_is_found(stage: Stage) -> None:
+    code, out, _ = stage.run("models")
+    assert code == 0 and len(out.splitlines()) == 1 and out.startswith("* "), out
+
+
+@case
+def text_mode_prints_the_answer_and_one_closing_line(stage: Stage) -> None:
+    code, out, err = stage.run("-p", "Say hello in one short sentence.", *BRIEF)
+    assert code == 0 and out.strip(), out
+    assert re.fullmatch(r"qwen: session \S+, \d+ tokens\n", err), err
+
+
+@case
+def json_lines_keep_the_rules_and_carry_the_servers_usage(stage: Stage) -> None:
+    code, out, _ = stage.run("-p", "Name a colour.", *BRIEF, "--dialect", "qwen", "--output-format", "stream-chunk-json")
+    lines = records(out)
+    assert code == 0 and len(lines) > 3, out
+    assert lines[-1]["metadata"]["turn"]["status"] == "done", lines[-1]
+    assert lines[-1]["usage"]["prompt_tokens"] > 0 and lines[-1]["usage"]["completion_tokens"] > 0, lines[-1]
+    stream = stage.cwd / "stream.jsonl"
+    stream.write_text(out)
+    assert stage.run("check", str(stream))[0] == 0
+
+
+@case
+def a_tool_call_is_executed_if_the_model_makes_one(stage: Stage) -> None:
+    code, out, _ = stage.run(
+        "-p", "Call list_directory with the path '.'.", "--system-prompt", "Use the tool.", "--core-tools", "list_directory",
+        "--dialect", "claude", "--max-session-turns", "2",
+    )
+    lines = records(out)
+    assert lines[-1]["type"] == "result", lines[-1]
+    calls = [block for line in lines if line["type"] == "assistant" for block in line["message"]["content"] if block["type"] == "tool_use"]
+    results = [block for line in lines if line["type"] == "user" for block in line["message"]["content"] if block["type"] == "tool_result"]
+    assert len(calls) == len(results), (calls, results)
+    stage.log(f"the model made {len(calls)} tool calls\n")
+
+
+@case
+def the_whole_prompt_with_all_tools_is_answered(stage: Stage) -> None:
+    code, out, _ = stage.run("-p", "Hi", "--max-session-turns", "1", "--dialect", "qwen")
+    lines = records(out)
+    assert lines[-1]["metadata"]["turn"]["status"] in ("done", "max_turns"), lines[-1]
+    stage.log(f"the first request has {lines[-1]['usage']['prompt_tokens']} tokens\n")
+
+
+@case
+def an_interrupt_ends_the_turn_and_frees_the_server(stage: Stage) -> None:
+    started = time.monotonic()
+    process = stage.start("-p", "Write a very long story about the sea.", *BRIEF, "--dialect", "qwen", "--output-format", "stream-chunk-json")
+    out = ""
+    for line in process.stdout:
+        out += line
+        if line.count('"content":"') and '"delta"' in line:
+            process.send_signal(signal.SIGINT)
+            break
+    rest, err = process.communicate(timeout=60)
+    stage.show(rest, err, process.returncode, time.monotonic() - started)
+    last = records(out + rest)[-1]
+    assert process.returncode == 130 and last["metadata"]["turn"]["status"] == "cancelled", last
+    code, answer, _ = stage.run("-p", "Say hello in one short sentence.", *BRIEF, "-q")
+    assert code == 0 and answer.strip()
+
+
+@case
+def exceeding_the_limit_of_tokens_is_reported(stage: Stage) -> None:
+    code, _, err = stage.run("-p", "Name a colour.", *BRIEF, "-q", "--max-tokens-total", "10")
+    assert code == 0 and "was exceeded by" in err, err
+
+
+@case
+def a_prompt_that_does_not_fit_is_a_clear_error(stage: Stage) -> None:
+    code, out, err = stage.run("-p", "word " * 12000, *BRIEF, "-q")
+    assert code == 1 and not out and "context" in err, (code, err)
+
+
+@case
+def doctor_finds_everything_in_order(stage: Stage) -> None:
+    code, out, _ = stage.run("doctor")
+    assert code == 0, out
+    for check in ("settings", "server", "model", "sandbox", "mcp", "disk"):
+        assert any(line.startswith(check) for line in out.splitlines()), out
+
+
+@case
+def a_stopped_server_is_named(stage: Stage) -> None:
+    stage.server.stdin.close()
+    stage.server.wait(timeout=60)
+    code, out, err = stage.run("-p", "Hi", *BRIEF, "-q", "--settings", '{"model":{"maxRetries":0}}')
+    assert code == 1 and not out and "cannot connect to 127.0.0.1" in err, err
+
+
+def main() -> int:
+    stage = Stage(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]))
+    failed = 0
+    for test in CASES:
+        name = test.__name__.replace("_", " ")
+        stage.log(f"### {name}")
+        try:
+            test(stage)
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            failed += 1
+            stage.log(f"FAILED: {name}: {error}\n")
+    stage.log(f"{len(CASES) - failed} passed, {failed} failed")
+    stage.close()
+    return 1 if failed else 0
+
+
+sys.exit(main())
