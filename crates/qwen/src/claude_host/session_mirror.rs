@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use qwen_dialects::loom::rfc3339;
-use qwen_dialects::{Encoder, StreamInfo};
+use qwen_dialects::{Dialect, Encoder, Format, StreamInfo};
 use qwen_events::{Body, Event, SessionId, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -20,8 +20,10 @@ use crate::settings::{Config, SessionStart};
 /// An encoder that also copies the conversation.
 pub struct MirroringEncoder {
     encoder: Box<dyn Encoder>,
-    /// Encodes prompts, which the stream does not repeat.
-    prompts: Box<dyn Encoder>,
+    /// Encodes what the stream does not contain: prompts, or everything if its format is another one.
+    entries: Box<dyn Encoder>,
+    /// True if the stream contains the messages of the agent as the copy does.
+    copies_stream: bool,
     mirror: Mirror,
     /// The copy is also written to the stream, from which the SDK forwards it to its user's store.
     streams: bool,
@@ -30,7 +32,10 @@ pub struct MirroringEncoder {
 impl MirroringEncoder {
     /// Wraps `encoder`, which encodes according to `info`, and writes the copy in the directory `folder`.
     pub fn new(encoder: Box<dyn Encoder>, info: &StreamInfo, config: &Config, folder: &Path) -> Self {
+        let copies_stream = info.dialect == Dialect::Claude && info.format != Format::Json;
         let repeating = StreamInfo {
+            dialect: Dialect::Claude,
+            format: Format::StreamJson,
             replay_user_messages: true,
             partial_messages: false,
             session_state: false,
@@ -39,7 +44,8 @@ impl MirroringEncoder {
         };
         Self {
             encoder,
-            prompts: qwen_dialects::encoder(&repeating),
+            entries: qwen_dialects::encoder(&repeating),
+            copies_stream,
             mirror: Mirror::new(config, folder),
             streams: config.claude.streams_mirror,
         }
@@ -50,9 +56,9 @@ impl Encoder for MirroringEncoder {
     fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
         let before = out.len();
         self.encoder.encode(event, out);
-        if matches!(event.body, Body::TurnStart(_)) {
+        if !self.copies_stream || matches!(event.body, Body::TurnStart(_)) {
             let mut lines = Vec::new();
-            self.prompts.encode(event, &mut lines);
+            self.entries.encode(event, &mut lines);
             self.mirror.append_messages(&lines, event.at);
         } else {
             self.mirror.append_messages(out.get(before..).unwrap_or_default(), event.at);
@@ -135,6 +141,11 @@ impl Mirror {
             "version": env!("CARGO_PKG_VERSION"),
             "message": field("message"),
         });
+        // The blocks of one message are entries with the same usage; programs that add it up tell by this id that
+        // they belong together.
+        if let Some(id) = entry["message"]["id"].as_str() {
+            entry["requestId"] = format!("req_{id}").into();
+        }
         if let Some(result) = message.get("tool_use_result") {
             entry["toolUseResult"] = result.clone();
         }

@@ -25,7 +25,7 @@ pub enum Renderer {
     /// Lines of a dialect for a program, and reports for its user. A worker's host reads errors in the
     /// stream, so only warnings are reported there.
     Lines(Box<dyn Encoder>, Option<Reporter>),
-    /// Text for a user or a pipe, and an encoder whose lines go only to the debug log.
+    /// Text for a user or a pipe, and an encoder for the debug log and transcripts, whose lines are not printed.
     Text(Box<TextPrinter>, Option<Box<dyn Encoder>>),
 }
 
@@ -40,8 +40,8 @@ impl Renderer {
                     None => warn(event, err),
                 }
             }
-            Self::Text(printer, logged) => {
-                if let Some(encoder) = logged {
+            Self::Text(printer, unprinted) => {
+                if let Some(encoder) = unprinted {
                     encoder.encode(event, &mut Vec::new());
                 }
                 printer.print(event, out, err);

@@ -48,16 +48,21 @@ pub fn renderer(config: &Config, debug_log: Option<&DebugLog>) -> Renderer {
         let printer = TextPrinter::new(std::io::stdout().is_terminal(), style)
             .result_only(config.agent.answer_schema.is_some());
         let info = StreamInfo { dialect: Dialect::Qwen, ..stream_info(config, Format::StreamChunkJson) };
-        let logged = debug_log.map(|_| logging(encoder(&info)));
-        return Renderer::Text(Box::new(printer), logged);
+        let is_read = debug_log.is_some() || config.claude.mirror_folder.is_some();
+        let unprinted = is_read.then(|| logging(mirroring(config, &info)));
+        return Renderer::Text(Box::new(printer), unprinted);
     };
-    let info = stream_info(config, format);
-    let encoder = match &config.claude.mirror_folder {
-        Some(folder) => Box::new(MirroringEncoder::new(encoder(&info), &info, config, folder)),
-        None => encoder(&info),
-    };
+    let encoder = mirroring(config, &stream_info(config, format));
     let reporter = (!config.stream.structured_input || log.is_json).then(|| Reporter::new(style));
     Renderer::Lines(logging(encoder), reporter)
+}
+
+/// The encoder of a stream. For hosts of Claude's family it also writes their transcript.
+fn mirroring(config: &Config, info: &StreamInfo) -> Box<dyn Encoder> {
+    match &config.claude.mirror_folder {
+        Some(folder) => Box::new(MirroringEncoder::new(encoder(info), info, config, folder)),
+        None => encoder(info),
+    }
 }
 
 fn stream_info(config: &Config, format: Format) -> StreamInfo {

@@ -53,10 +53,10 @@ pub(super) fn mirror(run: &Run, invocation: &Invocation, recording: Option<bool>
 }
 
 /// The directory in which Claude's SDKs store the sessions of this working directory, if one of them started
-/// us.
+/// us or the caller ran us under the name `claude`.
 pub(super) fn transcripts(invocation: &Invocation) -> Option<PathBuf> {
     let by_sdk = invocation.var("CLAUDE_CODE_ENTRYPOINT").is_some_and(|caller| caller.starts_with("sdk-"));
-    if !by_sdk {
+    if !by_sdk && invocation.program != "claude" {
         return None;
     }
     let home = invocation.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
