@@ -106,7 +106,7 @@ impl Picker {
         match (keymap.action(*key), key.code) {
             (Some(KeyAction::Up), _) => self.selected = (self.selected + count.max(1) - 1) % count.max(1),
             (Some(KeyAction::Down | KeyAction::Complete), _) => {
-                self.selected = (self.selected + 1) % count.max(1)
+                self.selected = (self.selected + 1) % count.max(1);
             }
             (Some(KeyAction::PageUp), _) => self.selected = self.selected.saturating_sub(SHOWN),
             (Some(KeyAction::PageDown), _) => {

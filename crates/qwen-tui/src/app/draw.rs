@@ -139,6 +139,10 @@ impl Terminal {
         let what = match &turn.activity {
             Activity::Ending => "Interrupting".to_owned(),
             _ if self.questions.len() > 0 => "Waiting for your answer".to_owned(),
+            _ if !self.hooks.is_empty() => {
+                let names: Vec<&str> = self.hooks.iter().map(|(_, name)| name.as_str()).collect();
+                format!("Running the hook {}", names.join(", "))
+            }
             Activity::Model => format!("Waiting for {}", self.options.model),
             Activity::Thinking => {
                 let last = self.thought.trim_end().rsplit('\n').next().unwrap_or_default();
@@ -158,27 +162,6 @@ impl Terminal {
             line.push(format!(" {} esc interrupts", self.marks.dot), Style::DIM);
         }
         Some(line)
-    }
-
-    fn footer(&self) -> StyledLine {
-        let mut parts = vec![self.options.model.clone(), self.options.mode.clone()];
-        if self.tokens > 0 {
-            let share = match self.options.window {
-                0 => String::new(),
-                window => format!(" ({}%)", self.tokens.saturating_mul(100) / window),
-            };
-            parts.push(format!("{} tokens{share}", thousands(self.tokens)));
-        }
-        if self.cost > 0.0 {
-            parts.push(format!("${:.2}", self.cost));
-        }
-        parts.push(self.options.directory.clone());
-        parts.push(self.options.branch.clone());
-        if !self.queue.is_empty() {
-            parts.push(format!("{} queued", self.queue.len()));
-        }
-        parts.retain(|part| !part.is_empty());
-        StyledLine::styled(parts.join(&format!(" {} ", self.marks.dot)), Style::DIM)
     }
 
     fn push_suggestions(&self, rows: &mut Vec<StyledLine>) {
@@ -219,8 +202,4 @@ impl Terminal {
 
 fn plural(word: &str, count: usize) -> String {
     if count == 1 { word.to_owned() } else { format!("{word}s") }
-}
-
-fn thousands(count: u64) -> String {
-    if count < 10_000 { count.to_string() } else { format!("{}k", count / 1000) }
 }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, Display, Event, SessionEvent,
-    TaskEvent, TaskUpdate, ToolCall, ToolEnd, TurnEnd,
+    Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, Display, Event, HookNotice,
+    HookStep, SessionEvent, TaskEvent, TaskUpdate, ToolCall, ToolEnd, TurnEnd,
 };
 
 use super::{Activity, Effect, Running, Terminal};
@@ -74,7 +74,7 @@ impl Terminal {
             Body::ToolDisplay { call, display } => self.tool_display(call, display),
             Body::ToolEnd(end) if is_own => self.tool_end(end),
             Body::Thinking(step) => {
-                let lines = view::thinking_step(step, self.marks);
+                let lines = self.thoughts.lines(step, self.marks);
                 for line in &lines {
                     self.print_line(&line.line);
                 }
@@ -136,15 +136,24 @@ impl Terminal {
             | Body::Checkpoint(_)
             | Body::ThoughtUsage(_)
             | Body::Journal(_)
-            | Body::Hook(_)
             | Body::History(_)
             | Body::Custom(_)
             | Body::Heartbeat(_) => {}
+            Body::Hook(notice) => self.hook(notice),
             Body::CancelResult(result) => {
                 if let Some(prompt_id) = result.prompt_id.as_ref().filter(|_| result.cancelled) {
                     self.withdrawn(prompt_id);
                 }
             }
+        }
+    }
+
+    fn hook(&mut self, notice: &HookNotice) {
+        match &notice.step {
+            HookStep::Started => self.hooks.push((notice.id.clone(), clean_line(&notice.name))),
+            HookStep::Ended { .. } => self.hooks.retain(|(id, _)| *id != notice.id),
+            HookStep::Said { text, .. } => self.note(text),
+            HookStep::Progress(_) => {}
         }
     }
 
@@ -313,10 +322,11 @@ impl Terminal {
             return;
         }
         let started = turn.started;
+        let ended = turn.ended.clone();
         self.end_thought();
         self.answer_end();
         self.cost += end.cost_usd;
-        self.print_block(view::turn_end(end, self.marks));
+        self.print_block(view::turn_end(end, ended.as_deref(), self.marks));
         if self.focused == Some(false) && self.now.saturating_sub(started) > 2000 {
             self.effects.push(Effect::Notify("Done".to_owned()));
         }
@@ -326,6 +336,7 @@ impl Terminal {
     fn turn_over(&mut self) {
         self.turn = None;
         self.running.clear();
+        self.hooks.clear();
         self.questions.clear();
         self.thought.clear();
         if !self.begin_left_over() {

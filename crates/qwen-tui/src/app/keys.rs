@@ -64,6 +64,7 @@ fn edit_by(editor: &mut Editor, action: KeyAction) {
         | KeyAction::Tasks
         | KeyAction::Question
         | KeyAction::ExternalEditor
+        | KeyAction::PasteImage
         | KeyAction::HistorySearch
         | KeyAction::Repaint
         | KeyAction::WrapProse
@@ -96,6 +97,10 @@ impl Terminal {
                 self.note(&words);
                 return;
             }
+            QuestionOutcome::Decided { is_yes, words } => {
+                self.decided(is_yes, &words);
+                return;
+            }
             QuestionOutcome::Passed => {}
         }
         self.last_key = Some(now);
@@ -110,6 +115,9 @@ impl Terminal {
             return;
         }
         self.help = false;
+        if self.input_to_vim(input, action) {
+            return;
+        }
         match (input, action) {
             (_, Some(action)) => self.act(action, input),
             (TerminalInput::Key(Key { code: KeyCode::Char('?'), ctrl: false, alt: false, .. }), None)
@@ -119,6 +127,29 @@ impl Terminal {
             }
             _ => self.write(input, None),
         }
+    }
+
+    /// Offers an input to vim's normal mode; false if it does not handle it.
+    fn input_to_vim(&mut self, input: &TerminalInput, action: Option<KeyAction>) -> bool {
+        let (Some(vim), TerminalInput::Key(key)) = (&mut self.vim, input) else { return false };
+        let is_taken = match action {
+            // During a turn, and for an empty composer, Esc keeps its meaning.
+            Some(KeyAction::Interrupt) => {
+                self.turn.is_none() && !self.editor.is_empty() && vim.escape(&mut self.editor)
+            }
+            Some(_) => false,
+            None => vim.key(*key, &mut self.editor),
+        };
+        if is_taken {
+            self.draft_touched();
+        }
+        is_taken
+    }
+
+    /// Handles the answer to a question of the program itself.
+    pub(super) fn decided(&mut self, is_yes: bool, words: &str) {
+        self.note(words);
+        self.effects.push(Effect::Trust(is_yes));
     }
 
     /// Applies an input to the composer.
@@ -174,6 +205,7 @@ impl Terminal {
             KeyAction::Tasks => self.show_tasks = !self.show_tasks,
             KeyAction::Question => self.questions.toggle(self.now),
             KeyAction::ExternalEditor => self.effects.push(Effect::Edit(self.editor.text())),
+            KeyAction::PasteImage => self.effects.push(Effect::PasteImage),
             KeyAction::HistorySearch => self.search = Some(Search::default()),
             KeyAction::Repaint => self.print_last_answer(),
             KeyAction::WrapProse => {

@@ -4,29 +4,31 @@ mod complete;
 mod dialogs;
 mod draw;
 mod events;
+mod footer;
 mod keys;
 mod past;
 mod plain;
 mod print;
 mod prompts;
 
+pub use footer::FooterItem;
 pub use keys::edit;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use qwen_events::{Command, PromptId, SessionId, Todo, ToolCall};
+use qwen_events::{Command, Media, PromptId, SessionId, Todo, ToolCall};
 
 use self::complete::Completion;
 use crate::Millis;
-use crate::editor::{Editor, History};
+use crate::editor::{Editor, History, Vim};
 use crate::input::Keymap;
 use crate::markdown::Stream;
 use crate::overlay::TranscriptView;
 use crate::picker::Picker;
 use crate::question::Questions;
 use crate::screen::LiveRegion;
-use crate::view::Marks;
+use crate::view::{Marks, ThoughtTree};
 
 /// The interval within which a second Ctrl+C or Esc counts as a repetition.
 const TWICE: Millis = 1500;
@@ -50,6 +52,10 @@ pub struct Options {
     /// The number of printed lines of a command's output.
     pub output_lines: usize,
     pub keymap: Keymap,
+    /// True for vim's keys in the composer.
+    pub vim: bool,
+    /// The facts in the footer, in order.
+    pub footer: Vec<FooterItem>,
     /// Oldest first.
     pub history: Vec<String>,
     /// The unsent text when the last process ended.
@@ -66,6 +72,8 @@ pub struct Options {
     pub branch: String,
     /// Lines to print first.
     pub greeting: Vec<String>,
+    /// What the folder's own configuration would enable, if the user has not decided about it.
+    pub untrusted: Vec<String>,
 }
 
 /// An action for the binary.
@@ -95,6 +103,10 @@ pub enum Effect {
     /// Reads the log of the session that the conversation continues in, and passes it to
     /// [`Terminal::show_past`].
     ShowPast(SessionId),
+    /// Reads a picture from the clipboard and passes it to [`Terminal::paste_image`].
+    PasteImage,
+    /// Trusts the folder, or records that the user does not.
+    Trust(bool),
 }
 
 /// A running call.
@@ -131,12 +143,15 @@ struct Turn {
     since: Millis,
     /// True once the session has started it; until then it may still refuse the prompt.
     has_started: bool,
+    /// What an interrupt ended.
+    ended: Option<String>,
 }
 
 /// A queued prompt.
 #[derive(Debug, PartialEq, Eq)]
 struct Queued {
     text: String,
+    images: Vec<Media>,
 }
 
 /// A message that joins the running turn.
@@ -181,6 +196,10 @@ pub struct Terminal {
     search: Option<Search>,
     completion: Completion,
     help: bool,
+    vim: Option<Vim>,
+    thoughts: ThoughtTree,
+    /// Hooks that are running: id and name.
+    hooks: Vec<(Arc<str>, String)>,
     picker: Option<Picker>,
     overlay: Option<TranscriptView>,
     /// The bytes that closed the overlay, still to be written.
@@ -230,6 +249,9 @@ impl Terminal {
             search: None,
             completion: Completion::default(),
             help: false,
+            vim: options.vim.then(Vim::default),
+            thoughts: ThoughtTree::default(),
+            hooks: Vec::new(),
             picker: None,
             overlay: None,
             left_overlay: String::new(),
@@ -252,6 +274,7 @@ impl Terminal {
         for line in std::mem::take(&mut terminal.options.greeting) {
             terminal.print_line(&crate::text::StyledLine::plain(line));
         }
+        terminal.ask_for_trust();
         terminal
     }
 
@@ -361,9 +384,41 @@ impl Terminal {
         self.draft_touched();
     }
 
+    /// Inserts a picture from the clipboard.
+    pub fn paste_image(&mut self, image: Media) {
+        self.editor.paste_image(image);
+        self.draft_touched();
+    }
+
+    /// Asks whether the folder's own configuration shall take effect.
+    fn ask_for_trust(&mut self) {
+        let found = std::mem::take(&mut self.options.untrusted);
+        if found.is_empty() {
+            return;
+        }
+        let reason = "This folder has its own configuration. It is not used unless you trust the folder.";
+        self.questions.add_own("Trust this folder?", reason, &found);
+        if self.options.plain {
+            return self.print_question();
+        }
+        for line in std::iter::once(reason).chain(found.iter().map(String::as_str)) {
+            self.print_line(&crate::text::StyledLine::plain(crate::text::clean_line(line)));
+        }
+    }
+
     /// Shows a temporary line about an action of the binary.
     pub fn notify(&mut self, text: &str) {
         self.notice = Some((crate::text::clean_line(text), self.now + 4000));
+    }
+
+    /// True if a turn has begun in this process, or another session is shown.
+    pub fn has_session(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Ends the session because the program starts again.
+    pub fn restart(&mut self) {
+        self.quit();
     }
 
     /// The unsent text.

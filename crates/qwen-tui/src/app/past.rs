@@ -36,7 +36,7 @@ impl Terminal {
             } else if let Body::ToolEnd(end) = &event.body {
                 self.print_block(view::finished_call(end, self.marks, self.output_lines(end)));
             } else if let Body::TurnEnd(end) = &event.body {
-                self.print_block(view::turn_end(end, self.marks));
+                self.print_block(view::turn_end(end, None, self.marks));
             }
         }
     }

@@ -19,6 +19,7 @@ impl Terminal {
                 self.note(&words);
                 self.print_question();
             }
+            QuestionOutcome::Decided { is_yes, words } => self.decided(is_yes, &words),
             QuestionOutcome::Taken => self.print_question(),
             QuestionOutcome::Passed if self.line_to_list(text) => {}
             QuestionOutcome::Passed => {

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{Command, ControlBody, Delivery, Part, Prompt, PromptId};
+use qwen_events::{Command, ControlBody, Delivery, Media, Part, Prompt, PromptId};
 
 use super::{Activity, Effect, Queued, Steer, Terminal};
 use crate::markdown::Rendered;
 use crate::text::{Color, Style, StyledLine, clean};
+use crate::view::{ThoughtTree, summary};
 
 impl Terminal {
     /// Sends the composer's text: as a prompt, or into the running turn.
@@ -15,25 +16,29 @@ impl Terminal {
         if text.trim().is_empty() {
             return;
         }
+        let images = self.editor.images();
         self.editor.take();
+        if let Some(vim) = &mut self.vim {
+            vim.reset();
+        }
         self.close_completion();
         self.remember(&text);
         self.draft_touched();
         if self.turn.is_some() {
-            self.steer(text);
+            self.steer(text, images);
         } else {
-            self.send(&text);
+            self.send(&text, images);
         }
     }
 
     /// Sends a prompt into the running turn. Commands too: the session runs those that need no conversation
     /// at once, and the others after the turn.
-    fn steer(&mut self, text: String) {
+    fn steer(&mut self, text: String, images: Vec<Media>) {
         let prompt_id = self.next_prompt_id();
         let is_command = text.starts_with(['/', '!']);
         let prompt = Prompt {
             prompt_id: Some(prompt_id.clone()),
-            parts: vec![Part::Text(sent(&text).into())],
+            parts: parts(&text, images),
             delivery: if is_command { Delivery::Queue } else { Delivery::Steer },
             ..Prompt::default()
         };
@@ -74,11 +79,12 @@ impl Terminal {
         if text.trim().is_empty() {
             return;
         }
+        let images = self.editor.images();
         self.editor.take();
         self.close_completion();
         self.remember(&text);
         self.draft_touched();
-        self.queue.push_back(Queued { text });
+        self.queue.push_back(Queued { text, images });
     }
 
     /// Moves the last waiting prompt back into the composer.
@@ -114,21 +120,21 @@ impl Terminal {
     }
 
     /// Sends a prompt now.
-    pub(super) fn send(&mut self, text: &str) {
+    pub(super) fn send(&mut self, text: &str, images: Vec<Media>) {
         if !self.options.plain {
             self.print_prompt(text);
         }
-        self.send_unprinted(text);
+        self.send_parts(parts(text, images));
     }
 
     /// Sends a prompt now, without a copy of it in the output.
     pub(super) fn send_unprinted(&mut self, text: &str) {
+        self.send_parts(parts(text, Vec::new()));
+    }
+
+    fn send_parts(&mut self, parts: Vec<Part>) {
         let prompt_id = self.next_prompt_id();
-        let prompt = Prompt {
-            prompt_id: Some(prompt_id.clone()),
-            parts: vec![Part::Text(sent(text).into())],
-            ..Prompt::default()
-        };
+        let prompt = Prompt { prompt_id: Some(prompt_id.clone()), parts, ..Prompt::default() };
         self.begin_turn(Some(prompt_id));
         self.command(Command::Prompt(Box::new(prompt)));
     }
@@ -138,15 +144,22 @@ impl Terminal {
         if self.turn.is_none()
             && let Some(queued) = self.queue.pop_front()
         {
-            self.send(&queued.text);
+            self.send(&queued.text, queued.images);
         }
     }
 
     pub(super) fn begin_turn(&mut self, prompt_id: Option<PromptId>) {
         let (started, since) = (self.now, self.now);
         self.last_answer.clear();
-        self.turn =
-            Some(super::Turn { prompt_id, started, activity: Activity::Model, since, has_started: false });
+        self.thoughts = ThoughtTree::default();
+        self.turn = Some(super::Turn {
+            prompt_id,
+            started,
+            activity: Activity::Model,
+            since,
+            has_started: false,
+            ended: None,
+        });
     }
 
     pub(super) fn next_prompt_id(&mut self) -> PromptId {
@@ -181,9 +194,41 @@ impl Terminal {
         }
     }
 
+    /// What the turn is doing, for the report of an interrupt.
+    fn under_way(&self) -> String {
+        let model = || format!("the request to {}", self.options.model);
+        if let Some((_, hook)) = self.hooks.first() {
+            return format!("the hook {hook}");
+        }
+        if self.questions.len() > 0 {
+            return "the question".to_owned();
+        }
+        if !self.running.is_empty() {
+            let calls: Vec<String> = self.running.iter().map(|running| summary(&running.call)).collect();
+            return calls.join(", ");
+        }
+        match self.turn.as_ref() {
+            Some(turn) if !turn.has_started => {
+                "the start of the turn, with its hooks and MCP servers".to_owned()
+            }
+            Some(turn) => match &turn.activity {
+                Activity::Writing(tool) => format!("the call of {tool}"),
+                Activity::Retry(_) => format!("the retry of {}", model()),
+                Activity::Model
+                | Activity::Thinking
+                | Activity::Answer
+                | Activity::Tools
+                | Activity::Ending => model(),
+            },
+            None => model(),
+        }
+    }
+
     /// Ends the running turn.
     pub(super) fn interrupt(&mut self) {
+        let ended = self.under_way();
         let Some(turn) = &mut self.turn else { return };
+        turn.ended.get_or_insert(ended);
         turn.activity = Activity::Ending;
         turn.since = self.now;
         let prompt_id = turn.prompt_id.clone();
@@ -202,6 +247,12 @@ impl Terminal {
             request_id: None,
         });
     }
+}
+
+/// The parts of a prompt: its text, then its pictures.
+fn parts(text: &str, images: Vec<Media>) -> Vec<Part> {
+    let text = Part::Text(sent(text).into());
+    std::iter::once(text).chain(images.into_iter().map(Part::Media)).collect()
 }
 
 /// What a typed text is for the session: a line that starts with `!` is a shell command.

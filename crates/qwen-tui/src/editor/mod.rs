@@ -2,10 +2,13 @@
 
 mod history;
 mod layout;
+mod vim;
 
 pub use history::History;
 pub use layout::{Layout, layout};
+pub use vim::Vim;
 
+use qwen_events::Media;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Chips are single characters of a private plane, so that motion and deletion treat each as one character.
@@ -25,8 +28,8 @@ const MAX_KILLS: usize = 30;
 pub enum Chip {
     /// Pasted text.
     Text(String),
-    /// A pasted image, by its path.
-    Image(String),
+    /// A pasted picture.
+    Image(Media),
 }
 
 impl Chip {
@@ -36,7 +39,7 @@ impl Chip {
                 0 | 1 => format!("[paste {number}: {} characters]", text.chars().count()),
                 lines => format!("[paste {number}: {lines} lines]"),
             },
-            Self::Image(path) => format!("[image {number}: {path}]"),
+            Self::Image(image) => format!("[picture {number}: {}]", image.mime_type),
         }
     }
 }
@@ -89,7 +92,7 @@ impl Editor {
         for c in self.text.chars() {
             match self.chip(c) {
                 Some(Chip::Text(text)) => out.push_str(text),
-                Some(Chip::Image(path)) => out.push_str(&format!("@{path}")),
+                Some(Chip::Image(_)) => out.push_str("[picture]"),
                 None => out.push(c),
             }
         }
@@ -143,10 +146,26 @@ impl Editor {
         }
     }
 
-    /// Inserts a pasted image.
-    pub fn paste_image(&mut self, path: &str) {
+    /// Inserts a pasted picture.
+    pub fn paste_image(&mut self, image: Media) {
         self.remember(Edit::Other);
-        self.insert_chip(Chip::Image(path.to_owned()));
+        self.insert_chip(Chip::Image(image));
+    }
+
+    /// The pictures in the text, in order.
+    pub fn images(&self) -> Vec<Media> {
+        let chips = self.text.chars().filter_map(|letter| self.chip(letter));
+        chips
+            .filter_map(|chip| match chip {
+                Chip::Image(image) => Some(image.clone()),
+                Chip::Text(_) => None,
+            })
+            .collect()
+    }
+
+    /// True if the caret is at the start of its line.
+    pub fn is_at_line_start(&self) -> bool {
+        self.caret == self.line_start()
     }
 
     fn insert_chip(&mut self, chip: Chip) {

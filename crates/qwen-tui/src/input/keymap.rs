@@ -46,6 +46,7 @@ actions! {
     Tasks "tasks" "ctrl+t" "Show or hide tasks and todos";
     Question "question" "ctrl+q" "Go to the open question, or back";
     ExternalEditor "editor" "ctrl+g" "Edit the prompt in $EDITOR";
+    PasteImage "paste-image" "ctrl+v" "Insert a picture from the clipboard";
     HistorySearch "history-search" "ctrl+r" "Search the prompt history";
     Repaint "repaint" "ctrl+l" "Repaint, and print the last answer again";
     WrapProse "wrap-prose" "alt+w" "Let the terminal wrap prose, or wrap by words";

@@ -4,7 +4,7 @@ use qwen_events::{Body, Event};
 
 use crate::markdown::{Rendered, render};
 use crate::text::{Color, Style, StyledLine, clean, clean_line};
-use crate::view::{Marks, command_result, error, finished_call, thinking_step, turn_end};
+use crate::view::{Marks, ThoughtTree, command_result, error, finished_call, turn_end};
 
 /// A block of the transcript.
 #[derive(Debug)]
@@ -37,9 +37,11 @@ fn block(source: &str, rendered: Vec<Rendered>) -> Block {
 pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
     let marks = Marks::UNICODE;
     let mut blocks = Vec::new();
+    let mut thoughts = ThoughtTree::default();
     for event in events.iter().filter(|event| event.scope.parent.is_none() && event.scope.thought.is_none()) {
         match &event.body {
             Body::TurnStart(start) => {
+                thoughts = ThoughtTree::default();
                 let style = Style::BOLD;
                 let text = clean(&start.message);
                 let prompt = |line: &str| {
@@ -72,7 +74,7 @@ pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
                 call.is_folded = call.rendered.len() > 40;
                 blocks.push(call);
             }
-            Body::Thinking(step) => blocks.push(block("", thinking_step(step, marks))),
+            Body::Thinking(step) => blocks.push(block("", thoughts.lines(step, marks))),
             Body::CommandResult(result) => {
                 let lines = command_result(result, marks);
                 if !lines.is_empty() {
@@ -82,7 +84,7 @@ pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
             }
             Body::Error(info) => blocks.push(block(&info.message, error(info, marks))),
             Body::TurnEnd(end) => {
-                let lines = turn_end(end, marks);
+                let lines = turn_end(end, None, marks);
                 if !lines.is_empty() {
                     blocks.push(block("", lines));
                 }

@@ -30,8 +30,8 @@ const GRACE: Millis = 300;
 /// A question about a call.
 #[derive(Debug)]
 pub struct QuestionView {
-    request_id: Arc<str>,
-    call: Arc<ToolCall>,
+    /// The request and the call that the session asks about; none for a question of the program itself.
+    asked: Option<(Arc<str>, Arc<ToolCall>)>,
     pub title: String,
     /// The complete effect of the call.
     pub subject: Vec<Rendered>,
@@ -66,6 +66,9 @@ impl Choice {
             Self::Object => 'e',
         }
     }
+
+    /// The answers to a question of the program itself.
+    const PROGRAM: [Self; 2] = [Self::Once, Self::No];
 
     fn label(self) -> &'static str {
         match self {
@@ -112,6 +115,12 @@ pub enum QuestionOutcome {
         /// A short form of the answer, for the transcript.
         words: String,
     },
+    /// A question of the program itself is answered.
+    Decided {
+        is_yes: bool,
+        /// A short form of the answer, for the transcript.
+        words: String,
+    },
 }
 
 /// The open questions.
@@ -140,20 +149,33 @@ impl Questions {
         let (title, lines) = subject(&call, confirmation);
         let form = Form::of(&call);
         self.waiting.push_back(QuestionView {
-            request_id,
             title: if form.is_some() { "The model asks".to_owned() } else { title },
             subject: if form.is_some() { Vec::new() } else { lines },
             reason: clean_line(reason),
             from_agent,
             rule: rule_for(&call, confirmation).filter(|_| form.is_none()),
-            call,
+            asked: Some((request_id, call)),
             form,
+        });
+    }
+
+    /// Adds a question of the program itself, which is answered with yes or no.
+    pub fn add_own(&mut self, title: &str, reason: &str, subject: &[String]) {
+        let lines = subject.iter().map(|line| Rendered::logical(StyledLine::plain(clean_line(line))));
+        self.waiting.push_back(QuestionView {
+            asked: None,
+            title: clean_line(title),
+            subject: lines.collect(),
+            reason: clean_line(reason),
+            from_agent: false,
+            rule: None,
+            form: None,
         });
     }
 
     /// Removes a withdrawn question. Returns whether it was open.
     pub fn withdraw(&mut self, request_id: &str) -> bool {
-        let Some(at) = self.waiting.iter().position(|question| *question.request_id == *request_id) else {
+        let Some(at) = self.waiting.iter().position(|question| question.is_about(request_id)) else {
             return false;
         };
         self.waiting.remove(at);
@@ -163,9 +185,13 @@ impl Questions {
         true
     }
 
-    /// Removes all of them.
+    /// Removes those of the session.
     pub fn clear(&mut self) {
-        *self = Self::default();
+        let before = self.waiting.len();
+        self.waiting.retain(|question| question.asked.is_none());
+        if self.waiting.len() < before {
+            self.face = Face::Banner;
+        }
     }
 
     /// The number of open questions.
@@ -185,7 +211,9 @@ impl Questions {
 
     /// Opens the oldest question if the user is not typing. Returns when to try again.
     pub fn consider(&mut self, now: Millis, last_key: Option<Millis>, has_draft: bool) -> Option<Millis> {
-        if self.waiting.is_empty() || self.is_open() || has_draft {
+        // A question of the program itself can wait until the user turns to it.
+        let is_pressing = self.waiting.front().is_some_and(|question| question.asked.is_some());
+        if !is_pressing || self.is_open() || has_draft {
             return None;
         }
         match last_key.map(|last| last + QUIET).filter(|quiet| *quiet > now) {
@@ -229,13 +257,13 @@ impl Questions {
         }
         let answer = self.answer(input, keymap);
         match answer {
-            OverlayStep::Stay => QuestionOutcome::Taken,
-            OverlayStep::Leave => {
+            AnswerStep::Stay => QuestionOutcome::Taken,
+            AnswerStep::Leave => {
                 self.face = Face::Banner;
                 QuestionOutcome::Taken
             }
-            OverlayStep::Pass => QuestionOutcome::Passed,
-            OverlayStep::Give(reply, save_rule, words) => {
+            AnswerStep::Pass => QuestionOutcome::Passed,
+            AnswerStep::Give(reply, save_rule, words) => {
                 let answered = self.give(&reply, save_rule, &words);
                 // The user must read the next one before answering it.
                 if self.waiting.is_empty() {
@@ -260,8 +288,12 @@ impl Questions {
         match &question.form {
             Some(form) => lines.extend(form.numbered().into_iter().map(plain)),
             None => {
-                let choices = Choice::ALL.iter().enumerate();
+                let choices = question.choices().iter().enumerate();
                 lines.extend(choices.map(|(n, choice)| plain(format!("{}. {}", n + 1, choice.label()))));
+                if question.asked.is_none() {
+                    lines.push(plain("Enter a number, or a prompt.".to_owned()));
+                    return lines;
+                }
                 if let Some(rule) = &question.rule {
                     lines.push(plain(format!("The rule for 2 and 3: {rule}")));
                 }
@@ -278,10 +310,18 @@ impl Questions {
         if let Some(form) = &mut question.form {
             return match form.line(text) {
                 Some(answers) => {
-                    let reply = with_answers(&question.call, answers);
+                    let reply = question.with_answers(answers);
                     self.give(&reply, None, "answered")
                 }
                 None => QuestionOutcome::Taken,
+            };
+        }
+        if question.asked.is_none() {
+            return match text {
+                "1" => self.give(&json!({"behavior": "allow"}), None, "yes"),
+                "2" => self.give(&json!({"behavior": "deny"}), None, "no"),
+                // It must not hold up prompts.
+                _ => QuestionOutcome::Passed,
             };
         }
         let (number, words) = text.split_once(' ').unwrap_or((text, ""));
@@ -304,19 +344,19 @@ impl Questions {
 
     fn give(&mut self, reply: &Value, save_rule: Option<String>, words: &str) -> QuestionOutcome {
         let Some(question) = self.waiting.pop_front() else { return QuestionOutcome::Taken };
-        let reply = ControlReply {
-            request_id: question.request_id,
-            nested: false,
-            result: Ok(Json::trusted(reply.to_string())),
+        let words = format!("{} {words}", question.title);
+        let Some((request_id, _)) = question.asked else {
+            return QuestionOutcome::Decided { is_yes: reply["behavior"] == "allow", words };
         };
+        let reply = ControlReply { request_id, nested: false, result: Ok(Json::trusted(reply.to_string())) };
         let command = Command::Reply { reply: Box::new(reply), session_id: None };
-        QuestionOutcome::Answered { command, save_rule, words: format!("{} {words}", question.title) }
+        QuestionOutcome::Answered { command, save_rule, words }
     }
 
-    fn answer(&mut self, input: &TerminalInput, keymap: &Keymap) -> OverlayStep {
+    fn answer(&mut self, input: &TerminalInput, keymap: &Keymap) -> AnswerStep {
         let (Face::Open { scroll, mode, .. }, Some(question)) = (&mut self.face, self.waiting.front_mut())
         else {
-            return OverlayStep::Pass;
+            return AnswerStep::Pass;
         };
         let action = match input {
             TerminalInput::Key(key) => keymap.action(*key),
@@ -327,9 +367,9 @@ impl Questions {
                 return match mode {
                     Mode::Rule { .. } | Mode::Objecting(_) => {
                         *mode = Mode::Choosing(Choice::No);
-                        OverlayStep::Stay
+                        AnswerStep::Stay
                     }
-                    Mode::Choosing(_) | Mode::Form => OverlayStep::Leave,
+                    Mode::Choosing(_) | Mode::Form => AnswerStep::Leave,
                 };
             }
             // These keys always apply to the program.
@@ -340,90 +380,92 @@ impl Questions {
                 | KeyAction::Repaint
                 | KeyAction::Transcript,
             ) => {
-                return OverlayStep::Pass;
+                return AnswerStep::Pass;
             }
             Some(KeyAction::PageUp) => {
                 *scroll = scroll.saturating_sub(10);
-                return OverlayStep::Stay;
+                return AnswerStep::Stay;
             }
             Some(KeyAction::PageDown) => {
                 *scroll = scroll.saturating_add(10);
-                return OverlayStep::Stay;
+                return AnswerStep::Stay;
             }
             _ => {}
         }
         match mode {
             Mode::Form => match question.form.as_mut().and_then(|form| form.input(input, action)) {
                 Some(answers) => {
-                    OverlayStep::Give(with_answers(&question.call, answers), None, "answered".to_owned())
+                    AnswerStep::Give(question.with_answers(answers), None, "answered".to_owned())
                 }
-                None => OverlayStep::Stay,
+                None => AnswerStep::Stay,
             },
             Mode::Rule { editor, always } => {
                 if action != Some(KeyAction::Submit) {
                     crate::app::edit(editor, input, action);
-                    return OverlayStep::Stay;
+                    return AnswerStep::Stay;
                 }
                 let rule = editor.text().trim().to_owned();
                 if rule.is_empty() {
-                    return OverlayStep::Stay;
+                    return AnswerStep::Stay;
                 }
                 let words = format!("{}: {rule}", if *always { "always" } else { "yes, this session" });
-                OverlayStep::Give(allow_with(&rule), always.then_some(rule), words)
+                AnswerStep::Give(allow_with(&rule), always.then_some(rule), words)
             }
             Mode::Objecting(editor) => {
                 if action != Some(KeyAction::Submit) {
                     crate::app::edit(editor, input, action);
-                    return OverlayStep::Stay;
+                    return AnswerStep::Stay;
                 }
                 let message = editor.take();
                 let words = format!("no: {}", clean_line(&message));
-                OverlayStep::Give(json!({"behavior": "deny", "message": message}), None, words)
+                AnswerStep::Give(json!({"behavior": "deny", "message": message}), None, words)
             }
             Mode::Choosing(selected) => {
                 let chosen = match (input, action) {
                     (_, Some(KeyAction::Submit)) => *selected,
                     (_, Some(KeyAction::Up)) => {
                         *scroll = scroll.saturating_sub(1);
-                        return OverlayStep::Stay;
+                        return AnswerStep::Stay;
                     }
                     (_, Some(KeyAction::Down)) => {
                         *scroll = scroll.saturating_add(1);
-                        return OverlayStep::Stay;
+                        return AnswerStep::Stay;
                     }
                     (_, Some(KeyAction::Left | KeyAction::Right | KeyAction::Complete)) => {
-                        let step = if action == Some(KeyAction::Left) { 4 } else { 1 };
-                        let at = Choice::ALL.iter().position(|choice| choice == selected).unwrap_or_default();
-                        *selected = Choice::ALL[(at + step) % Choice::ALL.len()];
-                        return OverlayStep::Stay;
+                        let choices = question.choices();
+                        let step = if action == Some(KeyAction::Left) { choices.len() - 1 } else { 1 };
+                        let at = choices.iter().position(|choice| choice == selected).unwrap_or_default();
+                        *selected = choices[(at + step) % choices.len()];
+                        return AnswerStep::Stay;
                     }
                     (TerminalInput::Key(key), None) if !key.ctrl && !key.alt => {
                         let known = |choice: &Choice| key.code == KeyCode::Char(choice.key());
-                        match Choice::ALL.into_iter().find(known) {
+                        match question.choices().iter().copied().find(known) {
                             Some(choice) => choice,
-                            None => return OverlayStep::Stay,
+                            None => return AnswerStep::Stay,
                         }
                     }
-                    _ => return OverlayStep::Stay,
+                    _ => return AnswerStep::Stay,
                 };
                 let rule = question.rule.clone().unwrap_or_default();
                 match chosen {
                     Choice::Once => {
-                        OverlayStep::Give(json!({"behavior": "allow"}), None, "yes, once".to_owned())
+                        let words = if question.asked.is_some() { "yes, once" } else { "yes" };
+                        AnswerStep::Give(json!({"behavior": "allow"}), None, words.to_owned())
                     }
-                    Choice::No => OverlayStep::Give(json!({"behavior": "deny"}), None, "no".to_owned()),
+                    Choice::No => AnswerStep::Give(json!({"behavior": "deny"}), None, "no".to_owned()),
                     Choice::Session if !rule.is_empty() => {
-                        OverlayStep::Give(allow_with(&rule), None, format!("yes, this session: {rule}"))
+                        AnswerStep::Give(allow_with(&rule), None, format!("yes, this session: {rule}"))
                     }
                     Choice::Session | Choice::Always => {
                         let mut editor = Editor::default();
                         editor.set(&rule);
                         *mode = Mode::Rule { editor, always: chosen == Choice::Always };
-                        OverlayStep::Stay
+                        AnswerStep::Stay
                     }
                     Choice::Object => {
                         *mode = Mode::Objecting(Editor::default());
-                        OverlayStep::Stay
+                        AnswerStep::Stay
                     }
                 }
             }
@@ -431,18 +473,30 @@ impl Questions {
     }
 }
 
-enum OverlayStep {
+enum AnswerStep {
     Stay,
     Leave,
     Pass,
     Give(Value, Option<String>, String),
 }
 
-/// Allows the call, with the user's answers added to its arguments.
-fn with_answers(call: &ToolCall, answers: Value) -> Value {
-    let mut given: Value = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
-    given["answers"] = answers;
-    json!({"behavior": "allow", "updatedInput": given})
+impl QuestionView {
+    fn is_about(&self, request_id: &str) -> bool {
+        self.asked.as_ref().is_some_and(|(asked, _)| **asked == *request_id)
+    }
+
+    /// The possible answers.
+    fn choices(&self) -> &'static [Choice] {
+        if self.asked.is_some() { &Choice::ALL } else { &Choice::PROGRAM }
+    }
+
+    /// Allows the call, with the user's answers added to its arguments.
+    fn with_answers(&self, answers: Value) -> Value {
+        let arguments = self.asked.as_ref().map_or("", |(_, call)| call.arguments.as_str());
+        let mut given: Value = serde_json::from_str(arguments).unwrap_or_default();
+        given["answers"] = answers;
+        json!({"behavior": "allow", "updatedInput": given})
+    }
 }
 
 /// Allows the call, and future calls that match `rule`.

@@ -1,6 +1,6 @@
 //! A question as rows of the live region.
 
-use super::{Choice, Face, Mode, Questions};
+use super::{Face, Mode, Questions};
 use crate::editor::{Editor, layout};
 use crate::screen::Caret;
 use crate::text::{Color, Style, StyledLine};
@@ -93,7 +93,7 @@ impl Questions {
                     bottom.extend(cut(&StyledLine::styled(format!("rule: {rule}"), Style::DIM), columns));
                 }
                 let mut line = StyledLine::default();
-                for choice in Choice::ALL {
+                for choice in question.choices().iter().copied() {
                     let style = if choice == *selected { Style::REVERSE } else { Style::PLAIN };
                     let text = format!("{} {}", choice.key(), choice.label());
                     if line.width() + text.len() + 2 >= columns && !line.spans.is_empty() {

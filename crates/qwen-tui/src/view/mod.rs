@@ -3,11 +3,13 @@
 mod diff;
 mod notice;
 mod question;
+mod thoughts;
 mod tool;
 
 pub use diff::diff;
-pub use notice::{command_result, error, retry, text_to_copy, thinking_step, todo_lines, turn_end};
+pub use notice::{command_result, error, retry, text_to_copy, todo_lines, turn_end};
 pub use question::{rule_for, subject};
+pub use thoughts::ThoughtTree;
 pub use tool::{finished_call, seconds, summary};
 
 /// The marks in front of blocks.
@@ -25,13 +27,36 @@ pub struct Marks {
     pub open: &'static str,
     /// Between items of the footer.
     pub dot: &'static str,
+    /// Before a thought that has siblings below it, before the last one, and beside their children.
+    pub branch: &'static str,
+    pub last_branch: &'static str,
+    pub trunk: &'static str,
 }
 
 impl Marks {
     /// For terminals that show Unicode.
-    pub const UNICODE: Self =
-        Self { call: "●", failure: "✗", done: "✓", current: "▸", open: "○", dot: "·" };
+    pub const UNICODE: Self = Self {
+        call: "●",
+        failure: "✗",
+        done: "✓",
+        current: "▸",
+        open: "○",
+        dot: "·",
+        branch: "├─ ",
+        last_branch: "└─ ",
+        trunk: "│  ",
+    };
 
     /// For all others.
-    pub const ASCII: Self = Self { call: "*", failure: "x", done: "+", current: ">", open: "-", dot: "|" };
+    pub const ASCII: Self = Self {
+        call: "*",
+        failure: "x",
+        done: "+",
+        current: ">",
+        open: "-",
+        dot: "|",
+        branch: "|- ",
+        last_branch: "`- ",
+        trunk: "|  ",
+    };
 }

@@ -1,8 +1,6 @@
 //! Notices, ends and errors.
 
-use qwen_events::{
-    CommandResult, CommandResultBody, EndStatus, ErrorInfo, Level, Thinking, Todo, TodoStatus, TurnEnd,
-};
+use qwen_events::{CommandResult, CommandResultBody, EndStatus, ErrorInfo, Level, Todo, TodoStatus, TurnEnd};
 use serde_json::Value;
 
 use super::Marks;
@@ -40,13 +38,16 @@ pub fn retry(attempt: u32, max_retries: u32, delay_ms: u64, error: &str) -> Stri
     format!("{}; retry {attempt} of {max_retries} in {} s", clean_line(error), delay_ms.div_ceil(1000))
 }
 
-/// The end of a turn; empty for an ordinary one.
-pub fn turn_end(end: &TurnEnd, marks: Marks) -> Vec<Rendered> {
+/// The end of a turn; empty for an ordinary one. `ended` names what an interrupt ended.
+pub fn turn_end(end: &TurnEnd, ended: Option<&str>, marks: Marks) -> Vec<Rendered> {
     let note = |text: &str| vec![Rendered::prose(StyledLine::styled(text, Style::color(Color::Yellow)))];
     match (&end.error, end.status) {
         (Some(error), _) => self::error(error, marks),
         (None, EndStatus::Done) => Vec::new(),
-        (None, EndStatus::Cancelled | EndStatus::Interrupted) => note("Interrupted."),
+        (None, EndStatus::Cancelled | EndStatus::Interrupted) => match ended {
+            Some(ended) => note(&format!("Interrupted. Ended: {ended}.")),
+            None => note("Interrupted."),
+        },
         (None, EndStatus::Error) => failure("The turn failed.", marks),
         (None, EndStatus::MaxTurns) => note("The limit on model calls was reached."),
         (None, EndStatus::MaxToolCalls) => note("The limit on tool calls was reached."),
@@ -99,39 +100,6 @@ fn json_lines(path: &str, value: &Value, out: &mut Vec<Rendered>) {
         }
         Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {
             out.push(Rendered::logical(StyledLine::plain(format!("{path}: {}", word(value)))));
-        }
-    }
-}
-
-/// A step of a search through thoughts.
-pub fn thinking_step(step: &Thinking, marks: Marks) -> Vec<Rendered> {
-    let line = |text: String| Rendered::logical(StyledLine::styled(text, Style::DIM));
-    match step {
-        Thinking::TotExpand { candidates } => {
-            let thought = |text: &std::sync::Arc<str>| line(format!("{} {}", marks.open, clean_line(text)));
-            candidates.iter().map(thought).collect()
-        }
-        Thinking::TotEvaluate { chosen, scores } => {
-            let shown: Vec<String> = scores.iter().map(|score| format!("{score:.2}")).collect();
-            let text =
-                format!("{} thought {} of {}: {}", marks.done, chosen + 1, scores.len(), shown.join(" "));
-            vec![line(text)]
-        }
-        Thinking::TotBacktrack { reason, to_depth } => {
-            vec![line(format!("{} back to depth {to_depth}: {}", marks.failure, clean_line(reason)))]
-        }
-        Thinking::GotPlan { node_ids, edge_count } => {
-            vec![line(format!("{} plan: {} thoughts, {edge_count} edges", marks.call, node_ids.len()))]
-        }
-        Thinking::GotNodeStart { id } => vec![line(format!("{} {}", marks.current, clean_line(id)))],
-        Thinking::GotNodeComplete { id, result_summary } => {
-            vec![line(format!("{} {}: {}", marks.done, clean_line(id), clean_line(result_summary)))]
-        }
-        Thinking::GotNodeFailed { id, error } => {
-            vec![line(format!("{} {}: {}", marks.failure, clean_line(id), clean_line(error)))]
-        }
-        Thinking::GotExpand { id, nodes_added, .. } => {
-            vec![line(format!("{} {}: {nodes_added} further thoughts", marks.current, clean_line(id)))]
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::stage::{Stage, call, end, turn_end};
 use qwen_events::{
     Body, Channel, CommandCall, CommandKind, CommandResult, CommandResultBody, Confirmation, DiffStat,
-    Display, EndStatus, FileDiff, HintResult, HintStatus, HintTrigger, Level, PromptId, SessionEvent,
+    Display, EndStatus, FileDiff, HintResult, HintStatus, HintTrigger, Json, Level, PromptId, SessionEvent,
     SessionId, Suggestion, Thinking, Todo, TodoStatus, ToolStatus,
 };
 
@@ -151,12 +151,8 @@ const SCENES: &[Scene] = &[
     ("help", |stage| stage.keys("?")),
     ("command-result", |stage| {
         stage.keys("/stats\r");
-        stage.event(Body::CommandResult(Box::new(CommandResult {
-            session_id: SessionId::parse("s").unwrap(),
-            prompt_id: PromptId::new("t-1"),
-            command: CommandCall { kind: CommandKind::Slash, path: vec!["stats".into()], args: "".into() },
-            body: CommandResultBody::Message { level: Level::Info, content: "3 requests\n120 tokens".into() },
-        })));
+        let content = "3 requests\n120 tokens".into();
+        stage.event(result(CommandResultBody::Message { level: Level::Info, content }));
     }),
     ("retry", |stage| {
         stage.keys("go\r");
@@ -180,6 +176,25 @@ const SCENES: &[Scene] = &[
             candidates: vec!["10 - 4 = 6".into(), "13 - 9 = 4".into()],
         })));
         stage.event(Body::Thinking(Box::new(Thinking::TotEvaluate { chosen: 1, scores: vec![0.2, 0.9] })));
+        stage.event(Body::Thinking(Box::new(Thinking::TotExpand {
+            candidates: vec!["10 - 4 = 6, 6 * 4 = 24".into(), "10 + 4 = 14".into()],
+        })));
+        stage.event(Body::Thinking(Box::new(Thinking::TotEvaluate { chosen: 0, scores: vec![1.0, 0.1] })));
+    }),
+    ("list", |stage| {
+        stage.keys("/resume\r");
+        stage.event(dialog(
+            r#"{"command":"/resume","title":"Go on with a session","searchable":true,"items":[
+                {"value":"a1","label":"explain the parser","detail":"a1, 3 turns","preview":["> and the printer?","It writes."]},
+                {"value":"b2","label":"fix the build","detail":"b2, 1 turn","preview":["> fix the build","Done."]}]}"#,
+        ));
+        stage.keys("\u{1b}[B");
+    }),
+    ("rewound", |stage| {
+        stage.keys("/rewind p1 both\r");
+        stage.event(dialog(
+            r#"{"text":"The conversation is back before that prompt.\nPut back: src/lib.rs.","prompt":"fix the build"}"#,
+        ));
     }),
     ("transcript", |stage| {
         let events = [
@@ -220,4 +235,18 @@ fn screens_look_as_they_did() {
             });
         }
     }
+}
+
+/// The result of the first command.
+fn result(body: CommandResultBody) -> Body {
+    Body::CommandResult(Box::new(CommandResult {
+        session_id: SessionId::parse("s").unwrap(),
+        prompt_id: PromptId::new("t-1"),
+        command: CommandCall { kind: CommandKind::Slash, path: vec!["stats".into()], args: "".into() },
+        body,
+    }))
+}
+
+fn dialog(data: &str) -> Body {
+    result(CommandResultBody::Dialog { name: "list".into(), data: Json::trusted(data) })
 }

@@ -7,7 +7,7 @@ use qwen_events::{
     SessionId, Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd, Usage,
 };
 use qwen_tui::input::{Decoder, Keymap};
-use qwen_tui::{Options, Terminal};
+use qwen_tui::{FooterItem, Options, Terminal};
 
 pub struct Stage {
     terminal: Terminal,
@@ -74,6 +74,9 @@ pub fn options(columns: usize, rows: usize) -> Options {
         wrap_prose: true,
         output_lines: 20,
         keymap: Keymap::default(),
+        vim: false,
+        footer: FooterItem::ALL.to_vec(),
+        untrusted: Vec::new(),
         history: vec!["explain the parser".to_owned(), "run the tests".to_owned()],
         draft: String::new(),
         seed: "t".to_owned(),

@@ -36,7 +36,7 @@ pub use config::{
 pub use file::Settings;
 pub use invocation::Invocation;
 pub use layers::{Layered, SettingsFile};
-pub use project::trust::TrustList;
+pub use project::trust::{Trust, TrustList};
 pub use rules::writer::add_allow_rule;
 pub use sessions::{SessionStart, session_by_prefix, store};
 pub use telemetry::HEADERS as EXPORT_HEADERS;

@@ -8,6 +8,7 @@ mod failures;
 mod hostile;
 mod parity;
 mod plain;
+mod preferences;
 mod scrollback;
 mod sessions;
 mod stage;

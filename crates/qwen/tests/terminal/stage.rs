@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -37,6 +37,8 @@ pub struct Screen {
     /// Kept open so that the modes can be read after the program has ended.
     slave: Option<OwnedFd>,
     is_closed: Arc<AtomicBool>,
+    /// True while the terminal takes nothing from the program.
+    is_stopped: Arc<(Mutex<bool>, Condvar)>,
     child: Child,
     pieces: Receiver<Vec<u8>>,
     pub parser: vt100::Parser,
@@ -72,10 +74,13 @@ impl Screen {
         let (sender, pieces) = channel();
         let is_closed = Arc::new(AtomicBool::new(false));
         let closed = is_closed.clone();
+        let is_stopped: Arc<(Mutex<bool>, Condvar)> = Arc::default();
+        let stopped = is_stopped.clone();
         thread::spawn(move || {
             let mut buffer = [0; 16 * 1024];
             let patience = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             while !closed.load(Ordering::Relaxed) {
+                drop(stopped.1.wait_while(stopped.0.lock().unwrap(), |stopped| *stopped).unwrap());
                 let ready = poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&patience)).unwrap();
                 if ready == 0 {
                     continue;
@@ -94,6 +99,7 @@ impl Screen {
             child,
             pieces,
             is_closed,
+            is_stopped,
             parser,
             raw: Vec::new(),
             before,
@@ -111,6 +117,51 @@ impl Screen {
     /// Types.
     pub fn type_keys(&mut self, keys: &str) {
         self.master.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types bytes, which need not be text.
+    pub fn type_bytes(&mut self, bytes: &[u8]) {
+        self.master.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    /// Types more than the terminal's buffer takes while the program's output is read.
+    pub fn type_in_background(&mut self, bytes: Vec<u8>) {
+        let mut master = self.master.as_ref().unwrap().try_clone().unwrap();
+        thread::spawn(move || master.write_all(&bytes));
+    }
+
+    /// Types until the program ends.
+    #[track_caller]
+    pub fn type_until_it_ends(&mut self, keys: &str) {
+        let until = Instant::now() + WAIT_LIMIT;
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < until, "the program does not end:\n{}", self.contents());
+            self.type_keys(keys);
+            if let Ok(piece) = self.pieces.recv_timeout(std::time::Duration::from_millis(20)) {
+                self.take(&piece);
+            }
+        }
+        self.wait();
+    }
+
+    /// Takes nothing from the program any more, like a terminal whose flow is stopped.
+    pub fn stop_reading(&mut self) {
+        *self.is_stopped.0.lock().unwrap() = true;
+    }
+
+    /// Takes what the program writes again.
+    pub fn go_on_reading(&mut self) {
+        *self.is_stopped.0.lock().unwrap() = false;
+        self.is_stopped.1.notify_all();
+    }
+
+    /// Waits for this many pieces of output.
+    #[track_caller]
+    pub fn read_pieces(&mut self, count: usize) {
+        for _ in 0..count {
+            let piece = self.pieces.recv_timeout(WAIT_LIMIT).unwrap();
+            self.take(&piece);
+        }
     }
 
     /// What is on the screen.

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
+use qwen_events::{Media, MediaSource};
+
 use crate::settings::Invocation;
 
 /// The largest text that is sent by OSC 52, in bytes. Terminals reject larger ones.
@@ -63,6 +65,35 @@ impl Clipboard {
         } else {
             sequence
         })
+    }
+}
+
+/// The largest picture that is read from the clipboard, in bytes.
+const MAX_IMAGE: usize = 20 * 1024 * 1024;
+
+impl Clipboard {
+    /// The picture in the clipboard, if there is one and a tool can read it.
+    pub fn image(&self) -> Option<Media> {
+        use base64::Engine as _;
+        let readers = self.tools.iter().filter_map(|(tool, _)| match *tool {
+            "wl-copy" => Some(("wl-paste", &["--no-newline", "--type", "image/png"][..])),
+            "xclip" => Some(("xclip", &["-selection", "clipboard", "-t", "image/png", "-o"][..])),
+            "pbcopy" => Some(("pngpaste", &["-"][..])),
+            _ => None,
+        });
+        for (tool, args) in readers {
+            let read = Command::new(tool).args(args).stdin(Stdio::null()).stderr(Stdio::null()).output();
+            if let Ok(output) = read
+                && output.status.success()
+                && output.stdout.starts_with(b"\x89PNG")
+                && output.stdout.len() <= MAX_IMAGE
+            {
+                let encoded = base64::engine::general_purpose::STANDARD.encode(&output.stdout);
+                let source = MediaSource::Base64(encoded.into());
+                return Some(Media { mime_type: "image/png".into(), source });
+            }
+        }
+        None
     }
 }
 

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use qwen_engine::{Cancel, Stop};
@@ -18,7 +20,7 @@ use super::tty::Tty;
 use super::wake::Wake;
 use super::{external_editor, modes, stderr};
 use crate::roles::worker::Incoming;
-use crate::settings::add_allow_rule;
+use crate::settings::{TrustList, add_allow_rule};
 
 /// The capacity of the command channel to the session.
 pub const COMMANDS: usize = 256;
@@ -58,7 +60,21 @@ pub struct Driver {
     pub settings_file: Option<PathBuf>,
     /// Reads the stored events of a session; none means the session that was started.
     pub transcript: Box<dyn Fn(Option<SessionId>) -> Result<Vec<Event>, String> + Send>,
+    pub trust: TrustRequest,
+    /// Ring the bell and send desktop notifications.
+    pub notifies: bool,
+    pub in_tmux: bool,
     pub ending: Cancel,
+}
+
+/// The question whether the folder is trusted.
+pub struct TrustRequest {
+    /// What the folder's configuration would enable.
+    pub configuration: Vec<String>,
+    pub folder: PathBuf,
+    pub list: Option<TrustList>,
+    /// Set if the program shall start again with the folder's configuration.
+    pub restart: Arc<AtomicBool>,
 }
 
 struct Running {
@@ -213,8 +229,15 @@ impl Running {
                     }
                 }
                 Effect::SaveRule(rule) => self.save_rule(&rule),
-                Effect::Notify(_) if self.is_plain => {}
-                Effect::Notify(text) => self.pending.extend_from_slice(&notification(&text)),
+                Effect::Notify(_) if self.is_plain || !self.driver.notifies => {}
+                Effect::Notify(text) => {
+                    self.pending.extend_from_slice(&notification(&text, self.driver.in_tmux));
+                }
+                Effect::PasteImage => match self.driver.clipboard.image() {
+                    Some(image) => self.terminal.paste_image(image),
+                    None => self.terminal.notify("There is no picture in the clipboard."),
+                },
+                Effect::Trust(is_trusted) => self.trust(is_trusted),
             }
         }
     }
@@ -405,6 +428,34 @@ impl Running {
         self.terminal.warn(&done);
     }
 
+    /// Records the user's decision about the folder. A session in which nothing was said starts again with the folder's
+    /// configuration.
+    fn trust(&mut self, is_trusted: bool) {
+        let request = &self.driver.trust;
+        if !is_trusted {
+            // Without the record, the next start asks again.
+            let _ = self.driver.files.decline(&request.configuration);
+            return;
+        }
+        let trusted = match (&request.list, request.folder.canonicalize()) {
+            (Some(list), Ok(folder)) => list.add(&folder).map_err(|error| error.to_string()),
+            (None, _) => Err("there is no home directory to keep the list in".to_owned()),
+            (_, Err(error)) => Err(error.to_string()),
+        };
+        match trusted {
+            Err(error) => self.terminal.warn(&format!("The folder is not trusted: {error}")),
+            Ok(_) if self.terminal.has_session() => {
+                self.terminal
+                    .warn("The folder is trusted. Its configuration is used when qwen starts here again.");
+            }
+            Ok(_) => {
+                request.restart.store(true, Ordering::Relaxed);
+                self.terminal.restart();
+                self.quit.get_or_insert_with(Instant::now);
+            }
+        }
+    }
+
     fn show_transcript(&mut self, session: Option<SessionId>) {
         match (self.driver.transcript)(session) {
             Ok(events) => self.terminal.show_transcript(&events),
@@ -486,6 +537,11 @@ impl Running {
 }
 
 /// The bell, and a desktop notification for terminals that support it. The text is sanitized and on one line.
-fn notification(text: &str) -> Vec<u8> {
-    format!("\x07\x1b]9;qwen: {text}\x1b\\").into_bytes()
+fn notification(text: &str, in_tmux: bool) -> Vec<u8> {
+    let sequence = format!("\x1b]9;qwen: {text}\x1b\\");
+    if in_tmux {
+        // tmux passes it on only inside its own sequence, and always handles the bell.
+        return format!("\x07\x1bPtmux;{}\x1b\\", sequence.replace('\x1b', "\x1b\x1b")).into_bytes();
+    }
+    format!("\x07{sequence}").into_bytes()
 }

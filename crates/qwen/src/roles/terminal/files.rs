@@ -79,6 +79,17 @@ impl Files {
         self.replace("draft", &self.redactor.redact(text))
     }
 
+    /// True if the user has not trusted the folder when it had this configuration.
+    pub fn has_declined(&self, configuration: &[String]) -> bool {
+        let declined = self.path("untrusted").and_then(|path| fs::read_to_string(path).ok());
+        !configuration.is_empty() && declined.is_some_and(|declined| declined == configuration.join("\n"))
+    }
+
+    /// Records that the user does not trust the folder with this configuration.
+    pub fn decline(&self, configuration: &[String]) -> io::Result<()> {
+        self.replace("untrusted", &configuration.join("\n"))
+    }
+
     fn path(&self, kind: &str) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.join(format!("{}.{kind}", self.name)))
     }

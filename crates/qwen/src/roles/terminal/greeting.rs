@@ -1,12 +1,14 @@
 //! The initial options of the interface.
 
-use qwen_tui::Options;
 use qwen_tui::input::Keymap;
+use qwen_tui::{FooterItem, Options};
 
 use super::files::Files;
 use super::tty::Tty;
+use super::{first_run, untrusted};
 use crate::cli::Run;
 use crate::session::setup;
+use crate::settings::file::TerminalSettings;
 use crate::settings::{Config, Invocation};
 
 /// The maximum number of lines printed of a command's output.
@@ -25,20 +27,37 @@ pub fn options(run: &Run, config: &Config, invocation: &Invocation, tty: &Tty, f
         vec![format!("qwen {version}, {} in {}", config.model.name, config.workspace.cwd.display())];
     if let Err(error) = &config.model.config {
         greeting.push(error.message.to_string());
-        greeting.push("Try it without a model: qwen --model demo".to_owned());
+        greeting.extend(first_run::advice(invocation));
     } else if let Some(error) = &config.model.undecided {
         greeting.push(error.message.to_string());
         greeting.push("Choose one with /model NAME".to_owned());
     }
+    let settings = &config.settings.terminal;
+    let keys = settings.keys.iter().map(|(action, keys)| (action.as_str(), keys.as_str()));
+    let keymap = Keymap::with(keys).unwrap_or_else(|unknown| {
+        greeting.push(format!(
+            "The setting \"terminal.keys\" is ignored: there is no action or key '{}'.",
+            unknown.word
+        ));
+        Keymap::default()
+    });
+    let footer = footer(settings, &mut greeting);
+    let untrusted = untrusted::found(run, config, invocation);
+    let untrusted = if files.has_declined(&untrusted) { Vec::new() } else { untrusted };
     Options {
         columns,
         rows,
         colors: !dumb && invocation.var("NO_COLOR").is_none(),
         unicode: unicode && !dumb,
-        plain: dumb || run.screen_reader || invocation.var("ACCESSIBLE").is_some(),
-        wrap_prose: true,
-        output_lines: OUTPUT_LINES,
-        keymap: Keymap::default(),
+        plain: dumb
+            || run.screen_reader
+            || settings.screen_reader.unwrap_or_default()
+            || invocation.var("ACCESSIBLE").is_some(),
+        wrap_prose: settings.wrap.as_deref() != Some("terminal"),
+        output_lines: settings.output_lines.unwrap_or(OUTPUT_LINES),
+        keymap,
+        vim: settings.vim.unwrap_or_default(),
+        footer,
         history: files.history(),
         draft: files.draft(),
         seed: format!("{:08x}", fastrand::u32(..)),
@@ -53,7 +72,27 @@ pub fn options(run: &Run, config: &Config, invocation: &Invocation, tty: &Tty, f
             .unwrap_or_default(),
         branch: branch(&config.workspace.cwd),
         greeting,
+        untrusted,
     }
+}
+
+/// The facts in the footer. Unknown names are reported and left out.
+fn footer(settings: &TerminalSettings, greeting: &mut Vec<String>) -> Vec<FooterItem> {
+    let Some(names) = &settings.footer else { return FooterItem::ALL.to_vec() };
+    let mut items = Vec::new();
+    for name in names {
+        match FooterItem::parse(name) {
+            Some(item) => items.push(item),
+            None => {
+                let known: Vec<&str> = FooterItem::ALL.iter().map(|item| item.name()).collect();
+                greeting.push(format!(
+                    "The setting \"terminal.footer\" knows no '{name}'; there are {}.",
+                    known.join(", ")
+                ));
+            }
+        }
+    }
+    items
 }
 
 /// The checked-out branch, read from git's file, because starting a program would take longer than the rest

@@ -9,17 +9,21 @@ mod clipboard;
 mod driver;
 mod external_editor;
 mod files;
+mod first_run;
 mod greeting;
 mod guardian;
 mod modes;
 mod stderr;
 mod tty;
+mod untrusted;
 mod wake;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use qwen_engine::hooks::Announced;
 use qwen_engine::log::Replay;
 use qwen_engine::{Cancel, Stop};
 use qwen_events::{EndStatus, Event, SessionId};
@@ -27,7 +31,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use self::clipboard::Clipboard;
-use self::driver::{Driver, DriverMessage};
+use self::driver::{Driver, DriverMessage, TrustRequest};
 use self::files::Files;
 use self::tty::Tty;
 use self::wake::{Wake, Waker};
@@ -36,7 +40,7 @@ use crate::io::stream;
 use crate::roles::worker;
 use crate::runtime::{exit, signals};
 use crate::session::{prompt, setup};
-use crate::settings::{Config, Invocation};
+use crate::settings::{Config, Invocation, TrustList};
 
 /// True if this run is an interactive session: input and output are a terminal, and no prompt or format
 /// selects another role.
@@ -69,7 +73,9 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     };
     let (wake, waker) = wake;
     let files = Files::new(&config);
+    config.extensions.hooks.announce(Announced::Everything);
     let options = greeting::options(run, &config, invocation, &tty, &files);
+    let restart = Arc::new(AtomicBool::new(false));
     let read = transcript(&config);
     // A new session has no log yet, so there is nothing to show.
     let past = read(None).unwrap_or_default();
@@ -85,6 +91,14 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
         clipboard: Clipboard::new(invocation),
         settings_file: invocation.qwen_home().map(|home| invocation.cwd.join(home).join("settings.json")),
         transcript: read,
+        trust: TrustRequest {
+            configuration: options.untrusted.clone(),
+            folder: invocation.cwd.clone(),
+            list: TrustList::of(invocation),
+            restart: restart.clone(),
+        },
+        notifies: config.settings.terminal.notifications.unwrap_or(true),
+        in_tmux: invocation.var("TMUX").is_some(),
         ending: ending.clone(),
     };
     let thread = thread::Builder::new().name("terminal".to_owned()).spawn(move || driver.run(options, &past));
@@ -108,7 +122,21 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     waker.wake();
     // The thread ends when the message channel is closed or the terminal disappears.
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+    if restart.load(Ordering::Relaxed) {
+        let error = start_again();
+        exit::report(&format!("qwen: the folder is trusted; start qwen again: {error}"));
+    }
     code
+}
+
+/// Replaces this process by a new one with the same arguments, which reads the folder's configuration. Returns only
+/// if that fails.
+fn start_again() -> std::io::Error {
+    use std::os::unix::process::CommandExt;
+    match std::env::current_exe() {
+        Ok(program) => std::process::Command::new(program).args(std::env::args_os().skip(1)).exec(),
+        Err(error) => error,
+    }
 }
 
 /// Reads the stored events of a session from its log.

@@ -22,6 +22,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("fallbackModel", "model.fallbackModels"),
     ("outputStyle", "output.style"),
     ("proxy", "model.proxy"),
+    ("general.vimMode", "terminal.vim"),
+    ("ui.accessibility.screenReader", "terminal.screenReader"),
 ];
 
 /// Puts what stands under another program's key where ours is. A key of ours that is there too wins.

@@ -23,7 +23,7 @@ pub use mcp::McpServer;
 pub use nearest::{distance, nearest};
 pub use node::{Layer, Node, Object, Origin, Source, Value};
 pub use sourced::Sourced;
-pub use typed::{Agent, Limits, Mcp, Model, Output, Sandbox, Settings, Telemetry};
+pub use typed::{Agent, Limits, Mcp, Model, Output, Sandbox, Settings, Telemetry, TerminalSettings};
 
 /// A file larger than this is no settings file.
 const LARGEST: u64 = 4 * 1024 * 1024;

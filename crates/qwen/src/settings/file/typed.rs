@@ -47,6 +47,8 @@ pub struct Settings {
     pub sessions: Sessions,
     /// Which slash commands are offered.
     pub slash_commands: SlashCommands,
+    /// The interactive terminal.
+    pub terminal: TerminalSettings,
     /// Variables, for where the environment does not set them.
     pub env: BTreeMap<String, String>,
 }
@@ -375,6 +377,27 @@ pub struct Sessions {
     pub max_count: Option<usize>,
     /// Keep the latest sessions up to this many MiB together and delete the others. A workspace cannot set this.
     pub max_size_mb: Option<u64>,
+}
+
+/// The interactive terminal. A workspace cannot set any of this.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TerminalSettings {
+    /// Other keys for actions, by the action's name: `{"submit": "ctrl+s", "suspend": ""}`. docs/terminal-parity.md lists the names.
+    pub keys: BTreeMap<String, String>,
+    /// Vim's keys in the composer.
+    pub vim: Option<bool>,
+    /// What the footer shows, in this order: `model`, `mode`, `context`, `cost`, `directory`, `branch`, `queue`.
+    pub footer: Option<Vec<String>>,
+    /// Who wraps prose: `words` wraps it at words, `terminal` leaves it to the terminal.
+    #[schemars(extend("enum" = ["words", "terminal"]))]
+    pub wrap: Option<String>,
+    /// How many lines of a call's output are printed.
+    pub output_lines: Option<usize>,
+    /// Only append lines and number the answers of questions, as `--screen-reader` does.
+    pub screen_reader: Option<bool>,
+    /// Ring the bell and send desktop notifications.
+    pub notifications: Option<bool>,
 }
 
 /// Traces. A workspace cannot set any of this.

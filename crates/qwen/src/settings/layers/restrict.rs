@@ -19,6 +19,7 @@ const FORBIDDEN: &[&str] = &[
     "output.dialect",
     "output.format",
     "telemetry",
+    "terminal",
     "security",
     "sessions",
     "tools.sandboxNetwork",

@@ -1,0 +1,245 @@
+//! Terminals that vanish, stop, shrink or are shared, and disks that fail.
+
+use mock_model::{MockModel, Reply, gate, sse};
+use rustix::process::{Signal, WaitOptions, waitpid};
+
+use crate::stage::{Screen, contains, qwen};
+
+#[test]
+fn suspending_gives_the_terminal_back_and_continuing_takes_it_again() {
+    let mock = MockModel::with([]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("kept");
+    screen.wait_for("> kept");
+    screen.type_keys("\u{1a}");
+    let (_, status) = waitpid(Some(screen.pid()), WaitOptions::UNTRACED).unwrap().unwrap();
+    assert!(status.stopped(), "{status:?}");
+    screen.wait_for_raw(b"\x1b[?2004l");
+    screen.assert_given_back();
+    screen.assert_cooked();
+    screen.signal(Signal::CONT);
+    screen.wait_until("the draft again", |now| now.contents().contains("> kept") && now.bracketed_paste());
+    screen.type_keys("!");
+    screen.wait_for("> kept!");
+}
+
+#[test]
+fn no_size_of_the_terminal_breaks_it() {
+    let mock = MockModel::with([Reply::text("An answer of some length, to be wrapped.")]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("hello\r");
+    screen.wait_for("An answer");
+    for (columns, rows) in [(1, 1), (2, 1), (500, 200), (20, 5), (3, 40), (80, 24)] {
+        screen.resize(columns, rows);
+    }
+    screen.type_keys("still here");
+    screen.wait_for("still here");
+}
+
+/// An answer of about 4 MB, far more than the terminal's buffer and the queues in between.
+fn long_answer(end: impl IntoIterator<Item = mock_model::Step>) -> Reply {
+    let piece = format!("{}\n\n", "word ".repeat(2000));
+    Reply::new((0..400).map(move |_| sse::text(&piece)).chain(end))
+}
+
+#[test]
+fn a_terminal_that_takes_nothing_can_still_be_interrupted() {
+    let mock = MockModel::with([long_answer([gate("never")]), Reply::text("The end.")]);
+    let program = qwen(&mock);
+    // The answer must fit, or the next turn would begin with a summary.
+    std::fs::create_dir_all(program.qwen_home_path()).unwrap();
+    std::fs::write(
+        program.qwen_home_path().join("settings.json"),
+        r#"{"model":{"contextWindow":100000000}}"#,
+    )
+    .unwrap();
+    let mut screen = Screen::ready(&program);
+    screen.stop_reading();
+    screen.type_keys("go\r");
+    mock.wait_for_request(0);
+    // Nothing of the answer was read, and the key works nevertheless.
+    screen.type_keys("\u{1b}");
+    mock.client_gone(0);
+    screen.go_on_reading();
+    screen.wait_for("Interrupted.");
+    screen.type_keys("again\r");
+    screen.wait_for("The end.");
+}
+
+#[test]
+fn a_terminal_that_stops_for_a_while_gets_the_whole_answer() {
+    let end = [sse::text("The last words."), sse::finish("stop"), sse::done()];
+    let mock = MockModel::with([long_answer(end)]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.stop_reading();
+    screen.type_keys("go\r");
+    mock.wait_for_request(0);
+    screen.type_keys("typed meanwhile");
+    screen.go_on_reading();
+    screen.wait_for("The last words.");
+    screen.wait_for("> typed meanwhile");
+    let words = screen.raw.windows(5).filter(|window| window == b"word ").count();
+    assert!(words >= 400 * 2000 * 9 / 10, "{words} words");
+}
+
+#[test]
+fn quitting_during_a_turn_ends_it() {
+    let mock = MockModel::with([Reply::new([gate("never")])]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("go\r");
+    mock.reached("never");
+    screen.type_keys("\u{4}");
+    assert_eq!(screen.wait().code(), Some(0));
+    screen.assert_given_back();
+}
+
+#[test]
+fn without_a_model_the_session_opens_and_says_what_is_missing() {
+    let mock = MockModel::with([]);
+    let program = qwen(&mock).env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL");
+    let mut screen = Screen::start(&program);
+    screen.wait_for("qwen --model demo");
+    screen.wait_for("> ");
+}
+
+#[test]
+fn without_colours_or_unicode_there_are_none() {
+    let mock =
+        MockModel::with([Reply::call("c1", "list_directory", r#"{"path":"."}"#), Reply::text("**Bold**.")]);
+    let mut screen = Screen::ready(&qwen(&mock).env("NO_COLOR", "1").env("LANG", "C"));
+    screen.type_keys("look\r");
+    screen.wait_for("Bold.");
+    screen.wait_for("* List .");
+    let has_colour = (0..24).flat_map(|row| (0..80).map(move |column| (row, column))).any(|(row, column)| {
+        let cell = screen.parser.screen().cell(row, column);
+        cell.is_some_and(|cell| cell.fgcolor() != vt100::Color::Default)
+    });
+    assert!(!has_colour && screen.contents().is_ascii(), "{}", screen.contents());
+}
+
+#[test]
+fn a_terminal_that_is_closed_during_a_turn_ends_the_turn_and_the_process() {
+    let mock = MockModel::with([Reply::new([sse::text("Half of "), gate("never")])]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("go\r");
+    mock.reached("never");
+    screen.wait_for("Half of");
+    screen.hang_up();
+    screen.wait();
+    mock.client_gone(0);
+}
+
+#[test]
+fn kill_9_during_the_start_leaves_no_mode_behind() {
+    let mock = MockModel::with([]);
+    let program = qwen(&mock);
+    for pieces in 0..2 {
+        let mut screen = Screen::start(&program);
+        screen.read_pieces(pieces);
+        screen.signal(Signal::KILL);
+        screen.wait();
+        if contains(&screen.raw, b"\x1b[?2004h") {
+            screen.wait_for_raw(b"\x1b[?2004l");
+            screen.assert_given_back();
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_during_the_start_ends_the_program_cleanly() {
+    let mock = MockModel::with([]);
+    let mut screen = Screen::start(&qwen(&mock));
+    screen.type_until_it_ends("\u{3}");
+    screen.assert_given_back();
+    screen.assert_cooked();
+}
+
+#[test]
+fn a_storm_of_resizes_loses_nothing() {
+    let pieces = (0..60).map(|n| sse::text(&format!("Paragraph {n} of many.\n\n")));
+    let end = [gate("end"), sse::text("The very end."), sse::finish("stop"), sse::done()];
+    let mock = MockModel::with([Reply::new(pieces.chain(end))]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("go\r");
+    for n in 0..300 {
+        screen.resize(20 + n * 7 % 180, 3 + n * 5 % 60);
+    }
+    mock.reached("end");
+    screen.resize(80, 24);
+    mock.open("end");
+    screen.wait_for("The very end.");
+    let written = String::from_utf8_lossy(&screen.raw).into_owned();
+    for n in 0..60 {
+        assert!(written.contains(&format!("Paragraph {n} of many.")), "{n}");
+    }
+    screen.type_keys("still here");
+    screen.wait_for("> still here");
+}
+
+#[test]
+fn it_runs_inside_script() {
+    let mock = MockModel::with([Reply::text("Recorded.")]);
+    let inside = format!("{} --model mock", env!("CARGO_BIN_EXE_qwen"));
+    let program = mock_model::process::Program::new("setsid")
+        .args(["-c", "script", "-qec", &inside, "/dev/null"])
+        .with_model(&mock)
+        .env("TERM", "xterm-256color")
+        .env("SHELL", "/bin/sh")
+        .env("LANG", "C.UTF-8");
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("say\r");
+    screen.wait_for("Recorded.");
+    screen.type_keys("\u{4}");
+    screen.wait();
+    screen.assert_given_back();
+}
+
+#[test]
+fn a_second_terminal_on_the_same_session_is_refused_and_given_back() {
+    let mock = MockModel::with([Reply::text("First."), Reply::text("Second.")]);
+    let program = qwen(&mock);
+    let mut first = Screen::ready(&program.clone().args(["--session-id", "shared"]));
+    first.type_keys("one\r");
+    first.wait_for("First.");
+    first.wait_gone("esc interrupts");
+    let mut second = Screen::start(&program.args(["--resume", "shared"]));
+    assert_ne!(second.wait().code(), Some(0));
+    assert!(second.contents().contains("shared"), "{}", second.contents());
+    second.assert_given_back();
+    second.assert_cooked();
+    first.type_keys("two\r");
+    first.wait_for("Second.");
+}
+
+#[test]
+fn a_disk_that_takes_nothing_does_not_stop_the_conversation_silently() {
+    let mock = MockModel::with([Reply::text("Answered.")]);
+    let program = qwen(&mock);
+    std::fs::create_dir_all(program.qwen_home_path()).unwrap();
+    // A file in place of the directory fails for every user, root included.
+    std::fs::write(program.qwen_home_path().join("terminal"), "").unwrap();
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("hello\r");
+    screen.wait_for("Answered.");
+    let written = String::from_utf8_lossy(&screen.raw).into_owned();
+    assert!(written.contains("cannot be"), "{}", screen.contents());
+}
+
+#[test]
+fn a_log_whose_last_line_is_torn_is_gone_on_with() {
+    let mock = MockModel::with([Reply::text("Kept."), Reply::text("Went on.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program.clone().args(["--session-id", "torn"]));
+    screen.type_keys("one\r");
+    screen.wait_for("Kept.");
+    screen.wait_gone("esc interrupts");
+    screen.type_keys("\u{4}");
+    screen.wait();
+    let log = program.qwen_home_path().join("sessions/torn.jsonl");
+    let mut file = std::fs::OpenOptions::new().append(true).open(log).unwrap();
+    std::io::Write::write_all(&mut file, b"{\"at\":1,\"type\":\"turn_st").unwrap();
+    let mut screen = Screen::ready(&program.args(["--resume", "torn"]));
+    screen.wait_for("Kept.");
+    screen.type_keys("two\r");
+    screen.wait_for("Went on.");
+}

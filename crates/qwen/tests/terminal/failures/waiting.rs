@@ -1,0 +1,118 @@
+//! A model, an MCP server, a hook or a person that does not answer.
+
+use mock_model::{MockModel, Reply, gate, sse};
+
+use crate::stage::{Screen, qwen};
+
+const ESC: &str = "\u{1b}";
+
+#[test]
+fn escape_works_while_the_model_hangs_and_says_what_it_ended() {
+    let mock = MockModel::with([Reply::new([gate("never")])]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("go\r");
+    mock.reached("never");
+    screen.wait_for("Waiting for mock");
+    screen.type_keys(ESC);
+    screen.wait_for("Interrupted. Ended: the request to mock.");
+    mock.client_gone(0);
+}
+
+#[test]
+fn escape_works_while_a_hook_hangs_and_names_it() {
+    let call = Reply::call("c1", "list_directory", r#"{"path":"."}"#);
+    let mock = MockModel::with([call, Reply::text("After.")]);
+    let program = qwen(&mock);
+    let hook =
+        r#"{"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"command","command":"sleep 1000"}]}]}}"#;
+    std::fs::create_dir_all(program.qwen_home_path()).unwrap();
+    std::fs::write(program.qwen_home_path().join("settings.json"), hook).unwrap();
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("go\r");
+    screen.wait_for("Running the hook PreToolUse");
+    screen.type_keys(ESC);
+    screen.wait_for("Interrupted. Ended: the hook PreToolUse");
+    screen.type_keys("on\r");
+    screen.wait_for("After.");
+}
+
+#[test]
+fn escape_works_while_an_mcp_server_does_not_start() {
+    let mock = MockModel::with([]);
+    let program = qwen(&mock);
+    let servers = r#"{"mcpServers":{"slow":{"command":"sleep","args":["1000"]}}}"#;
+    std::fs::create_dir_all(program.qwen_home_path()).unwrap();
+    std::fs::write(program.qwen_home_path().join("settings.json"), servers).unwrap();
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("go\r");
+    screen.wait_for("esc interrupts");
+    screen.type_keys(ESC);
+    screen.wait_for("Interrupted. Ended: the start of the turn");
+    assert!(mock.requests().is_empty());
+}
+
+#[test]
+fn escape_names_the_command_that_it_ended() {
+    let mock =
+        MockModel::with([Reply::call("c1", "run_shell_command", r#"{"command":"echo up; sleep 1000"}"#)]);
+    let mut screen = Screen::ready(&qwen(&mock).arg("--yolo"));
+    screen.type_keys("go\r");
+    screen.wait_for("up");
+    screen.type_keys(ESC);
+    screen.wait_for("Interrupted. Ended: Run echo up; sleep 1000.");
+}
+
+/// A message with ten calls that need an answer.
+fn ten_calls() -> Reply {
+    let calls = (0..10).map(|n| {
+        sse::call(n, &format!("c{n}"), "run_shell_command", &format!(r#"{{"command":"touch made-{n}.txt"}}"#))
+    });
+    Reply::new(calls.chain([sse::finish("tool_calls"), sse::done()]))
+}
+
+#[test]
+fn ten_questions_at_once_are_answered_one_by_one() {
+    let mock = MockModel::with([ten_calls(), Reply::text("All made.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("make ten\r");
+    screen.wait_for("(1 of 10)");
+    screen.type_keys("\u{11}");
+    for left in (1..=10).rev() {
+        if left > 1 {
+            screen.wait_for(&format!("(1 of {left})"));
+        }
+        screen.wait_for("y yes, once");
+        screen.type_keys("y");
+        if left > 1 {
+            screen.wait_gone(&format!("(1 of {left})"));
+            screen.type_keys("\u{11}");
+        }
+    }
+    screen.wait_for("All made.");
+    for n in 0..10 {
+        assert!(program.cwd_path().join(format!("made-{n}.txt")).exists(), "{n}");
+    }
+}
+
+#[test]
+fn questions_that_are_withdrawn_while_being_answered_are_not_answered() {
+    let mock = MockModel::with([ten_calls(), Reply::text("Good.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("make ten\r");
+    screen.wait_for("(1 of 10)");
+    screen.type_keys("\u{11}");
+    screen.wait_for("y yes, once");
+    screen.type_keys("e");
+    screen.wait_for("No, and tell the model:");
+    screen.type_keys("because");
+    screen.wait_for("> because");
+    // Ctrl+C always belongs to the program, also while an answer is written.
+    screen.type_keys("\u{3}");
+    screen.wait_for("Interrupted. Ended: the question.");
+    screen.wait_gone("No, and tell the model:");
+    screen.type_keys("next\r");
+    screen.wait_for("Good.");
+    assert!((0..10).all(|n| !program.cwd_path().join(format!("made-{n}.txt")).exists()));
+}
