@@ -164,7 +164,34 @@ impl Encoder for LiteEncoder {
                 self.stop(stop_reason(end), &end.usage, out);
             }
             Body::CommandResult(result) => self.command_result(result, out),
-            _ => {}
+            Body::Ready
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::ThoughtDelta(..)
+            | Body::ThoughtSignature(..)
+            | Body::ToolCallDelta { .. }
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolStart(..)
+            | Body::ToolOutput { .. }
+            | Body::ToolDisplay { .. }
+            | Body::State(..)
+            | Body::Checkpoint(..)
+            | Body::ThoughtUsage(..)
+            | Body::Journal(..)
+            | Body::Session(..)
+            | Body::Task(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::History(..)
+            | Body::Custom(..)
+            | Body::HintResult(..)
+            | Body::Heartbeat(..)
+            | Body::CancelResult(..)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(..)
+            | Body::ControlCancel { .. } => {}
         }
     }
 }

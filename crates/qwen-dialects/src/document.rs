@@ -75,7 +75,38 @@ impl Encoder for Document {
                 self.in_turn = true;
                 false
             }
-            _ => false,
+            Body::Ready
+            | Body::TurnStart(..)
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::MessageStart { .. }
+            | Body::TextDelta(..)
+            | Body::ThoughtDelta(..)
+            | Body::ThoughtSignature(..)
+            | Body::ToolCallDelta { .. }
+            | Body::ToolCall(..)
+            | Body::MessageEnd(..)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolStart(..)
+            | Body::ToolOutput { .. }
+            | Body::ToolDisplay { .. }
+            | Body::ToolEnd(..)
+            | Body::State(..)
+            | Body::Checkpoint(..)
+            | Body::Thinking(..)
+            | Body::ThoughtUsage(..)
+            | Body::Journal(..)
+            | Body::Session(..)
+            | Body::Task(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::History(..)
+            | Body::Custom(..)
+            | Body::TurnEnd(..)
+            | Body::CommandResult(..)
+            | Body::Fatal(..) => false,
         };
         if urgent {
             self.inner.encode(event, out);

@@ -268,7 +268,39 @@ pub(crate) fn push_flat(event: &Event, out: &mut Vec<u8>) -> bool {
         Body::ControlCancel { request_id } => {
             push_line(out, &ControlLine::ControlCancelRequest { request_id: request_id.as_ref().into() });
         }
-        _ => return false,
+        Body::Ready
+        | Body::TurnStart(..)
+        | Body::NodeEnter
+        | Body::NodeExit { .. }
+        | Body::MessageStart { .. }
+        | Body::TextDelta(..)
+        | Body::ThoughtDelta(..)
+        | Body::ThoughtSignature(..)
+        | Body::ToolCallDelta { .. }
+        | Body::ToolCall(..)
+        | Body::MessageEnd(..)
+        | Body::Decision { .. }
+        | Body::Approval { .. }
+        | Body::ToolStart(..)
+        | Body::ToolOutput { .. }
+        | Body::ToolDisplay { .. }
+        | Body::ToolEnd(..)
+        | Body::State(..)
+        | Body::Checkpoint(..)
+        | Body::Thinking(..)
+        | Body::ThoughtUsage(..)
+        | Body::Journal(..)
+        | Body::Session(..)
+        | Body::Task(..)
+        | Body::RateLimit(..)
+        | Body::Console { .. }
+        | Body::Hook(..)
+        | Body::History(..)
+        | Body::Custom(..)
+        | Body::Error(..)
+        | Body::TurnEnd(..)
+        | Body::CommandResult(..)
+        | Body::Fatal(..) => return false,
     }
     true
 }

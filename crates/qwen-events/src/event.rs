@@ -84,10 +84,7 @@ pub enum Body {
     /// The model's message ended, complete or not.
     MessageEnd(Box<MessageEnd>),
     /// The permission rules decided about a call.
-    Decision {
-        call: Arc<ToolCall>,
-        decision: Decision,
-    },
+    Decision { call: Arc<ToolCall>, decision: Decision },
     /// The user or the host is asked to approve a call.
     Approval {
         call: Arc<ToolCall>,
@@ -106,14 +103,12 @@ pub enum Body {
         text: Box<str>,
     },
     /// A running tool changed what it displays to the user.
-    ToolDisplay {
-        call: Arc<ToolCall>,
-        display: Box<Display>,
-    },
+    ToolDisplay { call: Arc<ToolCall>, display: Box<Display> },
     /// A tool call ended.
     ToolEnd(Box<ToolEnd>),
     /// The graph's merged state after a node. Only sent to readers that show it.
     State(Json),
+    /// A point that a session can return to was stored.
     Checkpoint(Box<Checkpoint>),
     /// A step of a tree or graph of thoughts.
     Thinking(Box<Thinking>),
@@ -164,9 +159,7 @@ pub enum Body {
     /// The worker answers a control request of the host.
     ControlReply(Box<ControlReply>),
     /// The worker withdraws a control request.
-    ControlCancel {
-        request_id: Arc<str>,
-    },
+    ControlCancel { request_id: Arc<str> },
     /// An unrecoverable error: the process ends after it.
     Fatal(Box<ErrorInfo>),
 }

@@ -133,7 +133,36 @@ impl Encoder for CoreEncoder {
                 push_line(out, &CoreLine::Error(Failed { error: failure(error), turn: None }));
             }
             Body::TurnEnd(end) if parent.is_none() => self.end_turn(end, out),
-            _ => {
+            Body::Ready
+            | Body::TurnStart(..)
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::MessageStart { .. }
+            | Body::TextDelta(..)
+            | Body::ThoughtSignature(..)
+            | Body::ToolCallDelta { .. }
+            | Body::MessageEnd(..)
+            | Body::Decision { .. }
+            | Body::ToolStart(..)
+            | Body::ToolOutput { .. }
+            | Body::ToolDisplay { .. }
+            | Body::State(..)
+            | Body::Checkpoint(..)
+            | Body::ThoughtUsage(..)
+            | Body::Journal(..)
+            | Body::Task(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::History(..)
+            | Body::TurnEnd(..)
+            | Body::CommandResult(..)
+            | Body::HintResult(..)
+            | Body::Heartbeat(..)
+            | Body::CancelResult(..)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(..)
+            | Body::ControlCancel { .. } => {
                 if let Body::ControlRequest { request_id, call, .. } = &event.body
                     && let ControlCall::CanUseTool { call, .. } = &**call
                 {

@@ -114,7 +114,30 @@ impl Annotator {
                     ..session_event(frame, parent)
                 },
             ),
-            _ => {}
+            Body::Ready
+            | Body::TurnStart(..)
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::MessageStart { .. }
+            | Body::ThoughtSignature(..)
+            | Body::Decision { .. }
+            | Body::State(..)
+            | Body::Checkpoint(..)
+            | Body::ThoughtUsage(..)
+            | Body::Journal(..)
+            | Body::RateLimit(..)
+            | Body::Hook(..)
+            | Body::History(..)
+            | Body::Error(..)
+            | Body::TurnEnd(..)
+            | Body::CommandResult(..)
+            | Body::HintResult(..)
+            | Body::Heartbeat(..)
+            | Body::CancelResult(..)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(..)
+            | Body::ControlCancel { .. }
+            | Body::Fatal(..) => {}
         }
     }
 

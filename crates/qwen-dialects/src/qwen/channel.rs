@@ -78,7 +78,38 @@ pub(crate) fn encode(stamp: Stamp<'_>, event: &Event, out: &mut Vec<u8>) -> bool
                 prompt_id: stamp.prompt(),
             },
         ),
-        _ => return false,
+        Body::Ready
+        | Body::TurnStart(..)
+        | Body::NodeEnter
+        | Body::NodeExit { .. }
+        | Body::MessageStart { .. }
+        | Body::TextDelta(..)
+        | Body::ThoughtDelta(..)
+        | Body::ThoughtSignature(..)
+        | Body::ToolCallDelta { .. }
+        | Body::ToolCall(..)
+        | Body::MessageEnd(..)
+        | Body::Decision { .. }
+        | Body::Approval { .. }
+        | Body::ToolStart(..)
+        | Body::ToolOutput { .. }
+        | Body::ToolDisplay { .. }
+        | Body::ToolEnd(..)
+        | Body::State(..)
+        | Body::Checkpoint(..)
+        | Body::Thinking(..)
+        | Body::ThoughtUsage(..)
+        | Body::Journal(..)
+        | Body::Session(..)
+        | Body::Task(..)
+        | Body::RateLimit(..)
+        | Body::Console { .. }
+        | Body::Hook(..)
+        | Body::History(..)
+        | Body::Custom(..)
+        | Body::Error(..)
+        | Body::TurnEnd(..)
+        | Body::Fatal(..) => return false,
     }
     true
 }

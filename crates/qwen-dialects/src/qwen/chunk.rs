@@ -239,7 +239,42 @@ impl ChunkEncoder {
                     self.last = Last::Calls;
                 }
             }
-            _ => {}
+            Body::Ready
+            | Body::TurnStart(..)
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::TextDelta(..)
+            | Body::ThoughtDelta(..)
+            | Body::ThoughtSignature(..)
+            | Body::ToolCall(..)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolStart(..)
+            | Body::ToolOutput { .. }
+            | Body::ToolDisplay { .. }
+            | Body::ToolEnd(..)
+            | Body::State(..)
+            | Body::Checkpoint(..)
+            | Body::Thinking(..)
+            | Body::ThoughtUsage(..)
+            | Body::Journal(..)
+            | Body::Session(..)
+            | Body::Task(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::History(..)
+            | Body::Custom(..)
+            | Body::Error(..)
+            | Body::TurnEnd(..)
+            | Body::CommandResult(..)
+            | Body::HintResult(..)
+            | Body::Heartbeat(..)
+            | Body::CancelResult(..)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(..)
+            | Body::ControlCancel { .. }
+            | Body::Fatal(..) => {}
         }
     }
 }
@@ -273,7 +308,43 @@ impl Encoder for ChunkEncoder {
                 self.frame.enter_session(session_id);
                 self.rendered = None;
             }
-            _ => {}
+            Body::Ready
+            | Body::TurnStart(..)
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::MessageStart { .. }
+            | Body::TextDelta(..)
+            | Body::ThoughtDelta(..)
+            | Body::ThoughtSignature(..)
+            | Body::ToolCallDelta { .. }
+            | Body::ToolCall(..)
+            | Body::MessageEnd(..)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolStart(..)
+            | Body::ToolOutput { .. }
+            | Body::ToolDisplay { .. }
+            | Body::ToolEnd(..)
+            | Body::State(..)
+            | Body::Checkpoint(..)
+            | Body::Thinking(..)
+            | Body::ThoughtUsage(..)
+            | Body::Journal(..)
+            | Body::Session(..)
+            | Body::Task(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::History(..)
+            | Body::Custom(..)
+            | Body::Error(..)
+            | Body::TurnEnd(..)
+            | Body::CommandResult(..)
+            | Body::HintResult(..)
+            | Body::Heartbeat(..)
+            | Body::CancelResult(..)
+            | Body::ControlReply(..)
+            | Body::ControlCancel { .. } => {}
         }
         self.greet(event.at, out);
         match &event.body {

@@ -216,7 +216,26 @@ pub(super) fn write(event: &Event, told: &LoggedContext, out: &mut Vec<u8>) -> s
         Body::Error(error) => line.put("error", ErrorForm::from(&**error)),
         Body::TurnEnd(end) => line.put("turn_end", TurnEndForm::new(end, &told.said)),
         Body::CommandResult(result) => line.put("command_result", CommandResultForm::from(&**result)),
-        _ => Ok(()),
+        Body::Ready
+        | Body::MessageStart { .. }
+        | Body::TextDelta(..)
+        | Body::ThoughtDelta(..)
+        | Body::ThoughtSignature(..)
+        | Body::ToolCallDelta { .. }
+        | Body::ToolCall(..)
+        | Body::ToolDisplay { .. }
+        | Body::State(..)
+        | Body::Task(..)
+        | Body::RateLimit(..)
+        | Body::Console { .. }
+        | Body::Hook(..)
+        | Body::HintResult(..)
+        | Body::Heartbeat(..)
+        | Body::CancelResult(..)
+        | Body::ControlRequest { .. }
+        | Body::ControlReply(..)
+        | Body::ControlCancel { .. }
+        | Body::Fatal(..) => Ok(()),
     }
 }
 

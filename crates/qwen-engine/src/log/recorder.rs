@@ -187,7 +187,36 @@ impl Recorder {
             | Body::Error(_)
             | Body::TurnEnd(_)
             | Body::CommandResult(_) => self.flush(),
-            _ => Ok(()),
+            Body::Ready
+            | Body::NodeEnter
+            | Body::MessageStart { .. }
+            | Body::TextDelta(..)
+            | Body::ThoughtDelta(..)
+            | Body::ThoughtSignature(..)
+            | Body::ToolCallDelta { .. }
+            | Body::ToolCall(..)
+            | Body::MessageEnd(..)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolOutput { .. }
+            | Body::ToolDisplay { .. }
+            | Body::State(..)
+            | Body::Checkpoint(..)
+            | Body::Thinking(..)
+            | Body::ThoughtUsage(..)
+            | Body::Session(..)
+            | Body::Task(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::Custom(..)
+            | Body::HintResult(..)
+            | Body::Heartbeat(..)
+            | Body::CancelResult(..)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(..)
+            | Body::ControlCancel { .. }
+            | Body::Fatal(..) => Ok(()),
         }
     }
 

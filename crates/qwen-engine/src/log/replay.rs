@@ -145,7 +145,41 @@ impl Replay {
                 self.checkpoint(event.at);
                 self.queue.push_back(event);
             }
-            _ => self.queue.push_back(event),
+            Body::Ready
+            | Body::TurnStart(..)
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::MessageStart { .. }
+            | Body::TextDelta(..)
+            | Body::ThoughtDelta(..)
+            | Body::ThoughtSignature(..)
+            | Body::ToolCallDelta { .. }
+            | Body::ToolCall(..)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolStart(..)
+            | Body::ToolOutput { .. }
+            | Body::ToolDisplay { .. }
+            | Body::ToolEnd(..)
+            | Body::State(..)
+            | Body::Thinking(..)
+            | Body::ThoughtUsage(..)
+            | Body::Session(..)
+            | Body::Task(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::Custom(..)
+            | Body::Error(..)
+            | Body::TurnEnd(..)
+            | Body::CommandResult(..)
+            | Body::HintResult(..)
+            | Body::Heartbeat(..)
+            | Body::CancelResult(..)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(..)
+            | Body::ControlCancel { .. }
+            | Body::Fatal(..) => self.queue.push_back(event),
         }
     }
 

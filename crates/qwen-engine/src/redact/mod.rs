@@ -119,7 +119,36 @@ impl EventRedactor {
                 self.end_outputs(|_| true, late);
                 true
             }
-            _ => true,
+            Body::Ready
+            | Body::TurnStart(..)
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::ThoughtSignature(..)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolStart(..)
+            | Body::ToolDisplay { .. }
+            | Body::State(..)
+            | Body::Checkpoint(..)
+            | Body::Thinking(..)
+            | Body::ThoughtUsage(..)
+            | Body::Journal(..)
+            | Body::Session(..)
+            | Body::Task(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::History(..)
+            | Body::Custom(..)
+            | Body::Error(..)
+            | Body::CommandResult(..)
+            | Body::HintResult(..)
+            | Body::Heartbeat(..)
+            | Body::CancelResult(..)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(..)
+            | Body::ControlCancel { .. }
+            | Body::Fatal(..) => true,
         }
     }
 

@@ -103,7 +103,40 @@ impl TextPrinter {
                 self.write(&text, out, err);
                 self.end_line(out);
             }
-            _ => self.reporter.report(event, err),
+            Body::Ready
+            | Body::TurnStart(..)
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::MessageStart { .. }
+            | Body::ThoughtDelta(..)
+            | Body::ThoughtSignature(..)
+            | Body::ToolCallDelta { .. }
+            | Body::ToolCall(..)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolOutput { .. }
+            | Body::ToolDisplay { .. }
+            | Body::ToolEnd(..)
+            | Body::State(..)
+            | Body::Checkpoint(..)
+            | Body::Thinking(..)
+            | Body::ThoughtUsage(..)
+            | Body::Journal(..)
+            | Body::Session(..)
+            | Body::Task(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::History(..)
+            | Body::Custom(..)
+            | Body::Error(..)
+            | Body::HintResult(..)
+            | Body::Heartbeat(..)
+            | Body::CancelResult(..)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(..)
+            | Body::ControlCancel { .. }
+            | Body::Fatal(..) => self.reporter.report(event, err),
         }
     }
 

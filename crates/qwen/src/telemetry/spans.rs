@@ -128,7 +128,35 @@ impl Open {
             Body::Thinking(step) => self.mark(Some(thinking(step))),
             Body::Session(event) => self.mark(noticed(event)),
             Body::Error(error) => self.mark(Some(("error", vec![("error.type", error.code.into())]))),
-            _ => {}
+            Body::Ready
+            | Body::NodeEnter
+            | Body::NodeExit { .. }
+            | Body::MessageStart { .. }
+            | Body::TextDelta(..)
+            | Body::ThoughtDelta(..)
+            | Body::ThoughtSignature(..)
+            | Body::ToolCallDelta { .. }
+            | Body::ToolCall(..)
+            | Body::MessageEnd(..)
+            | Body::ToolOutput { .. }
+            | Body::State(..)
+            | Body::Checkpoint(..)
+            | Body::ThoughtUsage(..)
+            | Body::Journal(..)
+            | Body::Task(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::History(..)
+            | Body::Custom(..)
+            | Body::CommandResult(..)
+            | Body::HintResult(..)
+            | Body::Heartbeat(..)
+            | Body::CancelResult(..)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(..)
+            | Body::ControlCancel { .. }
+            | Body::Fatal(..) => {}
         }
         Vec::new()
     }

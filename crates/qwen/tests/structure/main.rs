@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "test code fails by panicking")]
 
 mod architecture;
+mod event_table;
+mod events;
 mod licences;
 mod names;
 

@@ -214,7 +214,35 @@ impl Folded {
                     self.steered.push(prompt_id.clone());
                 }
             }
-            _ => {}
+            Body::Ready
+            | Body::MessageStart { .. }
+            | Body::TextDelta(..)
+            | Body::ThoughtDelta(..)
+            | Body::ThoughtSignature(..)
+            | Body::ToolCallDelta { .. }
+            | Body::ToolCall(..)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolOutput { .. }
+            | Body::ToolDisplay { .. }
+            | Body::State(..)
+            | Body::Checkpoint(..)
+            | Body::Thinking(..)
+            | Body::ThoughtUsage(..)
+            | Body::Task(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::Custom(..)
+            | Body::Error(..)
+            | Body::CommandResult(..)
+            | Body::HintResult(..)
+            | Body::Heartbeat(..)
+            | Body::CancelResult(..)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(..)
+            | Body::ControlCancel { .. }
+            | Body::Fatal(..) => {}
         }
     }
 

@@ -63,7 +63,43 @@ pub(crate) fn find(mut reader: LogReader, point: &str) -> Result<u64, LogError> 
                     checkpoint = Some((id, reader.offset()));
                 }
             }
-            _ => {}
+            Body::Ready
+            | Body::NodeEnter
+            | Body::MessageStart { .. }
+            | Body::TextDelta(..)
+            | Body::ThoughtDelta(..)
+            | Body::ThoughtSignature(..)
+            | Body::ToolCallDelta { .. }
+            | Body::ToolCall(..)
+            | Body::MessageEnd(..)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::ToolStart(..)
+            | Body::ToolOutput { .. }
+            | Body::ToolDisplay { .. }
+            | Body::ToolEnd(..)
+            | Body::State(..)
+            | Body::Checkpoint(..)
+            | Body::Thinking(..)
+            | Body::ThoughtUsage(..)
+            | Body::Journal(..)
+            | Body::Session(..)
+            | Body::Task(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::History(..)
+            | Body::Custom(..)
+            | Body::Error(..)
+            | Body::TurnEnd(..)
+            | Body::CommandResult(..)
+            | Body::HintResult(..)
+            | Body::Heartbeat(..)
+            | Body::CancelResult(..)
+            | Body::ControlRequest { .. }
+            | Body::ControlReply(..)
+            | Body::ControlCancel { .. }
+            | Body::Fatal(..) => {}
         }
         if in_turn {
             found = Some(reader.offset());

@@ -29,7 +29,7 @@ use qwen_events::{Body, Command, EndStatus, ErrorInfo, ErrorKind};
 use tokio::sync::mpsc;
 
 use self::host::{ControlHost, PermissionTool};
-use self::parent::Parent;
+use self::parent::ParentProcess;
 use self::worker::Worker;
 use crate::io::debug_log::DebugLog;
 use crate::io::input::{InputLine, Lines, MAX_LINE, StdinReader};
@@ -67,7 +67,7 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
     };
     let (sender, receiver) = mpsc::channel(stream::CAPACITY);
     let (lines, mut incoming) = mpsc::channel(64);
-    let parent = match Parent::open(&config.stream.supervision, &ending) {
+    let parent = match ParentProcess::open(&config.stream.supervision, &ending) {
         Ok(parent) => parent,
         Err(error) => {
             exit::report(&format!("qwen: {error}"));
@@ -129,7 +129,7 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
 }
 
 /// Reads and parses lines and forwards their commands until the end of input.
-async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>, parent: Option<Arc<Parent>>) {
+async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>, parent: Option<Arc<ParentProcess>>) {
     loop {
         let line = lines.next().await;
         if let Some(parent) = &parent {

@@ -32,7 +32,7 @@ const RETRY: Duration = Duration::from_millis(50);
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The link to the parent process.
-pub struct Parent {
+pub struct ParentProcess {
     leash: Option<Duration>,
     /// Lines for the commit descriptor; none without one.
     lines: Option<mpsc::UnboundedSender<String>>,
@@ -66,7 +66,7 @@ struct Reply {
     outcome: Option<Outcome>,
 }
 
-impl Parent {
+impl ParentProcess {
     /// Opens the link that the flags describe; none without them. Call it once per process, because it takes
     /// the descriptors over.
     pub fn open(supervision: &Supervision, ending: &Cancel) -> Result<Option<Arc<Self>>, ErrorInfo> {

@@ -44,7 +44,40 @@ pub fn tell(event: &Event, out: &mut impl Write) -> io::Result<()> {
         Body::ToolEnd(end) => tool(end, out),
         Body::Error(error) => writeln!(out, "! {}", plain(&error.message)),
         Body::TurnEnd(end) => turn_end(end, out),
-        _ => Ok(()),
+        Body::Ready
+        | Body::NodeEnter
+        | Body::NodeExit { .. }
+        | Body::MessageStart { .. }
+        | Body::TextDelta(..)
+        | Body::ThoughtDelta(..)
+        | Body::ThoughtSignature(..)
+        | Body::ToolCallDelta { .. }
+        | Body::ToolCall(..)
+        | Body::Decision { .. }
+        | Body::Approval { .. }
+        | Body::ToolStart(..)
+        | Body::ToolOutput { .. }
+        | Body::ToolDisplay { .. }
+        | Body::State(..)
+        | Body::Checkpoint(..)
+        | Body::Thinking(..)
+        | Body::ThoughtUsage(..)
+        | Body::Journal(..)
+        | Body::Session(..)
+        | Body::Task(..)
+        | Body::RateLimit(..)
+        | Body::Console { .. }
+        | Body::Hook(..)
+        | Body::History(..)
+        | Body::Custom(..)
+        | Body::CommandResult(..)
+        | Body::HintResult(..)
+        | Body::Heartbeat(..)
+        | Body::CancelResult(..)
+        | Body::ControlRequest { .. }
+        | Body::ControlReply(..)
+        | Body::ControlCancel { .. }
+        | Body::Fatal(..) => Ok(()),
     }
 }
 

@@ -82,7 +82,21 @@ impl Worker {
                 self.reply(request_id, nested, result).await;
                 return Flow::Continue;
             }
-            body => body,
+            body @ (ControlBody::Initialize(..)
+            | ControlBody::Interrupt
+            | ControlBody::SetModel(..)
+            | ControlBody::SetPermissionMode(..)
+            | ControlBody::SetEffort(..)
+            | ControlBody::SupportedCommands
+            | ControlBody::McpStatus
+            | ControlBody::ContextUsage { .. }
+            | ControlBody::AvailableModels
+            | ControlBody::UsageInfo { .. }
+            | ControlBody::ContinueLastTurn
+            | ControlBody::RewindFiles { .. }
+            | ControlBody::EndSession
+            | ControlBody::Unknown(..)
+            | ControlBody::Malformed { .. }) => body,
         };
         let problems = match &body {
             ControlBody::Initialize(initialize) => mcp::register(&self.process.mcp, initialize),

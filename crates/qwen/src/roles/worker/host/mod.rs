@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub use self::permission_tool::PermissionTool;
-use super::parent::Parent;
+use super::parent::ParentProcess;
 
 type Answer = Result<Json, ErrorInfo>;
 
@@ -42,7 +42,7 @@ pub struct ControlHost {
     /// Answers permission questions instead of the host.
     delegate: OnceLock<PermissionTool>,
     /// The parent process, if it supervises this worker.
-    parent: OnceLock<Arc<Parent>>,
+    parent: OnceLock<Arc<ParentProcess>>,
 }
 
 /// An open request.
@@ -85,7 +85,7 @@ impl ControlHost {
     }
 
     /// Lets the parent process commit the log and delay work.
-    pub fn set_parent(&self, parent: Arc<Parent>) {
+    pub fn set_parent(&self, parent: Arc<ParentProcess>) {
         // There is only one command line.
         let _ = self.parent.set(parent);
     }
