@@ -229,7 +229,12 @@ impl Permissions {
         words.into_iter().flat_map(of).collect()
     }
 
-    /// The approval mode: `plan`, `default`, `auto-edit` or `yolo`.
+    /// True if the approval mode denies what other modes ask about.
+    pub fn never_asks(&self) -> bool {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).mode() == Mode::DontAsk
+    }
+
+    /// The approval mode as it was set: `plan`, `default`, `auto`, `dontAsk`, `auto-edit` or `yolo`.
     pub fn mode(&self) -> &'static str {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).mode().name()
     }

@@ -71,6 +71,8 @@ pub struct Prompt {
     pub prompt_id: Option<PromptId>,
     /// The client's own id of the message.
     pub uuid: Option<Arc<str>>,
+    /// The author of the message, as the client described it; echoed in the terminal record.
+    pub message_origin: Option<Json>,
     pub origin: PromptOrigin,
     pub parts: Vec<Part>,
     /// A command that the client declared explicitly.

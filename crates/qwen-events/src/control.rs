@@ -78,6 +78,8 @@ pub struct Initialize {
     pub mcp_servers: Vec<(Arc<str>, Json)>,
     /// Sub-agents: name and definition.
     pub agents: Vec<(Arc<str>, Json)>,
+    /// True if the host sent an empty list of sub-agents: there are none, not even the built-in ones.
+    pub without_agents: bool,
     /// Replaces the system prompt.
     pub system_prompt: Option<Arc<str>>,
     /// Text appended to the system prompt.
@@ -87,6 +89,8 @@ pub struct Initialize {
     pub environment_in_prompt: bool,
     /// Tool aliases: the called name and the tool that runs instead.
     pub tool_aliases: Vec<(Arc<str>, Arc<str>)>,
+    /// True if the host wants text and thoughts of sub-agents too.
+    pub forward_agent_text: Option<bool>,
     /// Options that the host sent and that are recognized but have no effect.
     pub ignored_options: Vec<&'static str>,
     /// The only skills to offer; none means all.

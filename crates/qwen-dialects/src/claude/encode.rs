@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, ErrorInfo, ErrorKind, Event,
-    HookStep, Level, ModelUsage, SessionEvent, Timestamp, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage,
+    HookStep, Json, Level, ModelUsage, SessionEvent, Timestamp, ToolEnd, ToolStatus, TurnEnd, TurnStart,
+    Usage,
 };
 
 use super::blocks::Speaker;
@@ -18,11 +19,14 @@ use super::thinking::sentence;
 use super::wire::control::{ControlRequest, question};
 use super::wire::message::{Content, UserMessage, UserRole};
 use super::wire::stream_event::{Progress, StreamEvent};
-use super::wire::{CompactMetadata, Init, Message, Notice, ServerState, SessionState, UserLine};
+use super::wire::{
+    CompactMetadata, ConversationReset, Init, Message, Notice, ServerState, SessionState, UserLine,
+};
 use super::words::{CLAUDE_CODE_VERSION, TOOL_DEFERRED, api_error_kind, claude_mode, qwen_mode};
 use crate::dialect::{Encoder, StreamInfo};
 use crate::flat::{control_response, push_flat};
 use crate::line::push_line;
+use crate::loom::rfc3339;
 use crate::payload::Payload;
 
 /// Writes the `claude` dialect.
@@ -51,6 +55,8 @@ pub struct ClaudeEncoder {
     warned: Box<str>,
     /// True if the last event is a cancelled or refused call: a cancel now concerns the tools.
     tool_cancelled: bool,
+    /// The author of the prompt of the turn, as the host described it.
+    message_origin: Option<Json>,
     /// Tokens of all turns so far.
     spent: Usage,
     /// The same by model, and with the price.
@@ -132,7 +138,7 @@ impl Encoder for ClaudeEncoder {
                 self.stream.push_system(out, Notice::Custom { value: Payload::new(value) });
             }
             Body::Error(error) => self.error(error, out),
-            Body::CommandResult(result) => self.command_result(result, out),
+            Body::CommandResult(result) => self.command_result(result, event.at, out),
             Body::ControlRequest { request_id, call, .. }
                 if self.is_out_of_place() && self.tasks.asks(call) =>
             {
@@ -209,6 +215,7 @@ impl ClaudeEncoder {
             in_turn: false,
             warned: Box::default(),
             tool_cancelled: false,
+            message_origin: None,
             spent: Usage::default(),
             spent_by_model: Vec::new(),
             cost_usd: 0.0,
@@ -240,6 +247,7 @@ impl ClaudeEncoder {
         self.running.clear();
         self.in_turn = true;
         self.tool_cancelled = false;
+        self.message_origin.clone_from(&start.message_origin);
         let plugins: Vec<_> = (self.plugins.iter())
             .map(|(name, path)| serde_json::json!({"name": &**name, "path": &**path}))
             .collect();
@@ -266,7 +274,13 @@ impl ClaudeEncoder {
             skills: words(&start.skills),
             plugins: plugins.iter().map(Payload::of).collect(),
         };
-        self.stream.push_system(out, Notice::Init(Box::new(init)));
+        if self.stream.qwen_sdk {
+            // Qwen's CLI names this line after its session.
+            let uuid = self.stream.session_id.clone();
+            self.stream.push_system_as(out, Notice::Init(Box::new(init)), uuid.as_str());
+        } else {
+            self.stream.push_system(out, Notice::Init(Box::new(init)));
+        }
         if self.replay_user_messages {
             let minted = self.stream.mint.next();
             push_line(
@@ -326,7 +340,8 @@ impl ClaudeEncoder {
             }
         }
         let spent = Spent { usage: &usage, by_model: &self.spent_by_model, cost_usd: self.cost_usd };
-        self.stream.push_turn_end(out, end, &spent, self.tool_cancelled);
+        let origin = self.message_origin.take();
+        self.stream.push_turn_end(out, end, &spent, origin.as_ref(), self.tool_cancelled);
         self.questions.clear();
         self.in_turn = false;
         self.state(SessionState::Idle, out);
@@ -422,7 +437,7 @@ impl ClaudeEncoder {
             .push_system(out, if input { Notice::InputError { error } } else { Notice::Error { error } });
     }
 
-    fn command_result(&mut self, result: &CommandResult, out: &mut Vec<u8>) {
+    fn command_result(&mut self, result: &CommandResult, at: Timestamp, out: &mut Vec<u8>) {
         let (words, is_error): (Cow<'_, str>, bool) = match &result.body {
             CommandResultBody::Message { level, content } => {
                 (content.as_ref().into(), *level == Level::Error)
@@ -435,8 +450,22 @@ impl ClaudeEncoder {
             // Its turn follows and ends with its own result.
             CommandResultBody::SubmitPrompt { .. } => return,
         };
+        if let Some(cleared) = &result.cleared_session {
+            let uuid = self.stream.mint.next();
+            push_line(
+                out,
+                &Message::ConversationReset(ConversationReset {
+                    new_conversation_id: result.session_id.as_str().into(),
+                    uuid: uuid.as_str().into(),
+                    session_id: cleared.as_str().into(),
+                    trigger: Some("clear".into()),
+                    user_message_uuid: result.message_uuid.as_deref().map(Cow::Borrowed),
+                    timestamp: Some(rfc3339(at).into()),
+                }),
+            );
+        }
         self.stream.session_id = result.session_id.clone();
-        self.stream.push_command_answer(out, &words, is_error);
+        self.stream.push_command_answer(out, &words, is_error, result.message_origin.as_ref());
         self.state(SessionState::Idle, out);
     }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{EndStatus, ErrorInfo, ModelUsage, TurnEnd, Usage};
+use qwen_events::{EndStatus, ErrorInfo, Json, ModelUsage, TurnEnd, Usage};
 
 use super::stream::limit::{cut_middle, json_len, pieces, text_limit};
 use super::stream::{AssistantBlock, Stream};
@@ -47,6 +47,7 @@ impl Stream {
         out: &mut Vec<u8>,
         end: &TurnEnd,
         spent: &Spent<'_>,
+        origin: Option<&Json>,
         tool_cancelled: bool,
     ) {
         if end.status == EndStatus::Cancelled {
@@ -113,6 +114,7 @@ impl Stream {
                 }),
                 structured_output: end.structured.as_ref().map(Payload::new),
                 structured_result: end.structured.as_ref().filter(|_| self.qwen_sdk).map(Payload::new),
+                origin: origin.map(Payload::new),
                 ..self.result_line(uuid.as_str(), outcome)
             },
         );
@@ -120,7 +122,13 @@ impl Stream {
 
     /// Writes the end of a command that was not sent to the model: its output as a message, then a
     /// `result`.
-    pub(super) fn push_command_answer(&mut self, out: &mut Vec<u8>, words: &str, is_error: bool) {
+    pub(super) fn push_command_answer(
+        &mut self,
+        out: &mut Vec<u8>,
+        words: &str,
+        is_error: bool,
+        origin: Option<&Json>,
+    ) {
         self.push_synthetic(out, words, None);
         let outcome = Outcome {
             subtype: Subtype::Success,
@@ -131,7 +139,8 @@ impl Stream {
             api_error_status: None,
         };
         let uuid = self.mint.next();
-        self.push_result(out, self.result_line(uuid.as_str(), outcome));
+        let origin = origin.map(Payload::new);
+        self.push_result(out, ResultLine { origin, ..self.result_line(uuid.as_str(), outcome) });
     }
 
     /// Writes the only record of a fatal error.
@@ -268,6 +277,7 @@ impl Stream {
             deferred_tool_use: None,
             structured_output: None,
             structured_result: None,
+            origin: None,
         }
     }
 

@@ -31,6 +31,10 @@ pub(super) fn user(object: &Object<'_>) -> Result<Command> {
     };
     Ok(Command::Prompt(Box::new(Prompt {
         uuid: object.string("uuid")?,
+        message_origin: object
+            .get("origin")
+            .filter(|origin| origin.kind() == Kind::Object)
+            .map(|origin| origin.json()),
         origin: if answers { PromptOrigin::ToolResponse } else { PromptOrigin::User },
         parts: said,
         tool_call_id,

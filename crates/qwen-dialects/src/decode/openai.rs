@@ -41,6 +41,7 @@ pub(super) fn conversation(object: &Object<'_>) -> Result<Command> {
         session_id: session_id(object)?,
         prompt_id: name(object, "prompt_id")?.map(PromptId::new),
         uuid: None,
+        message_origin: None,
         origin,
         parts,
         command: None,

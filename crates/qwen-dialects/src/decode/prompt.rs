@@ -74,6 +74,7 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
         session_id: session_id(object)?,
         prompt_id: name(object, "prompt_id")?.map(PromptId::new),
         uuid: object.string("uuid")?,
+        message_origin: None,
         origin,
         parts: spoken,
         command,

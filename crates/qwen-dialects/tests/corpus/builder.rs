@@ -113,6 +113,7 @@ impl Trace {
             agent: self.agent.into(),
             message: message.into(),
             message_uuid: None,
+            message_origin: None,
             model: MODEL.into(),
             cwd: "/workspace/demo".into(),
             permission_mode: "default".into(),

@@ -407,6 +407,9 @@ fn side_lines() -> Trace {
     t.then(Body::CommandResult(Box::new(CommandResult {
         session_id: session(),
         prompt_id: PromptId::new("session-123########help"),
+        message_uuid: None,
+        message_origin: None,
+        cleared_session: None,
         command: help,
         body: CommandResultBody::Message { level: Level::Info, content: "Ask away.".into() },
     })));

@@ -193,6 +193,9 @@ pub fn command_result(body: CommandResultBody) -> CommandResult {
     CommandResult {
         session_id: session(),
         prompt_id: PromptId::new("session-123########8"),
+        message_uuid: None,
+        message_origin: None,
+        cleared_session: None,
         command: CommandCall {
             kind: CommandKind::Slash,
             path: vec!["chat".into(), "list".into()],

@@ -200,6 +200,7 @@ pub fn turn_start(prompt_id: &str) -> TurnStart {
         agent: "react".into(),
         message: "Please fix the bug in @main.py".into(),
         message_uuid: None,
+        message_origin: None,
         model: MODEL.into(),
         cwd: "/workspace/demo".into(),
         permission_mode: "default".into(),

@@ -98,6 +98,9 @@ fn a_command_is_a_message_of_its_own() {
     script.push(Body::CommandResult(Box::new(CommandResult {
         session_id: SessionId::parse("sess-001").unwrap(),
         prompt_id: PromptId::new("p-1"),
+        message_uuid: None,
+        message_origin: None,
+        cleared_session: None,
         command: CommandCall { kind: CommandKind::Slash, path: vec!["help".into()], args: "".into() },
         body: CommandResultBody::Message { level: Level::Info, content: "Ask me.".into() },
     })));

@@ -348,6 +348,9 @@ fn a_command_has_its_reply_and_a_fatal_error_too() {
     script.push(Body::CommandResult(Box::new(CommandResult {
         session_id: SessionId::parse("sess-001").unwrap(),
         prompt_id: PromptId::new("p-1"),
+        message_uuid: None,
+        message_origin: None,
+        cleared_session: None,
         command: CommandCall { kind: CommandKind::Slash, path: vec!["help".into()], args: "me".into() },
         body: CommandResultBody::Message { level: Level::Info, content: "Ask me.".into() },
     })));

@@ -216,6 +216,7 @@ pub fn turn_start(message: &str) -> TurnStart {
         agent: "react".into(),
         message: message.into(),
         message_uuid: None,
+        message_origin: None,
         model: "qwen-coder".into(),
         cwd: "/workspace".into(),
         permission_mode: "auto-edit".into(),

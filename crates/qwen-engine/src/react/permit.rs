@@ -151,7 +151,7 @@ async fn permit(
             context: None,
         }),
         Verdict::Deny => Err(NotRun::Denied(declined(kit, &call, tool, decision))),
-        Verdict::Ask if !kit.host.listens() => {
+        Verdict::Ask if !kit.host.listens() || kit.permissions.never_asks() => {
             let blocked = judgement.blocked_path.as_deref();
             Err(NotRun::Denied(nobody_to_ask(kit, &call, tool, decision, blocked)))
         }
@@ -206,11 +206,13 @@ fn nobody_to_ask(
     let declaration = tool.declaration();
     let subject =
         kit.permissions.subject(call, declaration, blocked).map(|subject| format!(" for `{subject}`"));
-    let mut text = format!(
-        "{} requires permission{}, and nobody is there to give it: {reason}",
-        call.name,
-        subject.unwrap_or_default()
-    );
+    let refusal = if kit.permissions.never_asks() {
+        "the mode dontAsk denies what would be asked"
+    } else {
+        "nobody is there to give it"
+    };
+    let mut text =
+        format!("{} requires permission{}, and {refusal}: {reason}", call.name, subject.unwrap_or_default());
     let remedy = kit.permissions.remedy(call, declaration, blocked).unwrap_or_else(|| {
         let way_out = kit.permissions.way_out(decision.verdict, decision.rule.as_deref());
         let way_out = way_out.map(|way_out| format!(", or {way_out}")).unwrap_or_default();

@@ -239,6 +239,9 @@ fn whatever_carries_a_text_carries_no_secret() {
         Body::CommandResult(Box::new(CommandResult {
             session_id: SessionId::parse("s").unwrap(),
             prompt_id: PromptId::new("p"),
+            message_uuid: None,
+            message_origin: None,
+            cleared_session: None,
             command: CommandCall { kind: CommandKind::Slash, path: Vec::new(), args: arc.clone() },
             body,
         }))
@@ -259,6 +262,7 @@ fn whatever_carries_a_text_carries_no_secret() {
             message: arc.clone(),
             parts: parts(),
             message_uuid: None,
+            message_origin: None,
             model: "m".into(),
             cwd: "/".into(),
             permission_mode: "default".into(),

@@ -21,8 +21,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use qwen_events::{
-    Body, Denial, HistoryChange, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec, TraceContext,
-    TurnStart,
+    Body, Denial, HistoryChange, Json, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec,
+    TraceContext, TurnStart,
 };
 use qwen_mcp::Servers;
 use qwen_model::Model;
@@ -98,6 +98,8 @@ pub struct TurnInput {
     pub prompt_id: Option<PromptId>,
     /// The client's id for the message.
     pub message_uuid: Option<Arc<str>>,
+    /// The author of the message, as the client described it.
+    pub message_origin: Option<Json>,
     /// The user's message.
     pub parts: Vec<Part>,
     /// Overrides the session's model for this turn.

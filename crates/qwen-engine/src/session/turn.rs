@@ -381,6 +381,7 @@ impl Session {
             message: message.into(),
             parts: input.parts.clone(),
             message_uuid: Some(input.message_uuid.clone().unwrap_or_else(minted_uuid)),
+            message_origin: input.message_origin.clone(),
             model: (input.model.clone().or_else(|| setup.overrides.model()))
                 .unwrap_or_else(|| setup.model.name().into()),
             cwd: setup.place.cwd.to_string_lossy().into(),

@@ -52,6 +52,9 @@ fn everything() -> Vec<Body> {
         Body::CommandResult(Box::new(CommandResult {
             session_id: session("s"),
             prompt_id: PromptId::new("p"),
+            message_uuid: None,
+            message_origin: None,
+            cleared_session: None,
             command: CommandCall {
                 kind: CommandKind::Slash,
                 path: vec!["chat".into(), "list".into()],

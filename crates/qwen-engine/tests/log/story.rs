@@ -134,6 +134,7 @@ pub fn start(turn: u64, words: &str) -> TurnStart {
         message: words.into(),
         parts: vec![Part::Text(words.into())],
         message_uuid: Some(format!("uuid-{turn}").into()),
+        message_origin: None,
         model: "mock".into(),
         cwd: "/work/project".into(),
         permission_mode: "default".into(),

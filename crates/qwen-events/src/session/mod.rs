@@ -99,6 +99,12 @@ pub struct CommandResult {
     /// The command as parsed.
     pub command: CommandCall,
     pub body: CommandResultBody,
+    /// The client's id of the message that held the command, if it sent one.
+    pub message_uuid: Option<Arc<str>>,
+    /// The author of that message, as the client described it.
+    pub message_origin: Option<Json>,
+    /// The session that the command left behind: the conversation starts anew in `session_id`.
+    pub cleared_session: Option<SessionId>,
 }
 
 /// The result of a command.

@@ -27,9 +27,11 @@ pub struct TurnStart {
     pub parts: Vec<Part>,
     /// The client's id of that message, if it sent one.
     pub message_uuid: Option<Arc<str>>,
+    /// The author of that message, as the client described it.
+    pub message_origin: Option<Json>,
     pub model: Arc<str>,
     pub cwd: Arc<str>,
-    /// The approval mode: `plan`, `default`, `auto-edit`, `yolo`.
+    /// The approval mode: `plan`, `default`, `auto`, `dontAsk`, `auto-edit`, `yolo`.
     pub permission_mode: Arc<str>,
     /// The names of the available tools.
     pub tools: Vec<Arc<str>>,

@@ -165,7 +165,7 @@ impl Router {
         let mut key = self.keys.key(tenant, options)?;
         if !self.front.adopts_sessions() && *id != self.default_session {
             let mut bound = (*key).clone();
-            bound.spec.args.extend(["--session-id".to_owned(), id.to_string()]);
+            bound.spec.args.extend(["--bind-session".to_owned(), id.to_string()]);
             key = bound.into();
         }
         self.closed.retain(|closed| closed != id);

@@ -14,8 +14,17 @@ use crate::front::ClientInput;
 const CLOSED: usize = 4096;
 
 /// Flags that the hub sets itself, or that only make sense without a hub.
-const OWN_FLAGS: [&str; 7] =
-    ["--input-format", "--output-format", "--dialect", "--session-id", "--resume", "--continue", "--prompt"];
+const OWN_FLAGS: [&str; 9] = [
+    "--input-format",
+    "--output-format",
+    "--dialect",
+    "--session-id",
+    "--bind-session",
+    "--resume",
+    "--continue",
+    "--prompt",
+    "--print",
+];
 
 impl Router {
     /// Answers the request if it is addressed to the hub.

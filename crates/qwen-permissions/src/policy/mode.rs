@@ -8,6 +8,10 @@ pub enum Mode {
     /// Reading; everything else asks.
     #[default]
     Default,
+    /// The same as the default mode, under the name that hosts of both SDK families may choose.
+    Auto,
+    /// Reading; what would ask in the default mode is denied.
+    DontAsk,
     /// Reading and editing files in the workspace.
     AutoEdit,
     /// Everything.
@@ -19,8 +23,9 @@ impl Mode {
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "plan" => Some(Self::Plan),
-            // Both aliases permit no more than our default mode: a call that is not allowed asks.
-            "default" | "auto" | "dontAsk" => Some(Self::Default),
+            "default" | "manual" => Some(Self::Default),
+            "auto" => Some(Self::Auto),
+            "dontAsk" | "dont-ask" => Some(Self::DontAsk),
             "auto-edit" | "auto_edit" | "autoEdit" | "acceptEdits" => Some(Self::AutoEdit),
             "yolo" | "bypassPermissions" => Some(Self::Yolo),
             _ => None,
@@ -32,6 +37,8 @@ impl Mode {
         match self {
             Self::Plan => "plan",
             Self::Default => "default",
+            Self::Auto => "auto",
+            Self::DontAsk => "dontAsk",
             Self::AutoEdit => "auto-edit",
             Self::Yolo => "yolo",
         }

@@ -242,6 +242,9 @@ fn result(body: CommandResultBody) -> Body {
     Body::CommandResult(Box::new(CommandResult {
         session_id: SessionId::parse("s").unwrap(),
         prompt_id: PromptId::new("t-1"),
+        message_uuid: None,
+        message_origin: None,
+        cleared_session: None,
         command: CommandCall { kind: CommandKind::Slash, path: vec!["stats".into()], args: "".into() },
         body,
     }))

@@ -1,5 +1,7 @@
 //! Support for hosts of the `claude` dialect: options, session copy and transcripts.
 
+pub mod agent_text;
+mod agent_transcripts;
 mod options;
 pub mod session_mirror;
 pub mod transcript;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The options that a host of the `claude` dialect passed at start.
 #[derive(Debug, Clone)]
@@ -21,12 +22,13 @@ pub struct ClaudeHostOptions {
     pub resume_drops_turn: Option<String>,
     /// The host reads session state records.
     pub session_state: bool,
+    /// Whether text and thoughts of sub-agents are written to the stream too; none if they always are. The host's
+    /// `initialize` may change it.
+    pub forwards_agent_text: Option<Arc<AtomicBool>>,
     /// The host is a Qwen Code SDK (`--channel=SDK`).
     pub qwen_sdk: bool,
     /// Permission questions go over the control channel.
     pub permission_prompts: bool,
     /// The MCP tool that answers permission questions instead.
     pub permission_tool: Option<Arc<str>>,
-    /// Calls that need an approval are denied instead of asked about (`dontAsk`).
-    pub never_ask: bool,
 }

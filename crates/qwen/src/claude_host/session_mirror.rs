@@ -11,20 +11,23 @@ use std::path::{Path, PathBuf};
 
 use qwen_dialects::loom::rfc3339;
 use qwen_dialects::{Dialect, Encoder, Format, StreamInfo};
-use qwen_events::{Body, Event, SessionId, Timestamp};
+use qwen_events::{Body, CallId, Event, SessionId, Timestamp};
 use serde_json::{Map, Value, json};
 
+use super::agent_transcripts::{AgentTranscripts, EntryContext, NewEntries};
 use crate::runtime::exit;
 use crate::settings::{Config, SessionStart};
 
 /// An encoder that also copies the conversation.
 pub struct MirroringEncoder {
     encoder: Box<dyn Encoder>,
-    /// Encodes what the stream does not contain: prompts, or everything if its format is another one.
-    entries: Box<dyn Encoder>,
+    /// Encodes what the stream may leave out: prompts and the text of sub-agents, or everything if its format is
+    /// another one.
+    complete: Box<dyn Encoder>,
     /// True if the stream contains the messages of the agent as the copy does.
     copies_stream: bool,
     mirror: Mirror,
+    agents: AgentTranscripts,
     /// The copy is also written to the stream, from which the SDK forwards it to its user's store.
     streams: bool,
 }
@@ -33,7 +36,7 @@ impl MirroringEncoder {
     /// Wraps `encoder`, which encodes according to `info`, and writes the copy in the directory `folder`.
     pub fn new(encoder: Box<dyn Encoder>, info: &StreamInfo, config: &Config, folder: &Path) -> Self {
         let copies_stream = info.dialect == Dialect::Claude && info.format != Format::Json;
-        let repeating = StreamInfo {
+        let complete = StreamInfo {
             dialect: Dialect::Claude,
             format: Format::StreamJson,
             replay_user_messages: true,
@@ -44,11 +47,27 @@ impl MirroringEncoder {
         };
         Self {
             encoder,
-            entries: qwen_dialects::encoder(&repeating),
+            complete: qwen_dialects::encoder(&complete),
             copies_stream,
             mirror: Mirror::new(config, folder),
+            agents: AgentTranscripts::default(),
             streams: config.claude.streams_mirror,
         }
+    }
+
+    /// Copies what `event` adds to the conversation of a sub-agent.
+    fn append_agent_messages(&mut self, agent: &CallId, event: &Event) -> Option<NewEntries> {
+        let mut lines = Vec::new();
+        self.complete.encode(event, &mut lines);
+        if self.mirror.broken {
+            return None;
+        }
+        let messages: Vec<_> = messages(&lines).collect();
+        let appended = self.agents.append(agent, &messages, &self.mirror.context(event.at));
+        appended.unwrap_or_else(|error| {
+            self.mirror.report(&error);
+            None
+        })
     }
 }
 
@@ -56,31 +75,48 @@ impl Encoder for MirroringEncoder {
     fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
         let before = out.len();
         self.encoder.encode(event, out);
-        if !self.copies_stream || matches!(event.body, Body::TurnStart(_)) {
+        self.agents.note_call(event);
+        let mut of_agent = None;
+        if let (Body::TurnStart(start), None) = (&event.body, &event.scope.parent) {
+            self.mirror.switch_to(&start.session_id);
+        }
+        if let Some(agent) = &event.scope.parent {
+            of_agent = self.append_agent_messages(agent, event);
+        } else if !self.copies_stream || matches!(event.body, Body::TurnStart(_)) {
             let mut lines = Vec::new();
-            self.entries.encode(event, &mut lines);
+            self.complete.encode(event, &mut lines);
             self.mirror.append_messages(&lines, event.at);
         } else {
             self.mirror.append_messages(out.get(before..).unwrap_or_default(), event.at);
         }
         let entries = std::mem::take(&mut self.mirror.new_entries);
-        if self.streams && !entries.is_empty() {
-            let path = self.mirror.path.to_string_lossy();
-            let frame = json!({"type": "transcript_mirror", "filePath": path, "entries": entries});
+        let of_session = NewEntries { path: self.mirror.path.clone(), entries };
+        let wanted = |new: &NewEntries| self.streams && !new.entries.is_empty();
+        for NewEntries { path, entries } in of_agent.into_iter().chain([of_session]).filter(wanted) {
+            let frame =
+                json!({"type": "transcript_mirror", "filePath": path.to_string_lossy(), "entries": entries});
             // The SDK forwards what it has when it reads the `result`, so the copy must precede it.
             out.splice(before..before, format!("{frame}\n").into_bytes());
         }
     }
 }
 
+/// The messages among the lines.
+fn messages(lines: &[u8]) -> impl Iterator<Item = Map<String, Value>> {
+    let is_message =
+        |line: &&[u8]| line.starts_with(br#"{"type":"assistant""#) || line.starts_with(br#"{"type":"user""#);
+    lines.split(|byte| *byte == b'\n').filter(is_message).filter_map(|line| serde_json::from_slice(line).ok())
+}
+
 /// The copy of one session.
 struct Mirror {
+    folder: PathBuf,
     path: PathBuf,
-    session_id: String,
+    session_id: SessionId,
     cwd: String,
     start: SessionStart,
     /// The entry that the next one follows.
-    last: Option<String>,
+    last: Option<Value>,
     file: Option<File>,
     broken: bool,
     /// The entries since the last frame was written to the stream.
@@ -90,8 +126,9 @@ struct Mirror {
 impl Mirror {
     fn new(config: &Config, folder: &Path) -> Self {
         Self {
+            folder: folder.to_owned(),
             path: folder.join(format!("{}.jsonl", config.session.id)),
-            session_id: config.session.id.as_str().to_owned(),
+            session_id: config.session.id.clone(),
             cwd: config.workspace.cwd.to_string_lossy().into_owned(),
             start: config.session.start.clone(),
             last: None,
@@ -101,26 +138,46 @@ impl Mirror {
         }
     }
 
+    /// Copies another session from now on, if it is another one: the conversation was cleared.
+    fn switch_to(&mut self, session_id: &SessionId) {
+        if self.session_id != *session_id {
+            self.session_id = session_id.clone();
+            self.path = self.folder.join(format!("{session_id}.jsonl"));
+            self.start = SessionStart::New;
+            self.last = None;
+            self.file = None;
+        }
+    }
+
+    fn context(&self, at: Timestamp) -> EntryContext<'_> {
+        EntryContext {
+            folder: &self.folder,
+            session_id: &self.session_id,
+            cwd: &self.cwd,
+            timestamp: rfc3339(at),
+        }
+    }
+
     /// Copies the lines that are messages of the main agent or its user.
     fn append_messages(&mut self, lines: &[u8], at: Timestamp) {
-        if self.broken {
-            return;
-        }
-        for line in lines.split(|byte| *byte == b'\n') {
-            if !line.starts_with(br#"{"type":"assistant""#) && !line.starts_with(br#"{"type":"user""#) {
-                continue;
+        for message in messages(lines) {
+            if self.broken {
+                return;
             }
-            let Ok(message) = serde_json::from_slice::<Map<String, Value>>(line) else { continue };
             if message.get("parent_tool_use_id").is_some_and(|parent| !parent.is_null()) {
                 continue;
             }
             if let Err(error) = self.append(&message, at) {
-                self.broken = true;
-                let path = self.path.display();
-                exit::report(&format!("qwen: the session's copy for Claude's SDKs, {path}: {error}"));
-                return;
+                self.report(&error);
             }
         }
+    }
+
+    /// Reports once that the copy cannot be written.
+    fn report(&mut self, error: &io::Error) {
+        self.broken = true;
+        let path = self.path.display();
+        exit::report(&format!("qwen: the session's copy for Claude's SDKs, {path}: {error}"));
     }
 
     fn append(&mut self, message: &Map<String, Value>, at: Timestamp) -> io::Result<()> {
@@ -128,29 +185,9 @@ impl Mirror {
             Some(file) => file,
             None => self.open()?,
         };
-        let field = |name: &str| message.get(name).cloned().unwrap_or_default();
-        let mut entry = json!({
-            "type": field("type"),
-            "uuid": field("uuid"),
-            "parentUuid": self.last,
-            "isSidechain": false,
-            "userType": "external",
-            "sessionId": self.session_id,
-            "timestamp": rfc3339(at),
-            "cwd": self.cwd,
-            "version": env!("CARGO_PKG_VERSION"),
-            "message": field("message"),
-        });
-        // The blocks of one message are entries with the same usage; programs that add it up tell by this id that
-        // they belong together.
-        if let Some(id) = entry["message"]["id"].as_str() {
-            entry["requestId"] = format!("req_{id}").into();
-        }
-        if let Some(result) = message.get("tool_use_result") {
-            entry["toolUseResult"] = result.clone();
-        }
+        let entry = self.context(at).entry(message, self.last.as_ref());
         writeln!(file, "{entry}")?;
-        self.last = message.get("uuid").and_then(Value::as_str).map(str::to_owned);
+        self.last = Some(entry["uuid"].clone());
         self.file = Some(file);
         self.new_entries.push(entry);
         Ok(())
@@ -169,14 +206,14 @@ impl Mirror {
             SessionStart::Forked { from, at } => {
                 if kept.is_empty() {
                     let parent = read(&self.path.with_file_name(format!("{from}.jsonl")))?;
-                    kept = until(&parent, at.as_deref()).replace(from.as_str(), &self.session_id);
+                    kept = until(&parent, at.as_deref()).replace(from.as_str(), self.session_id.as_str());
                     file.write_all(kept.as_bytes())?;
                 }
                 None
             }
         };
         // The SDKs add titles and tags, which no entry follows.
-        self.last = at.or_else(|| kept.lines().rev().find_map(uuid));
+        self.last = at.or_else(|| kept.lines().rev().find_map(uuid)).map(Value::from);
         Ok(file)
     }
 }

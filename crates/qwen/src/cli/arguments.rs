@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
+use super::list_flags::separated;
 use super::{Cli, ConfigArgs, Configuration, Run, Subcommands};
 use crate::settings::file;
 
@@ -94,7 +95,7 @@ fn settings_of(mut run: Run, key: usize) -> Cli {
 
 /// The arguments, spelt as the parser knows them.
 pub fn arguments() -> Vec<OsString> {
-    spelt(std::env::args_os())
+    spelt(separated(std::env::args_os().collect()))
 }
 
 /// `--sandbox WORD` becomes `--sandbox=WORD`, where WORD is one that fits: anything else is the prompt. So with telemetry. `--no-FLAG` of a

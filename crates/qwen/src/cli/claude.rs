@@ -55,6 +55,14 @@ pub struct ClaudeFlags {
     #[arg(long, hide = true)]
     pub await_initialize: bool,
 
+    /// Write text and thoughts of sub-agents to the stream too, in the claude dialect
+    #[arg(long, help_heading = "Input and output")]
+    pub forward_subagent_text: bool,
+
+    /// Describe the working directory in the first prompt instead of the system prompt
+    #[arg(long, hide = true)]
+    pub exclude_dynamic_system_prompt_sections: bool,
+
     /// Load a plugin: a directory with commands, agents, skills, hooks and MCP servers
     #[arg(long, value_name = "DIR", help_heading = "Settings")]
     pub plugin_dir: Vec<PathBuf>,

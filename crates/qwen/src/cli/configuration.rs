@@ -21,6 +21,11 @@ pub struct Configuration {
     #[arg(long, help_heading = "Settings")]
     pub trust_workspace: bool,
 
+    /// Remove the tools that run commands and visit addresses unless '--tools' names them, read no settings files, and
+    /// refuse the mode yolo
+    #[arg(long, hide = true)]
+    pub restricted: bool,
+
     /// Run without hooks, MCP servers and the project's own settings
     #[arg(long, help_heading = "Settings")]
     pub safe_mode: bool,

@@ -41,8 +41,8 @@ pub struct DiagnosticFlags {
     pub log_format: Option<LogFormat>,
 
     /// Log every event and model request to standard error, without secrets
-    #[arg(long, value_name = "FILTER", num_args = 0..=1, default_missing_value = "", require_equals = true,
-          help_heading = "Diagnostics")]
+    #[arg(short = 'd', long, value_name = "FILTER", num_args = 0..=1, default_missing_value = "",
+          require_equals = true, help_heading = "Diagnostics")]
     pub debug: Option<String>,
 
     /// Log every event and model request to this file, without secrets

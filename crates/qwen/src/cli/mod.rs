@@ -7,6 +7,7 @@ mod configuration;
 mod diagnostics;
 mod hub;
 mod ignored;
+mod list_flags;
 mod mcp;
 mod sessions;
 mod supervision;
@@ -29,7 +30,7 @@ pub use sessions::{DeleteArgs, ForkArgs, ListArgs, SessionsAction};
 pub use supervision::{CommitDescriptors, Supervision};
 pub use telemetry::TelemetryFlags;
 pub use thinking::ThinkingArgs;
-pub use tools::{ToolFlags, items};
+pub use tools::{ToolFlags, items, rules};
 
 /// An agent for your code, in one small binary.
 #[derive(Parser, Debug, Default)]
@@ -237,7 +238,7 @@ pub struct Run {
     pub words: Vec<String>,
 
     /// Run this prompt, print the final message and exit
-    #[arg(short = 'p', long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "")]
+    #[arg(short = 'p', long, value_name = "TEXT", alias = "print", num_args = 0..=1, default_missing_value = "")]
     pub prompt: Option<String>,
 
     /// The model: a name, or 'demo', 'script:FILE', 'replay:FILE' or 'oracle:TASK'
@@ -291,7 +292,11 @@ pub struct Run {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Agent")]
     pub append_system_prompt: Option<String>,
 
-    /// Approval mode: plan, default, auto-edit or yolo
+    /// Add a file's text to the system prompt
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub append_system_prompt_file: Option<PathBuf>,
+
+    /// Approval mode: plan, default, auto-edit or yolo; dontAsk denies what default asks about
     #[arg(long, value_name = "MODE", alias = "permission-mode", help_heading = "Permissions")]
     pub approval_mode: Option<String>,
 
@@ -394,9 +399,13 @@ pub struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub record: Option<PathBuf>,
 
-    /// Use this id for the new session
+    /// Use this id for the new session; an id that is in use is refused
     #[arg(long, value_name = "ID", help_heading = "Sessions")]
     pub session_id: Option<String>,
+
+    /// The session of a worker that the hub starts: stored or new
+    #[arg(long, value_name = "ID", hide = true)]
+    pub bind_session: Option<String>,
 
     /// Resume a session: with a new prompt, or with its unfinished turn
     #[arg(short = 'r', long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "Sessions")]
@@ -443,7 +452,7 @@ pub struct Run {
     pub prompt_interactive: Option<String>,
 
     /// Only append lines to the terminal and number the answers of questions, for screen readers
-    #[arg(long)]
+    #[arg(long, alias = "ax-screen-reader")]
     pub screen_reader: bool,
 
     /// What is written beside the answer

@@ -30,8 +30,20 @@ pub struct ToolFlags {
     pub disabled_slash_commands: Vec<String>,
 }
 
+/// The items of lists of tools and rules, with commas or spaces between them.
+pub fn rules<'a>(lists: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    split(lists, |letter| letter == ',' || letter.is_whitespace())
+}
+
 /// The items of lists with commas between them, where a comma within parentheses belongs to its item.
 pub fn items<'a>(lists: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    split(lists, |letter| letter == ',')
+}
+
+fn split<'a>(
+    lists: impl IntoIterator<Item = &'a String>,
+    is_separator: impl Fn(char) -> bool,
+) -> Vec<String> {
     let mut items = Vec::new();
     for list in lists {
         let (mut depth, mut start) = (0usize, 0);
@@ -39,9 +51,9 @@ pub fn items<'a>(lists: impl IntoIterator<Item = &'a String>) -> Vec<String> {
             match letter {
                 '(' => depth += 1,
                 ')' => depth = depth.saturating_sub(1),
-                ',' if depth == 0 => {
+                _ if depth == 0 && is_separator(letter) => {
                     items.push(&list[start..at]);
-                    start = at + 1;
+                    start = at + letter.len_utf8();
                 }
                 _ => {}
             }
@@ -68,5 +80,11 @@ mod tests {
             let lists: Vec<String> = lists.iter().map(|list| (*list).to_owned()).collect();
             assert_eq!(items(&lists), expected);
         }
+    }
+
+    #[test]
+    fn rules_may_have_spaces_between_them_and_in_their_parentheses() {
+        let list = "Bash(git *) Edit,\tRead(/a b/**)".to_owned();
+        assert_eq!(rules([&list]), ["Bash(git *)", "Edit", "Read(/a b/**)"]);
     }
 }

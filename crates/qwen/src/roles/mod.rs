@@ -6,13 +6,15 @@ pub mod terminal;
 pub mod worker;
 
 use std::future::Future;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches};
 use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
 use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
+use rustix::fs::FileType;
 
 use crate::cli::{Cli, McpAction, McpListArgs, Run, SessionsAction, Subcommands, arguments, parsed};
 use crate::runtime::exit;
@@ -308,12 +310,16 @@ fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCod
         let _ = print_bytes(&lines);
     }
     exit::report(&format!("qwen: {error}"));
-    let drives = std::env::args_os().any(|arg| arg.to_string_lossy().starts_with("--input-format"));
-    if format.is_some() && drives && !std::io::stdin().is_terminal() {
-        exit::wait_for_host();
+    let kind = rustix::fs::fstat(rustix::stdio::stdin()).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    if matches!(kind, Ok(FileType::Fifo | FileType::Socket)) {
+        let drives = std::env::args_os().any(|arg| arg.to_string_lossy().starts_with("--input-format"));
+        exit::drain_stdin(if drives { exit::HOST_GRACE } else { PIPE_GRACE });
     }
     ExitCode::from(exit::error_code(&error, dialect))
 }
+
+/// How long a failed start waits for a pipe that may carry a prompt.
+const PIPE_GRACE: Duration = Duration::from_millis(50);
 
 /// Writes to standard output. A closed pipe is a normal end and is not reported.
 fn print_bytes(bytes: &[u8]) -> ExitCode {

@@ -19,7 +19,7 @@ use crate::session::ProcessContext;
 use crate::session::main_agent;
 use crate::session::prompt;
 use crate::session::setup;
-use crate::session::slash::{self, Attachments, CommandRun, NextStep};
+use crate::session::slash::{self, Attachments, CommandRun, HostMessage, NextStep};
 use crate::session::stored;
 use crate::settings::Config;
 
@@ -177,7 +177,16 @@ fn command_run<'a>(
     cancel: &'a Cancel,
 ) -> CommandRun<'a> {
     let session_id = process.config.session.id.clone();
-    CommandRun { process, session, session_id, prompt_id, spent: SessionTotals::default(), emit, cancel }
+    CommandRun {
+        process,
+        session,
+        session_id,
+        prompt_id,
+        message: HostMessage::default(),
+        spent: SessionTotals::default(),
+        emit,
+        cancel,
+    }
 }
 
 /// The host for permission requests: one that answers none, or one that leaves them to a later run

@@ -1,10 +1,10 @@
 //! Errors, exit codes and reports at the end of the process.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use qwen_dialects::Dialect;
 use qwen_events::ErrorInfo;
@@ -35,23 +35,41 @@ pub fn redacted(text: &str) -> String {
 
 /// The exit code of a run that an error ended before its first turn.
 pub fn error_code(error: &ErrorInfo, dialect: Dialect) -> u8 {
-    // Claude's SDKs know only one code for a missing session.
-    if dialect == Dialect::Claude && error.code == "unknown_session" { 1 } else { error.exit_code() }
+    // Claude's SDKs know only one code for a session that cannot be used.
+    let is_about_session = ["unknown_session", "session_in_use"].contains(&error.code);
+    if dialect == Dialect::Claude && is_about_session { 1 } else { error.exit_code() }
 }
 
-/// How long to wait for a host that should read why the process ends.
+/// How long to wait for the first line of a host that should read why the process ends.
 pub const HOST_GRACE: Duration = Duration::from_secs(1);
 
-/// Waits until a host has written its first line, so that it continues to read why the process ends. A host
-/// whose pipe breaks during its first write assumes a crash and ignores all output.
-pub fn wait_for_host() {
-    let (said, heard) = mpsc::channel();
+/// A host that is silent for this long after a line has written all that it writes at its start.
+pub const HOST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The longest time that a host's lines are read before the process ends.
+pub const HOST_LIMIT: Duration = Duration::from_secs(5);
+
+/// The most bytes that are read at once.
+const MAX_PIECE: u64 = 1024 * 1024;
+
+/// Reads standard input until it ends or the host pauses, so that no write of the host fails: a host whose pipe
+/// breaks assumes a crash and ignores why the process ends. `first` limits the wait for the first line.
+pub fn drain_stdin(first: Duration) {
+    let (sender, lines) = mpsc::sync_channel(16);
     thread::spawn(move || {
-        let mut line = Vec::new();
-        let _ = io::stdin().lock().read_until(b'\n', &mut line);
-        let _ = said.send(());
+        loop {
+            let mut line = Vec::new();
+            let read = io::stdin().lock().take(MAX_PIECE).read_until(b'\n', &mut line);
+            if matches!(read, Ok(0) | Err(_)) || sender.send(()).is_err() {
+                return;
+            }
+        }
     });
-    let _ = heard.recv_timeout(HOST_GRACE);
+    let end = Instant::now() + HOST_LIMIT;
+    let mut patience = first;
+    while let Ok(()) = lines.recv_timeout(patience.min(end.saturating_duration_since(Instant::now()))) {
+        patience = HOST_PAUSE;
+    }
 }
 
 /// Standard error carries JSON lines.

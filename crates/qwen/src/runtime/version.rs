@@ -9,7 +9,8 @@ const DATE: Option<&str> = option_env!("QWEN_BUILD_DATE");
 /// The text to print if the command line requests the version.
 pub fn requested() -> Option<String> {
     let arguments: Vec<_> = std::env::args_os().skip(1).take(3).collect();
-    let is_version = |argument: &std::ffi::OsString| argument == "--version" || argument == "-V";
+    let is_version =
+        |argument: &std::ffi::OsString| ["--version", "-V", "-v"].iter().any(|flag| argument == flag);
     match &arguments[..] {
         [only] if is_version(only) => Some(text()),
         [one, other] if is_version(one) && other == "--json" || one == "--json" && is_version(other) => {

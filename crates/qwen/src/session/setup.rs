@@ -17,6 +17,7 @@ use qwen_tools::{MemoryFiles, Registry, WebAccess, Workbench};
 use tokio::sync::mpsc;
 
 use super::context::ProcessContext;
+use crate::claude_host::agent_text::AgentTextFilter;
 use crate::claude_host::session_mirror::MirroringEncoder;
 use crate::io::debug_log::{self, DebugLog, LoggingEncoder};
 use crate::io::stream::Renderer;
@@ -57,11 +58,18 @@ pub fn renderer(config: &Config, debug_log: Option<&DebugLog>) -> Renderer {
     Renderer::Lines(logging(encoder), reporter)
 }
 
-/// The encoder of a stream. For hosts of Claude's family it also writes their transcript.
+/// The encoder of a stream. For hosts of Claude's family it leaves out the text of sub-agents unless the host wants it,
+/// and also writes their transcript.
 fn mirroring(config: &Config, info: &StreamInfo) -> Box<dyn Encoder> {
+    let encoder: Box<dyn Encoder> = match &config.claude.forwards_agent_text {
+        Some(forwards) if info.dialect == Dialect::Claude => {
+            Box::new(AgentTextFilter::new(encoder(info), forwards.clone()))
+        }
+        _ => encoder(info),
+    };
     match &config.claude.mirror_folder {
-        Some(folder) => Box::new(MirroringEncoder::new(encoder(info), info, config, folder)),
-        None => encoder(info),
+        Some(folder) => Box::new(MirroringEncoder::new(encoder, info, config, folder)),
+        None => encoder,
     }
 }
 
@@ -167,6 +175,9 @@ pub fn window(config: &Config) -> Window {
 
 /// The available sub-agents: built-in, the user's, the project's and the host's.
 pub fn agents(config: &Config) -> Vec<AgentDefinition> {
+    if !config.agent.has_agents {
+        return Vec::new();
+    }
     subagent::gathered(subagent::builtin().into_iter().chain(config.agent.definitions.iter().cloned()))
 }
 
@@ -298,7 +309,7 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
         key_source: config.model.key_source.clone(),
         agents: agents(config).into(),
         skills: process.skills.as_ref().map(|skills| skills.names()).unwrap_or_default(),
-        agent_levels: if settings::has_tool(&config.settings, subagent::TOOL) {
+        agent_levels: if config.agent.has_agents && settings::has_tool(&config.settings, subagent::TOOL) {
             config.settings.agent.max_subagent_depth.unwrap_or(subagent::MAX_DEPTH)
         } else {
             0

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use qwen_dialects::Dialect;
 use qwen_engine::commands::at::ResourceName;
 use qwen_engine::commands::{CommandAction, CommandContext, CommandOutcome, SessionTotals, at, parse};
 use qwen_engine::{Cancel, Emitter, Session};
 use qwen_events::{
-    Body, CommandCall, CommandKind, CommandResult, CommandResultBody, ErrorInfo, Part, PermissionUpdate,
-    PromptId, SessionEvent, SessionId,
+    Body, CommandCall, CommandKind, CommandResult, CommandResultBody, ErrorInfo, Json, Part,
+    PermissionUpdate, PromptId, SessionEvent, SessionId,
 };
 
 use crate::session::ProcessContext;
@@ -22,9 +23,19 @@ pub struct CommandRun<'a> {
     pub session: Option<&'a mut Session>,
     pub session_id: SessionId,
     pub prompt_id: PromptId,
+    pub message: HostMessage,
     pub spent: SessionTotals,
     pub emit: &'a Emitter,
     pub cancel: &'a Cancel,
+}
+
+/// What a host says about the message that holds a command.
+#[derive(Default)]
+pub struct HostMessage {
+    /// Its id.
+    pub uuid: Option<Arc<str>>,
+    /// Its author.
+    pub origin: Option<Json>,
 }
 
 /// What happens after a command.
@@ -65,6 +76,7 @@ pub struct StartedCommand<'a> {
     session: Option<&'a mut Session>,
     session_id: SessionId,
     prompt_id: PromptId,
+    message: HostMessage,
     emit: &'a Emitter,
     cancel: &'a Cancel,
     call: CommandCall,
@@ -129,8 +141,20 @@ impl<'a> CommandRun<'a> {
             CommandOutcome { body, action } = CommandOutcome::fail(problem);
         }
         let other = self.other(&mut action, &mut body);
-        let Self { process, session, session_id, prompt_id, emit, cancel, .. } = self;
-        StartedCommand { process, session, session_id, prompt_id, emit, cancel, call, body, action, other }
+        let Self { process, session, session_id, prompt_id, message, emit, cancel, .. } = self;
+        StartedCommand {
+            process,
+            session,
+            session_id,
+            prompt_id,
+            message,
+            emit,
+            cancel,
+            call,
+            body,
+            action,
+            other,
+        }
     }
 
     /// Opens the session that the command switches to, if any. Its result is reported only after that.
@@ -171,6 +195,7 @@ impl StartedCommand<'_> {
     /// Does the remaining work and reports the result of the command.
     pub async fn finish(mut self) -> NextStep {
         let mut next = NextStep::Over { failed: is_error(&self.body) };
+        let mut cleared_session = None;
         match self.action.take() {
             None => {
                 if let Some(Ok(session)) = self.other.take() {
@@ -180,6 +205,17 @@ impl StartedCommand<'_> {
             Some(CommandAction::Submit(prompt)) => next = NextStep::Turn(prompt),
             Some(CommandAction::TypedCommand(command)) => next = NextStep::TypedCommand(command),
             Some(CommandAction::Quit) => next = NextStep::Quit,
+            Some(CommandAction::Clear) if self.renews_session() => match self.renew_session().await {
+                Ok(session) => {
+                    cleared_session =
+                        Some(std::mem::replace(&mut self.session_id, session.setup().id.clone()));
+                    next = NextStep::Switch(session);
+                }
+                Err(error) => {
+                    self.body = CommandOutcome::fail(error.to_string()).body;
+                    next = NextStep::Over { failed: true };
+                }
+            },
             Some(action) => match self.act(action).await {
                 Ok(None) => {}
                 Ok(Some(body)) => self.body = body,
@@ -189,10 +225,38 @@ impl StartedCommand<'_> {
                 }
             },
         }
-        let Self { session_id, prompt_id, call: command, body, .. } = self;
-        let result = CommandResult { session_id, prompt_id, command, body };
+        let Self { session_id, prompt_id, message, call: command, body, .. } = self;
+        let result = CommandResult {
+            session_id,
+            prompt_id,
+            command,
+            body,
+            message_uuid: message.uuid,
+            message_origin: message.origin,
+            cleared_session,
+        };
         self.emit.emit(Body::CommandResult(Box::new(result))).await;
         next
+    }
+
+    /// True if the conversation goes on under a new session id after `/clear`. Claude's hosts expect that; other hosts
+    /// address the session by its id.
+    fn renews_session(&self) -> bool {
+        let config = &self.process.config;
+        config.stream.structured_input
+            && config.stream.dialect == Dialect::Claude
+            && !config.claude.qwen_sdk
+            && self.session.is_some()
+    }
+
+    /// Ends the session and opens an empty one.
+    async fn renew_session(&mut self) -> Result<Box<Session>, ErrorInfo> {
+        let id = SessionId::from_random(fastrand::u128(..));
+        let renewed = stored::open(self.process, &id, None).map(Box::new)?;
+        if let Some(session) = self.session.as_deref_mut() {
+            session.end("clear", self.emit).await;
+        }
+        Ok(renewed)
     }
 
     /// Performs the deferred action of a command in the session. Returns the result to report, if it depends
@@ -292,6 +356,9 @@ pub async fn attach(
             prompt_id: prompt_id.clone(),
             command,
             body,
+            message_uuid: None,
+            message_origin: None,
+            cleared_session: None,
         };
         emit.emit(Body::CommandResult(Box::new(result))).await;
     }

@@ -105,6 +105,8 @@ pub struct AgentConfig {
     /// Describe the working directory in the first prompt instead of the system prompt, which is then the
     /// same for all directories.
     pub environment_in_prompt: bool,
+    /// False if the host wants no sub-agents, not even the built-in ones.
+    pub has_agents: bool,
     /// Sub-agents in addition to the built-in ones.
     pub definitions: Vec<AgentDefinition>,
     pub skills: Vec<Skill>,

@@ -25,7 +25,7 @@ use qwen_dialects::{Dialect, Format};
 use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::{AnswerSchema, REACT};
 use qwen_events::{ErrorInfo, ErrorKind, Sampling};
-use qwen_permissions::{Kernel, Policy};
+use qwen_permissions::{Kernel, Mode, Policy};
 
 pub use claude::ThinkingFlags;
 pub use claude::config::{MemorySources, OutputStyle};
@@ -37,6 +37,7 @@ pub use file::Settings;
 pub use invocation::Invocation;
 pub use layers::{Layered, SettingsFile};
 pub use project::trust::{Trust, TrustList};
+pub use rules::tool_names::is_tool_rule;
 pub use rules::writer::add_allow_rule;
 pub use sessions::{SessionStart, session_by_prefix, store};
 pub use telemetry::HEADERS as EXPORT_HEADERS;
@@ -113,6 +114,9 @@ impl Config {
         layered: Layered,
         wire: &OutputWire,
     ) -> Result<Self, ErrorInfo> {
+        if run.configuration.restricted && settings.permissions.default_mode == Some(Mode::Yolo) {
+            return Err(bad_flag("--restricted refuses the mode yolo (bypassPermissions)".to_owned()));
+        }
         let mut warnings = ignored_flags(run);
         warnings.extend(claude::managed(&run.claude)?.ignored.iter().map(|key| {
             format!("--managed-settings: \"{key}\" is ignored: it can only forbid, by permissions.deny, permissions.ask and sandbox.enabled")
@@ -194,14 +198,15 @@ impl Config {
                 thinking: claude::thinking(&run.claude)?,
             },
             agent: AgentConfig {
-                tool_names: tooling::vocabulary(run, invocation),
+                tool_names: tooling::vocabulary(run, invocation, settings.tools.names),
                 name: agent,
                 main_agent,
                 thinking: thinking::resolve(&settings.agent)?,
                 system_prompt,
-                append_system_prompt: run.append_system_prompt.clone().filter(|text| !text.is_empty()),
+                append_system_prompt: appended_prompt(run)?,
                 output_style,
-                environment_in_prompt: false,
+                environment_in_prompt: run.claude.exclude_dynamic_system_prompt_sections,
+                has_agents: true,
                 definitions: agents,
                 skills: project.skills.into_iter().chain(plugins.skills).collect(),
                 limits,
@@ -249,13 +254,23 @@ impl Config {
     }
 }
 
-/// The default mode, except that permission is never requested.
-pub const NEVER_ASK: &str = "dontAsk";
-
 /// The error for a flag that names an unreadable file.
 fn unreadable(flag: &str, path: &Path, error: &std::io::Error) -> ErrorInfo {
     let message = format!("{flag} {}: {error}", path.display());
     ErrorInfo::new(ErrorKind::Input, "unreadable_file", message)
+}
+
+/// The text that the flags add to the system prompt.
+fn appended_prompt(run: &Run) -> Result<Option<String>, ErrorInfo> {
+    let from_file = match &run.append_system_prompt_file {
+        Some(path) => {
+            let unreadable = |error| unreadable("--append-system-prompt-file", path, &error);
+            Some(std::fs::read_to_string(path).map_err(unreadable)?)
+        }
+        None => None,
+    };
+    let texts: Vec<String> = run.append_system_prompt.clone().into_iter().chain(from_file).collect();
+    Ok(Some(texts.join("\n\n")).filter(|text| !text.trim().is_empty()))
 }
 
 /// What is written to standard error and to the debug log.

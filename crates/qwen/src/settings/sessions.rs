@@ -97,7 +97,11 @@ pub(super) fn resolve(
                 )));
             }
         }
-        return Ok(match named {
+        if let Some(id) = &named {
+            refuse_used(id, invocation, store)?;
+        }
+        let bound = run.bind_session.as_deref().map(|text| parse("--bind-session", text)).transpose()?;
+        return Ok(match named.or(bound) {
             Some(id) => (id, SessionStart::Named),
             None => (new_session_id(), SessionStart::New),
         });
@@ -110,8 +114,26 @@ pub(super) fn resolve(
                 .to_owned(),
         )),
         None if !run.fork_session => Ok((from, SessionStart::Resumed { at })),
-        named => Ok((named.unwrap_or_else(new_session_id), SessionStart::Forked { from, at })),
+        named => {
+            if let Some(id) = &named {
+                refuse_used(id, invocation, store)?;
+            }
+            Ok((named.unwrap_or_else(new_session_id), SessionStart::Forked { from, at }))
+        }
     }
+}
+
+/// Refuses to start a new session under the id of a stored one.
+fn refuse_used(id: &SessionId, invocation: &Invocation, store: Option<&Store>) -> Result<(), ErrorInfo> {
+    let is_mirrored =
+        || transcripts(invocation).is_some_and(|folder| folder.join(format!("{id}.jsonl")).is_file());
+    if store.is_some_and(|store| store.holds(id)) || is_mirrored() {
+        let message = format!(
+            "Session ID {id} is already in use. Go on with that session by --resume {id}, or choose another id."
+        );
+        return Err(ErrorInfo::new(ErrorKind::Input, "session_in_use", message).with_param("session_id"));
+    }
+    Ok(())
 }
 
 /// The session that the run continues, after checking that it exists.

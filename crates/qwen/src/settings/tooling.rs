@@ -80,9 +80,13 @@ pub fn registry(settings: &Settings, all: &Registry) -> Registry {
     all.restricted(specs.iter().map(|spec| &*spec.name).filter(|name| has_tool(settings, name)))
 }
 
-/// The tool vocabulary of a session: from the command line, else Claude's for hosts of that family.
-pub(super) fn vocabulary(run: &Run, invocation: &Invocation) -> ToolVocabulary {
-    let named = run.tool_flags.tool_names.as_deref().and_then(ToolVocabulary::parse);
+/// The tool vocabulary of a session: from the command line or the settings, else Claude's for hosts of that
+/// family.
+pub(super) fn vocabulary(
+    run: &Run,
+    invocation: &Invocation,
+    named: Option<ToolVocabulary>,
+) -> ToolVocabulary {
     let of_host = if claude_config::is_claude_family(invocation) && run.channel.is_none() {
         ToolVocabulary::Claude
     } else {

@@ -4,6 +4,7 @@
 
 mod choosing;
 mod claude_events;
+mod claude_hosts;
 mod core_endings;
 mod core_tools;
 mod lite;

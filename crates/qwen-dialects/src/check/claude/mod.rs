@@ -181,6 +181,7 @@ impl Rules for ClaudeRules {
             }
             Message::Result(result) => session.result(result, report),
             Message::RateLimitEvent(_)
+            | Message::ConversationReset(_)
             | Message::ControlRequest(_)
             | Message::ControlResponse(_)
             | Message::ControlCancelRequest { .. } => {}

@@ -57,12 +57,17 @@ impl Stream {
 
     pub(in crate::claude) fn push_system(&mut self, out: &mut Vec<u8>, notice: Notice<'_>) {
         let uuid = self.mint.next();
+        self.push_system_as(out, notice, uuid.as_str());
+    }
+
+    /// Writes a system line under a given id.
+    pub(in crate::claude) fn push_system_as(&self, out: &mut Vec<u8>, notice: Notice<'_>, uuid: &str) {
         push_line(
             out,
             &Message::System(SystemLine {
                 notice,
                 session_id: self.session_id.as_str().into(),
-                uuid: uuid.as_str().into(),
+                uuid: uuid.into(),
             }),
         );
     }

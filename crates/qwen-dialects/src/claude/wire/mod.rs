@@ -50,6 +50,8 @@ pub enum Message<'a> {
     StreamEvent(StreamEventLine<'a>),
     /// How far the model's server lets us go.
     RateLimitEvent(RateLimitLine<'a>),
+    /// The conversation starts anew in another session.
+    ConversationReset(ConversationReset<'a>),
     /// We ask the host something.
     ControlRequest(ControlRequest<'a>),
     /// We answer the host.
@@ -59,6 +61,26 @@ pub enum Message<'a> {
         /// The question's id.
         request_id: Cow<'a, str>,
     },
+}
+
+/// The conversation starts anew in another session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConversationReset<'a> {
+    /// The session in which it goes on.
+    pub new_conversation_id: Cow<'a, str>,
+    /// Names this line.
+    pub uuid: Cow<'a, str>,
+    /// The session that is over.
+    pub session_id: Cow<'a, str>,
+    /// What discarded the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<Cow<'a, str>>,
+    /// The client's id of the message that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_message_uuid: Option<Cow<'a, str>>,
+    /// When it happened (RFC 3339).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Cow<'a, str>>,
 }
 
 /// Something about the session.

@@ -67,6 +67,9 @@ pub struct ResultLine<'a> {
     /// The same under the name that Qwen's SDKs look for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_result: Option<Payload<'a>>,
+    /// The `origin` of the user line that started the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Payload<'a>>,
 }
 
 /// How a turn ended.

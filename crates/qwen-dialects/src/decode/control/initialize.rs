@@ -63,6 +63,7 @@ pub(in crate::decode) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
             Some(value) => named(&value)?.into_iter().map(agent).collect::<Result<_>>()?,
             None => Vec::new(),
         },
+        without_agents: fields.get("agents").is_some_and(|value| value.json().as_str() == "[]"),
         system_prompt: text(&["systemPrompt", "system_prompt"])?,
         append_system_prompt: text(&["appendSystemPrompt", "append_system_prompt"])?,
         environment_in_prompt: fields
@@ -77,6 +78,10 @@ pub(in crate::decode) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
             }
             None => Vec::new(),
         },
+        forward_agent_text: fields
+            .any(&["forwardSubagentText", "forward_subagent_text"])
+            .map(|value| value.bool())
+            .transpose()?,
         ignored_options: UNHEEDED
             .iter()
             .copied()

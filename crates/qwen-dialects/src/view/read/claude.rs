@@ -43,6 +43,12 @@ impl Reader for ClaudeReader {
             Message::RateLimitEvent(line) => {
                 vec![ViewEvent::Notice(format!("the model's server: {}", line.rate_limit_info.status))]
             }
+            Message::ConversationReset(line) => {
+                let new = line.new_conversation_id;
+                vec![ViewEvent::Notice(format!(
+                    "the conversation is cleared and goes on in the session {new}"
+                ))]
+            }
             Message::ControlRequest(ControlRequest { request, .. }) => vec![question(request)],
             Message::ControlResponse(_) | Message::ControlCancelRequest { .. } => vec![ViewEvent::Nothing],
         };

@@ -197,6 +197,9 @@ fn command_result(body: CommandResultBody) -> Body {
     Body::CommandResult(Box::new(CommandResult {
         session_id: SessionId::parse("sess-001").unwrap(),
         prompt_id: PromptId::new("p"),
+        message_uuid: None,
+        message_origin: None,
+        cleared_session: None,
         command: CommandCall { kind: CommandKind::Slash, path: vec!["help".into()], args: "".into() },
         body,
     }))

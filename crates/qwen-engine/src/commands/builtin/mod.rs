@@ -21,6 +21,7 @@ mod rewind;
 mod settings;
 mod shell;
 mod stats;
+mod summary;
 mod tools;
 mod undo;
 
@@ -46,7 +47,7 @@ pub(super) struct Call<'a> {
 }
 
 /// All built-in commands, sorted by name.
-pub(super) static ALL: [&Builtin; 23] = [
+pub(super) static ALL: [&Builtin; 24] = [
     &agents::COMMAND,
     &approval_mode::COMMAND,
     &chat::COMMAND,
@@ -68,6 +69,7 @@ pub(super) static ALL: [&Builtin; 23] = [
     &settings::COMMAND,
     &shell::COMMAND,
     &stats::COMMAND,
+    &summary::COMMAND,
     &tools::COMMAND,
     &undo::COMMAND,
 ];

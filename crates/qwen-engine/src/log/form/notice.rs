@@ -216,6 +216,9 @@ impl CommandResultForm {
         CommandResult {
             session_id: session.clone(),
             prompt_id: PromptId::new(self.prompt_id),
+            message_uuid: None,
+            message_origin: None,
+            cleared_session: None,
             command: CommandCall {
                 kind: match self.kind {
                     KindForm::Slash => CommandKind::Slash,

@@ -200,6 +200,7 @@ impl TurnStartForm {
             message: self.message.unwrap_or_else(|| joined_text(&parts).into()),
             parts,
             message_uuid: self.message_uuid,
+            message_origin: None,
             model: self.model,
             cwd: self.cwd,
             permission_mode: self.permission_mode,

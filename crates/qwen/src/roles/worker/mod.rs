@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_dialects::{Dialect, decode};
-use qwen_engine::{Cancel, Stop};
+use qwen_engine::{Cancel, Emitter, Stop};
 use qwen_events::{Body, Command, EndStatus, ErrorInfo, ErrorKind};
 use tokio::sync::mpsc;
 
@@ -79,11 +79,11 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
     let renderer = setup::renderer(&config, debug_log.as_ref());
     let served = async {
         let emit = setup::emitter(&config, sender);
-        let claude_sdk = config.stream.dialect == Dialect::Claude && !config.claude.qwen_sdk;
+        let dialect = config.stream.dialect;
+        let claude_sdk = dialect == Dialect::Claude && !config.claude.qwen_sdk;
         let is_attached = !claude_sdk || config.claude.permission_prompts;
         let timeout = if claude_sdk { PEOPLE_TIMEOUT } else { CONTROL_TIMEOUT };
         let host = Arc::new(ControlHost::new(emit.clone(), config.session.id.clone(), is_attached, timeout));
-        host.set_silent(config.claude.never_ask);
         if let Some(parent) = parent {
             host.set_parent(parent);
         }
@@ -99,13 +99,7 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
                 }
                 Worker::new(process, emit, host, ending.clone()).with_prompt(given).serve(incoming).await
             }
-            Err(error) => {
-                let code = error.exit_code();
-                emit.emit(Body::Fatal(Box::new(error))).await;
-                // See `exit::wait_for_host`.
-                let _ = tokio::time::timeout(exit::HOST_GRACE, incoming.recv()).await;
-                code
-            }
+            Err(error) => refuse_start(error, dialect, &emit, &mut incoming).await,
         }
     };
     let written = async {
@@ -126,6 +120,28 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
             1
         }
     }
+}
+
+/// Reports why the worker cannot start and returns the exit code. Until the host pauses, its lines are read
+/// (`exit::drain_stdin`).
+async fn refuse_start(
+    error: ErrorInfo,
+    dialect: Dialect,
+    emit: &Emitter,
+    incoming: &mut mpsc::Receiver<Incoming>,
+) -> u8 {
+    let code = exit::error_code(&error, dialect);
+    exit::report(&format!("qwen: {error}"));
+    emit.emit(Body::Fatal(Box::new(error))).await;
+    let drained = async {
+        let mut patience = exit::HOST_GRACE;
+        while let Ok(Some(_)) = tokio::time::timeout(patience, incoming.recv()).await {
+            patience = exit::HOST_PAUSE;
+        }
+    };
+    // A host that never stops writing does not keep the process alive.
+    let _ = tokio::time::timeout(exit::HOST_LIMIT, drained).await;
+    code
 }
 
 /// Reads and parses lines and forwards their commands until the end of input.
@@ -166,11 +182,10 @@ pub async fn serve_person(
     config: Arc<Config>,
     given: &str,
     incoming: mpsc::Receiver<Incoming>,
-    emit: qwen_engine::Emitter,
+    emit: Emitter,
     ending: Cancel,
 ) -> u8 {
     let host = Arc::new(ControlHost::new(emit.clone(), config.session.id.clone(), true, TERMINAL_TIMEOUT));
-    host.set_silent(config.claude.never_ask);
     let debug_log = config.diagnostics.log.debug.as_ref().and_then(DebugLog::open);
     match ProcessContext::new(config, host.clone(), debug_log) {
         Ok(process) => Worker::new(process, emit, host, ending).with_prompt(given).serve(incoming).await,

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::Incoming;
 use super::worker::{Flow, RunningTurn, Worker};
-use crate::session::slash::{self, CommandRun, NextStep};
+use crate::session::slash::{self, CommandRun, HostMessage, NextStep};
 
 /// What happens after a command.
 pub(super) enum AfterCommand {
@@ -30,6 +30,7 @@ impl Worker {
     pub(super) async fn run_command(
         &mut self,
         call: CommandCall,
+        message: HostMessage,
         session: &mut Session,
         prompt_id: &PromptId,
         incoming: &mut mpsc::Receiver<Incoming>,
@@ -42,6 +43,7 @@ impl Worker {
             session: Some(session),
             session_id: session_id.clone(),
             prompt_id: prompt_id.clone(),
+            message,
             spent: self.usage.spent(),
             emit: &emit,
             cancel: &cancel,
@@ -73,6 +75,7 @@ impl Worker {
             session: None,
             session_id: self.sessions.id().clone(),
             prompt_id,
+            message: HostMessage::default(),
             spent: self.usage.spent(),
             emit: &self.emit,
             cancel: &Cancel::default(),

@@ -14,7 +14,7 @@ use super::tool_results::unattended;
 use super::worker::{Flow, RunningTurn, Worker};
 use crate::session::main_agent;
 use crate::session::setup::workspace_notice;
-use crate::session::slash::{Attachments, attach};
+use crate::session::slash::{Attachments, HostMessage, attach};
 
 /// Terminal records of prompts that never ran are synced to disk in batches of this size. One sync each would
 /// take longer than a worker has after SIGTERM.
@@ -46,7 +46,8 @@ impl Worker {
         if !queued.continues_turn
             && let Some(call) = self.command_in(&prompt)
         {
-            match self.run_command(call, &mut session, &prompt_id, incoming).await {
+            let message = HostMessage { uuid: prompt.uuid.clone(), origin: prompt.message_origin.clone() };
+            match self.run_command(call, message, &mut session, &prompt_id, incoming).await {
                 AfterCommand::Turn(prompt_text) => prompt.parts = vec![Part::Text(prompt_text)],
                 AfterCommand::TypedCommand(command) => {
                     prompt.parts = vec![Part::Text(format!("!{command}").into())];
@@ -83,6 +84,7 @@ impl Worker {
         let input = TurnInput {
             prompt_id: Some(prompt_id.clone()),
             message_uuid: prompt.uuid,
+            message_origin: prompt.message_origin,
             parts: prompt.parts,
             attachments,
             resources,
@@ -246,6 +248,7 @@ impl Worker {
             let input = TurnInput {
                 prompt_id: prompt.prompt_id,
                 message_uuid: prompt.uuid,
+                message_origin: prompt.message_origin,
                 parts: prompt.parts,
                 model: prompt.options.model,
                 trace: prompt.trace,

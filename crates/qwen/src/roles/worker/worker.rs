@@ -9,7 +9,6 @@ use qwen_events::{Body, Command, ErrorInfo, ErrorKind, Part, Prompt, PromptId, P
 use qwen_tools::Workbench;
 use tokio::sync::mpsc;
 
-use super::Incoming;
 use super::control::ControlChannel;
 use super::heartbeat::{HeartbeatTimer, heartbeat};
 use super::hints::HintSearches;
@@ -18,6 +17,7 @@ use super::queue::{PromptKey, TurnQueue, used_before};
 use super::session_slot::SessionSlot;
 use super::tool_results::superseded;
 use super::usage::UsageLedger;
+use super::{Incoming, refuse_start};
 use crate::runtime::{code_pages, exit};
 use crate::session::ProcessContext;
 
@@ -98,10 +98,8 @@ impl Worker {
     pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
         self.process.overrides.in_flight().attach_host();
         if let Err(error) = self.sessions.claim(&self.process) {
-            let code = error.exit_code();
-            exit::report(&format!("qwen: {error}"));
-            self.emit.emit(Body::Fatal(Box::new(error))).await;
-            return code;
+            let dialect = self.process.config.stream.dialect;
+            return refuse_start(error, dialect, &self.emit, &mut incoming).await;
         }
         self.emit.emit(Body::Ready).await;
         let code = Box::pin(self.listen(&mut incoming)).await;

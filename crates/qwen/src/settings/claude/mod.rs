@@ -3,6 +3,7 @@
 pub mod config;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use qwen_events::{ErrorInfo, Reasoning, Thoughts};
 use qwen_model::{ModelConfig, Provider, Secret};
@@ -10,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::claude_host::ClaudeHostOptions;
 use crate::cli::{ClaudeFlags, Run};
-use crate::settings::{Invocation, NEVER_ASK, bad_flag, sessions};
+use crate::settings::{Invocation, bad_flag, sessions};
 
 /// The header that enables beta features on Anthropic's wire.
 const BETA_HEADER: &str = "anthropic-beta";
@@ -22,6 +23,18 @@ const TASK_BUDGET_BETA: &str = "task-budgets-2026-03-13";
 const CLIENT_APP: &str = "CLAUDE_AGENT_SDK_CLIENT_APP";
 
 const USER_AGENT: &str = "user-agent";
+
+/// The variables with which a host requests `session_state_changed` lines.
+const SESSION_STATE: [&str; 2] =
+    ["CLAUDE_CODE_SDK_READS_SESSION_STATE", "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"];
+
+/// The variable with which a host requests the text of sub-agents.
+const FORWARD_AGENT_TEXT: &str = "CLAUDE_CODE_FORWARD_SUBAGENT_TEXT";
+
+/// True if a variable of Claude's CLI switches something on.
+fn is_true(value: &str) -> bool {
+    matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on")
+}
 
 /// The defaults for reasoning and its display, for requests that set none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,11 +76,15 @@ pub(crate) fn host_options(
         partial_messages: run.include_partial_messages,
         await_initialize: run.claude.await_initialize,
         resume_drops_turn: run.claude.resume_drops_turn.clone().filter(|id| !id.is_empty()),
-        session_state: invocation.var("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|v| v == "1"),
+        session_state: SESSION_STATE.iter().any(|name| invocation.var(name).is_some_and(is_true)),
+        forwards_agent_text: (config::is_claude_family(invocation) && run.channel.is_none()).then(|| {
+            let forwards =
+                run.claude.forward_subagent_text || invocation.var(FORWARD_AGENT_TEXT).is_some_and(is_true);
+            Arc::new(AtomicBool::new(forwards))
+        }),
         qwen_sdk: run.channel.as_deref() == Some("SDK"),
         permission_prompts: run.permission_prompt_tool.is_some() && host_answers(&run.claude)?,
         permission_tool: permission_tool(run),
-        never_ask: run.approval_mode.as_deref() == Some(NEVER_ASK),
     })
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use qwen_dialects::Dialect;
 use qwen_permissions::{Mode, Rule, RuleSource};
+use qwen_tools::ToolVocabulary;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
@@ -163,14 +164,16 @@ pub struct Permissions {
     pub ask: Vec<Sourced<String>>,
     /// Rules for what never runs.
     pub deny: Vec<Sourced<String>>,
-    /// The approval mode. A workspace can choose `plan` or `default` only.
+    /// The approval mode. `auto` is the same as `default`, and `dontAsk` denies what `default` asks about. A workspace
+    /// cannot choose `auto-edit` or `yolo`.
     #[serde(deserialize_with = "mode")]
-    #[schemars(with = "Option<String>", extend("enum" = ["plan", "default", "auto-edit", "yolo"]))]
+    #[schemars(with = "Option<String>", extend("enum" = ["plan", "default", "auto", "dontAsk", "auto-edit", "yolo"]))]
     pub default_mode: Option<Mode>,
 }
 
 fn mode<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Mode>, D::Error> {
-    words::word(deserializer, "\"plan\", \"default\", \"auto-edit\" or \"yolo\"", Mode::parse).map(Some)
+    let modes = "\"plan\", \"default\", \"auto\", \"dontAsk\", \"auto-edit\" or \"yolo\"";
+    words::word(deserializer, modes, Mode::parse).map(Some)
 }
 
 /// The tools.
@@ -185,6 +188,10 @@ pub struct Tools {
     /// Where there must be a sandbox (`tools.sandbox` is `true`), commands run in it without asking. A workspace cannot set
     /// this.
     pub sandbox_unasked: Option<bool>,
+    /// The names of tools and their arguments: `qwen` or `claude`. Without it, Claude's own hosts get Claude's.
+    #[serde(deserialize_with = "vocabulary")]
+    #[schemars(with = "Option<String>", extend("enum" = ["qwen", "claude"]))]
+    pub names: Option<ToolVocabulary>,
     /// Only these tools.
     pub core: Option<Vec<String>>,
     /// Tools that run without asking; the same as `permissions.allow`.
@@ -195,6 +202,10 @@ pub struct Tools {
     pub shell: Shell,
     /// Reading web pages.
     pub web_fetch: WebFetch,
+}
+
+fn vocabulary<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<ToolVocabulary>, D::Error> {
+    words::word(deserializer, "\"qwen\" or \"claude\"", ToolVocabulary::parse).map(Some)
 }
 
 /// Whether commands run in a sandbox.

@@ -279,6 +279,9 @@ impl Layered {
 impl WantedSources {
     fn of(configuration: &Configuration) -> Result<Self, ErrorInfo> {
         let safe = configuration.safe_mode;
+        if configuration.restricted {
+            return Ok(Self { are_named: true, ..Self::default() });
+        }
         let Some(words) = &configuration.setting_sources else {
             return Ok(Self { user: true, workspace: !safe, local: !safe, are_named: false });
         };

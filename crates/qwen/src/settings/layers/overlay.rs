@@ -1,12 +1,13 @@
 //! Converts the environment and the flags to settings, so that they are layers like all others.
 
+use qwen_engine::TOOLS;
 use qwen_events::ErrorInfo;
 use serde_json::json;
 
 use super::super::file::{self, Layer, Node, Origin, Value};
 use super::super::model::{KnownProvider, PROVIDERS};
 use super::super::{Invocation, claude, unreadable};
-use crate::cli::{Run, items};
+use crate::cli::{Run, items, rules};
 
 /// A key and its value.
 pub(super) type Entry = (&'static str, Node);
@@ -89,6 +90,9 @@ pub(super) fn settle_provider(below: &mut Node, above: &Node) {
     }
 }
 
+/// The tools that `--restricted` removes unless `--tools` names them.
+const RESTRICTED: [&str; 2] = ["run_shell_command", "web_fetch"];
+
 /// The settings in the flags.
 pub(super) fn flags(run: &Run, invocation: &Invocation) -> Result<Vec<Entry>, ErrorInfo> {
     let mut entries = Vec::new();
@@ -98,6 +102,7 @@ pub(super) fn flags(run: &Run, invocation: &Invocation) -> Result<Vec<Entry>, Er
         }
     };
     let list = |list: &Vec<String>| (!list.is_empty()).then(|| json!(items(list)));
+    let rule_list = |list: &Vec<String>| (!list.is_empty()).then(|| json!(rules(list)));
     add("model.name", "--model", run.model.as_ref().map(|name| json!(name)));
     add("model.authType", "--auth-type", run.auth_type.as_ref().map(|word| json!(word)));
     add("model.baseUrl", "--openai-base-url", run.openai_base_url.as_ref().map(|url| json!(url)));
@@ -110,10 +115,18 @@ pub(super) fn flags(run: &Run, invocation: &Invocation) -> Result<Vec<Entry>, Er
     let yolo = run.yolo || tools.dangerously_skip_permissions;
     let mode = run.approval_mode.as_deref().or(yolo.then_some("yolo"));
     add("permissions.defaultMode", "--approval-mode", mode.map(|word| json!(word)));
-    add("permissions.allow", "--allowed-tools", list(&run.allowed_tools));
-    add("tools.exclude", "--exclude-tools", list(&run.exclude_tools));
-    let only = run.core_tools.as_ref().filter(|list| *list != "default");
-    add("tools.core", "--core-tools", only.map(|list| json!(items([list]))));
+    add("permissions.allow", "--allowed-tools", rule_list(&run.allowed_tools));
+    let only = run.core_tools.as_ref().filter(|list| *list != "default").map(|list| rules([list]));
+    let mut excluded = rules(&run.exclude_tools);
+    if run.configuration.restricted {
+        let named = |tool: &&str| {
+            only.iter().flatten().any(|rule| TOOLS.is_same(rule.split('(').next().unwrap_or(rule), tool))
+        };
+        excluded.extend(RESTRICTED.iter().filter(|tool| !named(tool)).map(|tool| (*tool).to_owned()));
+    }
+    add("tools.exclude", "--exclude-tools", (!excluded.is_empty()).then(|| json!(excluded)));
+    add("tools.core", "--core-tools", only.map(|list| json!(list)));
+    add("tools.names", "--tool-names", tools.tool_names.as_ref().map(|word| json!(word)));
     add("tools.sandbox", "--sandbox", run.sandbox.as_ref().map(|word| json!(word)));
     add("tools.sandboxNetwork", "--sandbox-network", run.sandbox_network.then_some(json!(true)));
     let directories: Vec<_> = run.include_directories.iter().map(|path| path.to_string_lossy()).collect();

@@ -42,6 +42,11 @@ const FOREIGN: &[&str] = &[
     "web_search",
 ];
 
+/// True if the rule names a tool of some vocabulary.
+pub fn is_tool_rule(rule: &str) -> bool {
+    problem(rule, false).is_none()
+}
+
 /// Describes what is wrong with the tool name of a rule, and suggests a similar name. In a worker, a name
 /// that is similar to none of ours may be a tool that the host declares later.
 pub(crate) fn problem(rule: &str, in_worker: bool) -> Option<String> {

@@ -7,9 +7,9 @@ mod mcp;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use qwen_dialects::Dialect;
-use qwen_engine::subagent;
 use qwen_engine::{AnswerSchema, Stop};
 use qwen_events::{
     Body, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate,
@@ -25,7 +25,7 @@ use super::worker::{Flow, RunningTurn, Worker};
 use crate::runtime::exit;
 use crate::session::agent_definitions;
 use crate::session::setup;
-use crate::settings::{NEVER_ASK, OutputStyle};
+use crate::settings::OutputStyle;
 
 /// The version of Claude's executable whose wire we implement.
 const CLAUDE_CODE_VERSION: &str = "2.1.325";
@@ -178,7 +178,6 @@ impl Worker {
                     ErrorInfo::new(ErrorKind::Input, "invalid_mode", message).with_param("mode")
                 })?;
                 self.process.permissions.update(&PermissionUpdate::SetMode(word.clone()))?;
-                self.host.set_silent(&*word == NEVER_ASK);
                 json!({"subtype": "set_permission_mode", "status": "updated", "mode": &*word})
             }
             ControlBody::SetEffort(effort) => {
@@ -299,12 +298,10 @@ impl Worker {
         let unknown_events = self.process.config.extensions.hooks.set_host_hooks(&initialize.hooks);
         let unknown_events: Vec<&str> = unknown_events.iter().map(|event| &**event).collect();
         let model = &*self.process.config.model.name;
-        let agents: Vec<Value> = subagent::gathered(
-            subagent::builtin().into_iter().chain(self.process.config.agent.definitions.clone()),
-        )
-        .iter()
-        .map(|agent| json!({"name": &*agent.name, "description": &*agent.description}))
-        .collect();
+        let agents: Vec<Value> = setup::agents(&self.process.config)
+            .iter()
+            .map(|agent| json!({"name": &*agent.name, "description": &*agent.description}))
+            .collect();
         json!({
             "subtype": "initialize",
             "session_id": self.sessions.id().as_str(),
@@ -335,7 +332,14 @@ impl Worker {
 
     /// Applies the agent options of the handshake: prompts, sub-agents and skills.
     fn apply_agent_options(&mut self, initialize: &Initialize) {
-        let agent = &mut Arc::make_mut(&mut self.process.config).agent;
+        let config = Arc::make_mut(&mut self.process.config);
+        if let (Some(forwards), Some(wanted)) =
+            (&config.claude.forwards_agent_text, initialize.forward_agent_text)
+        {
+            forwards.store(wanted, Ordering::Relaxed);
+        }
+        let agent = &mut config.agent;
+        agent.has_agents &= !initialize.without_agents;
         let definitions = initialize.agents.iter();
         agent.definitions.extend(definitions.map(|(name, json)| agent_definitions::read(name, json)));
         if let Some(text) = &initialize.system_prompt {

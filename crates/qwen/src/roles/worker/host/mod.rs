@@ -27,8 +27,6 @@ pub struct ControlHost {
     emit: Emitter,
     /// True while the host answers permission questions.
     is_attached: AtomicBool,
-    /// True while the approval mode forbids permission questions.
-    is_silent: AtomicBool,
     /// Standard input has ended, so no answer can arrive.
     is_closed: AtomicBool,
     /// Prefix of the request ids of this process. It ensures that an answer from before a crash does not
@@ -65,7 +63,6 @@ impl ControlHost {
         Self {
             emit,
             is_attached: AtomicBool::new(is_attached),
-            is_silent: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             request_prefix: format!("req-{:016x}", fastrand::u64(..)),
             next_request: AtomicU64::new(0),
@@ -93,11 +90,6 @@ impl ControlHost {
     /// Sets the time-out of further requests.
     pub fn set_timeout(&self, milliseconds: u64) {
         self.timeout_ms.store(milliseconds, Ordering::Relaxed);
-    }
-
-    /// Forbids or allows permission questions from now on.
-    pub fn set_silent(&self, silent: bool) {
-        self.is_silent.store(silent, Ordering::Relaxed);
     }
 
     /// The session that questions outside a turn belong to.
@@ -219,8 +211,7 @@ impl ControlHost {
 impl Host for ControlHost {
     fn listens(&self) -> bool {
         // A permission tool answers even after the host closed standard input.
-        let can_answer = self.is_attached.load(Ordering::Relaxed) || self.delegate.get().is_some();
-        can_answer && !self.is_silent.load(Ordering::Relaxed)
+        self.is_attached.load(Ordering::Relaxed) || self.delegate.get().is_some()
     }
 
     fn ask<'a>(
