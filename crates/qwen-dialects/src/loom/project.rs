@@ -115,7 +115,37 @@ impl Projector {
                 self.sub_agents.retain(|(parent, _)| *parent != end.call.id);
                 self.main.project(event, sink);
             }
-            _ => self.main.project(event, sink),
+            In::Ready
+            | In::MessageStart { .. }
+            | In::ThoughtDelta(..)
+            | In::ThoughtSignature(..)
+            | In::ToolCallDelta { .. }
+            | In::ToolCall(..)
+            | In::MessageEnd(..)
+            | In::Decision { .. }
+            | In::Approval { .. }
+            | In::ToolStart(..)
+            | In::ToolOutput { .. }
+            | In::ToolDisplay { .. }
+            | In::State(..)
+            | In::Checkpoint(..)
+            | In::Thinking(..)
+            | In::ThoughtUsage(..)
+            | In::Journal(..)
+            | In::Session(..)
+            | In::Task(..)
+            | In::RateLimit(..)
+            | In::Console { .. }
+            | In::Hook(..)
+            | In::History(..)
+            | In::Custom(..)
+            | In::Error(..)
+            | In::HintResult(..)
+            | In::Heartbeat(..)
+            | In::CancelResult(..)
+            | In::ControlRequest { .. }
+            | In::ControlReply(..)
+            | In::ControlCancel { .. } => self.main.project(event, sink),
         }
     }
 
@@ -251,7 +281,25 @@ impl Speaker {
             }
             In::Error(error) => sink.event(at, custom(Custom::Error(error.as_ref().into()))),
             // The control channel and similar events have separate lines; the rest is for people.
-            _ => {}
+            In::Ready
+            | In::TurnStart(..)
+            | In::ThoughtSignature(..)
+            | In::Decision { .. }
+            | In::ToolDisplay { .. }
+            | In::Journal(..)
+            | In::Task(..)
+            | In::RateLimit(..)
+            | In::Hook(..)
+            | In::History(..)
+            | In::TurnEnd(..)
+            | In::CommandResult(..)
+            | In::HintResult(..)
+            | In::Heartbeat(..)
+            | In::CancelResult(..)
+            | In::ControlRequest { .. }
+            | In::ControlReply(..)
+            | In::ControlCancel { .. }
+            | In::Fatal(..) => {}
         }
     }
 
