@@ -15,9 +15,11 @@ mod tenant;
 pub mod worker_pool;
 
 pub use action::{ProcessSignal, RouterAction};
-pub use hub::{Hub, HubParts, TurnEnds};
+pub use hub::{EventStores, Hub, HubParts, TurnEnds, WorkerStderr};
 pub use manager::{AgentError, AgentManager, AgentOptions, Session, TurnResult, TurnStream};
-pub use metrics::Metrics;
-pub use router::{Identity, LineRecorder, Router, SessionOptions, WorkerKeys};
+pub use metrics::{Histogram, Metric, MetricData, Metrics};
+pub use router::{
+    Identity, LineRecorder, Router, SessionOptions, TracedPrompt, TurnSpan, TurnTracer, WorkerKeys,
+};
 pub use tenant::is_tenant_name;
 pub use worker_pool::{Pool, PoolLimits, WorkerId, WorkerKey};

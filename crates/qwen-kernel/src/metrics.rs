@@ -1,5 +1,6 @@
 //! Counters and histograms. Counting is a few additions; metrics are rendered only on request.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ const BUCKETS: [f64; 10] = [0.001, 0.005, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0
 /// A histogram of durations.
 #[derive(Debug, Default, Clone)]
 pub struct Histogram {
+    /// For each bound, the number of durations up to it.
     counts: [u64; BUCKETS.len()],
     sum: Duration,
     count: u64,
@@ -27,18 +29,70 @@ impl Histogram {
         }
     }
 
-    fn write(&self, name: &str, help: &str, out: &mut String) {
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} histogram");
-        for (count, bound) in self.counts.iter().zip(BUCKETS) {
-            let _ = writeln!(out, "{name}_bucket{{le=\"{bound}\"}} {count}");
-        }
-        let _ = writeln!(
-            out,
-            "{name}_bucket{{le=\"+Inf\"}} {0}\n{name}_sum {1}\n{name}_count {0}",
-            self.count,
-            self.sum.as_secs_f64()
-        );
+    /// The upper bounds of the buckets in seconds, and for each how many durations are up to it.
+    pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
+        BUCKETS.into_iter().zip(self.counts)
     }
+
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The sum of all durations.
+    pub fn sum(&self) -> Duration {
+        self.sum
+    }
+}
+
+/// One metric with its current values.
+#[derive(Debug, Clone)]
+pub struct Metric {
+    pub name: &'static str,
+    pub help: &'static str,
+    pub data: MetricData,
+}
+
+/// The values of a metric. A value may have one label: its name and its value.
+#[derive(Debug, Clone)]
+pub enum MetricData {
+    /// Only grows.
+    Counter(Vec<(Option<(&'static str, String)>, u64)>),
+    Gauge(Vec<(Option<(&'static str, String)>, u64)>),
+    Histogram(Histogram),
+}
+
+/// Metrics in Prometheus text format.
+pub(crate) fn prometheus(metrics: &[Metric]) -> String {
+    let mut out = String::new();
+    for Metric { name, help, data } in metrics {
+        let kind = match data {
+            MetricData::Counter(_) => "counter",
+            MetricData::Gauge(_) => "gauge",
+            MetricData::Histogram(_) => "histogram",
+        };
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        match data {
+            MetricData::Counter(values) | MetricData::Gauge(values) => {
+                for (label, value) in values {
+                    let _ = match label {
+                        Some((key, label)) => writeln!(out, "{name}{{{key}=\"{label}\"}} {value}"),
+                        None => writeln!(out, "{name} {value}"),
+                    };
+                }
+            }
+            MetricData::Histogram(histogram) => {
+                for (bound, count) in histogram.cumulative() {
+                    let _ = writeln!(out, "{name}_bucket{{le=\"{bound}\"}} {count}");
+                }
+                let (count, sum) = (histogram.count, histogram.sum.as_secs_f64());
+                let _ = writeln!(
+                    out,
+                    "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}"
+                );
+            }
+        }
+    }
+    out
 }
 
 /// Counters of a router.
@@ -63,6 +117,10 @@ pub struct Metrics {
     pub garbage_lines: u64,
     /// Fatal errors that workers reported.
     pub worker_fatals: u64,
+    /// Tokens of the prompts and of the answers, according to the terminal records.
+    pub tokens: (u64, u64),
+    /// Ended turns by status, those that the hub ended included.
+    pub ends: BTreeMap<String, u64>,
     turn_seconds: Histogram,
     queue_seconds: Histogram,
 }
@@ -82,9 +140,14 @@ impl Metrics {
         self.turn_seconds.sum / count
     }
 
-    /// The metrics in Prometheus text format.
-    pub fn prometheus(&self, pool: &Pool, queue: usize) -> String {
-        let mut out = String::new();
+    pub(crate) fn ended(&mut self, status: &str) {
+        *self.ends.entry(status.to_owned()).or_default() += 1;
+    }
+
+    /// All metrics with their current values.
+    pub(crate) fn collect(&self, pool: &Pool, queue: usize) -> Vec<Metric> {
+        let one = |value: u64| vec![(None, value)];
+        let labelled = |key: &'static str, label: &str, value: u64| (Some((key, label.to_owned())), value);
         let counters = [
             ("qwen_hub_sessions_total", "Sessions opened", self.sessions),
             ("qwen_hub_prompts_total", "Prompts accepted", self.prompts),
@@ -103,17 +166,19 @@ impl Metrics {
                 self.garbage_lines,
             ),
         ];
-        for (name, help, value) in counters {
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
-        }
-        let _ = writeln!(
-            out,
-            "# HELP qwen_hub_worker_restarts_total Unexpected ends of workers\n# TYPE qwen_hub_worker_restarts_total counter"
-        );
-        for (reason, count) in pool.restarts() {
-            let _ = writeln!(out, "qwen_hub_worker_restarts_total{{reason=\"{reason}\"}} {count}");
-        }
-        let _ = writeln!(out, "# HELP qwen_hub_workers Worker processes\n# TYPE qwen_hub_workers gauge");
+        let mut metrics: Vec<Metric> = counters
+            .into_iter()
+            .map(|(name, help, value)| Metric { name, help, data: MetricData::Counter(one(value)) })
+            .collect();
+        let mut add = |name, help, data| metrics.push(Metric { name, help, data });
+        let ends = self.ends.iter().map(|(status, count)| labelled("status", status, *count)).collect();
+        add("qwen_hub_turn_ends_total", "Ended turns by status", MetricData::Counter(ends));
+        let tokens =
+            vec![labelled("kind", "prompt", self.tokens.0), labelled("kind", "completion", self.tokens.1)];
+        add("qwen_hub_tokens_total", "Tokens of ended turns", MetricData::Counter(tokens));
+        let restarts =
+            pool.restarts().iter().map(|(reason, count)| labelled("reason", reason, *count)).collect();
+        add("qwen_hub_worker_restarts_total", "Replaced workers by reason", MetricData::Counter(restarts));
         let (mut idle, mut busy, mut warm, mut ending) = (0, 0, 0, 0);
         for worker in pool.workers() {
             match worker.stage {
@@ -123,25 +188,16 @@ impl Metrics {
                 _ => idle += 1,
             }
         }
-        for (state, count) in [("idle", idle), ("busy", busy), ("warm", warm), ("ending", ending)] {
-            let _ = writeln!(out, "qwen_hub_workers{{state=\"{state}\"}} {count}");
-        }
-        let _ = writeln!(
-            out,
-            "# HELP qwen_hub_queue Sessions that wait for a worker\n# TYPE qwen_hub_queue gauge\nqwen_hub_queue {queue}"
-        );
-        let _ = writeln!(
-            out,
-            "# HELP qwen_hub_memory_bytes Resident memory of the hub\n# TYPE qwen_hub_memory_bytes gauge\nqwen_hub_memory_bytes {}",
-            own_memory()
-        );
-        self.turn_seconds.write(
-            "qwen_hub_turn_seconds",
-            "Time from a prompt to its terminal record",
-            &mut out,
-        );
-        self.queue_seconds.write("qwen_hub_queue_seconds", "Time that prompts waited for a worker", &mut out);
-        out
+        let workers = [("idle", idle), ("busy", busy), ("warm", warm), ("ending", ending)];
+        let workers = workers.map(|(state, count)| labelled("state", state, count)).into();
+        add("qwen_hub_workers", "Worker processes", MetricData::Gauge(workers));
+        add("qwen_hub_queue", "Sessions that wait for a worker", MetricData::Gauge(one(queue as u64)));
+        add("qwen_hub_memory_bytes", "Resident memory of the hub", MetricData::Gauge(one(own_memory())));
+        let turns = MetricData::Histogram(self.turn_seconds.clone());
+        add("qwen_hub_turn_seconds", "Time from a prompt to its terminal record", turns);
+        let queued = MetricData::Histogram(self.queue_seconds.clone());
+        add("qwen_hub_queue_seconds", "Time that prompts waited for a worker", queued);
+        metrics
     }
 }
 

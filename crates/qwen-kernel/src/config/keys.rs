@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
@@ -90,7 +90,7 @@ impl Keys {
         tenant: &str,
         env: &mut Vec<(OsString, Option<OsString>)>,
     ) -> Result<(), ErrorInfo> {
-        let home = self.state.join("tenants").join(tenant);
+        let home = tenant_directory(&self.state, tenant);
         for (variable, place) in [("HOME", "home"), ("QWEN_HOME", "home/.qwen"), ("TMPDIR", "tmp")] {
             let path = home.join(place);
             DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(|error| {
@@ -102,6 +102,16 @@ impl Keys {
         }
         Ok(())
     }
+}
+
+/// The directory with a tenant's private places.
+fn tenant_directory(state: &Path, tenant: &str) -> PathBuf {
+    state.join("tenants").join(tenant)
+}
+
+/// The state directory (`QWEN_HOME`) of a tenant's workers.
+pub fn qwen_home_of(state: &Path, tenant: &str) -> PathBuf {
+    tenant_directory(state, tenant).join("home/.qwen")
 }
 
 impl WorkerKeys for Keys {

@@ -26,6 +26,41 @@ struct Line<'a> {
 }
 
 #[derive(Deserialize)]
+struct ResultLine<'a> {
+    #[serde(borrow)]
+    subtype: Option<Cow<'a, str>>,
+    is_error: Option<bool>,
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+}
+
+/// Reads the last line of a turn. Its subtype is `success` or names the cause.
+fn turn_end(line: &[u8]) -> WorkerOutput<'_> {
+    let read = serde_json::from_slice::<ResultLine<'_>>(line).ok();
+    let (status, tokens) = match read {
+        Some(ResultLine { subtype, is_error, usage }) => {
+            let status = match subtype {
+                Some(subtype) if subtype == "success" && is_error != Some(true) => {
+                    Some(Cow::Borrowed("done"))
+                }
+                Some(subtype) if subtype != "success" => Some(subtype),
+                _ => Some(Cow::Borrowed("error")),
+            };
+            (status, usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens)))
+        }
+        None => (None, (0, 0)),
+    };
+    WorkerOutput::TurnEnd { prompt_id: None, status, tokens }
+}
+
+#[derive(Deserialize)]
 struct Response<'a> {
     #[serde(borrow)]
     request_id: Option<Cow<'a, str>>,
@@ -55,7 +90,7 @@ impl Front for ClaudeFront {
         }
         let kind = line.strip_prefix(b"{\"type\":\"").unwrap_or_default();
         if kind.starts_with(b"result\"") {
-            return WorkerOutput::TurnEnd { prompt_id: None, status: None };
+            return turn_end(line);
         }
         if kind.starts_with(b"user\"") {
             // A tool result shows that a tool ran.

@@ -33,6 +33,8 @@ pub enum WorkerOutput<'a> {
         prompt_id: Option<Cow<'a, str>>,
         /// The end status, if the line has it.
         status: Option<Cow<'a, str>>,
+        /// The tokens of the prompts and of the answers of the turn.
+        tokens: (u64, u64),
     },
     /// A line was refused without a turn.
     Refused,

@@ -38,6 +38,15 @@ struct Line<'a> {
     metadata: Option<Metadata<'a>>,
     #[serde(borrow)]
     result: Option<CommandResult<'a>>,
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
 }
 
 #[derive(Deserialize)]
@@ -86,9 +95,11 @@ impl Front for QwenFront {
             let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return WorkerOutput::Garbage };
             return match read.metadata {
                 Some(Metadata { protocol_version: Some(version), .. }) => WorkerOutput::Handshake(version),
-                Some(Metadata { turn: Some(turn), .. }) => {
-                    WorkerOutput::TurnEnd { prompt_id: read.prompt_id, status: turn.status }
-                }
+                Some(Metadata { turn: Some(turn), .. }) => WorkerOutput::TurnEnd {
+                    prompt_id: read.prompt_id,
+                    status: turn.status,
+                    tokens: read.usage.map_or((0, 0), |usage| (usage.prompt_tokens, usage.completion_tokens)),
+                },
                 Some(Metadata { error: Some(_), .. }) => WorkerOutput::Refused,
                 _ => WorkerOutput::Plain,
             };
@@ -172,8 +183,12 @@ mod tests {
                 WorkerOutput::Handshake("1.0".into()),
             ),
             (
-                r#"{"object":"chat.completion","prompt_id":"p","metadata":{"turn":{"status":"done"}}}"#,
-                WorkerOutput::TurnEnd { prompt_id: Some("p".into()), status: Some("done".into()) },
+                r#"{"object":"chat.completion","prompt_id":"p","usage":{"prompt_tokens":3,"completion_tokens":4},"metadata":{"turn":{"status":"done"}}}"#,
+                WorkerOutput::TurnEnd {
+                    prompt_id: Some("p".into()),
+                    status: Some("done".into()),
+                    tokens: (3, 4),
+                },
             ),
             (
                 r#"{"object":"chat.completion","prompt_id":"p","metadata":{"error":{"code":"x"}}}"#,

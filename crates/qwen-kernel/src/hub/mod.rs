@@ -18,26 +18,35 @@ use self::process::Process;
 use crate::action::{ProcessSignal, RouterAction};
 use crate::process_manager::{ExitCause, Spawner, WorkerExit};
 use crate::router::Router;
-use crate::store::{Events, Taken};
+use crate::store::{Appended, Events, Taken};
 use crate::worker_pool::WorkerId;
 
 /// With more pending bytes for the client, workers are not read: back-pressure reaches them through their
 /// pipes.
 const HIGH_WATER: usize = 256 * 1024;
 
-/// Looks up in the session's log how a turn that a former hub left open ended.
-pub type TurnEnds = Box<dyn Fn(&SessionId, &str) -> Option<Vec<u8>>>;
+/// Looks up in the log of a tenant's session how a turn that a former hub left open ended.
+pub type TurnEnds = Box<dyn Fn(&str, &SessionId, &str) -> Option<Vec<u8>>>;
+
+/// Opens the store of a tenant's numbered lines. Each tenant has its own, so that a session id never leads to
+/// another tenant's lines.
+pub type EventStores = Box<dyn Fn(&str) -> io::Result<Box<dyn Events>>>;
 
 /// The components of a hub.
 pub struct HubParts {
     pub router: Router,
-    /// The store of numbered lines; without one, `sequence` is an error.
-    pub events: Option<Box<dyn Events>>,
+    /// The stores of numbered lines; without them, `sequence` is an error.
+    pub events: Option<EventStores>,
     /// See [`TurnEnds`].
     pub turn_ends: Option<TurnEnds>,
     /// Receives structured log records; none disables logging at no cost.
     pub log: Option<Box<dyn Fn(&serde_json::Value)>>,
+    /// See [`WorkerStderr`].
+    pub worker_stderr: Option<WorkerStderr>,
 }
+
+/// Receives what workers write to standard error, line by line.
+pub type WorkerStderr = Box<dyn Fn(&str)>;
 
 /// A running hub. Clones share it.
 #[derive(Clone)]
@@ -47,9 +56,12 @@ struct Shared {
     router: RefCell<Router>,
     processes: RefCell<HashMap<WorkerId, Rc<Process>>>,
     spawner: Spawner,
-    events: Option<Box<dyn Events>>,
+    event_stores: Option<EventStores>,
+    /// The stores that are open, by tenant.
+    events: RefCell<HashMap<String, Rc<dyn Events>>>,
     turn_ends: Option<TurnEnds>,
     log: Option<Box<dyn Fn(&serde_json::Value)>>,
+    worker_stderr: Option<WorkerStderr>,
     /// The shared read buffer. It is never borrowed across an await.
     scratch: RefCell<Vec<u8>>,
     /// Sessions whose workers are currently not read.
@@ -73,9 +85,11 @@ impl Hub {
             router: RefCell::new(parts.router),
             processes: RefCell::default(),
             spawner: Spawner::start()?,
-            events: parts.events,
+            event_stores: parts.events,
+            events: RefCell::default(),
             turn_ends: parts.turn_ends,
             log: parts.log,
+            worker_stderr: parts.worker_stderr,
             scratch: RefCell::new(vec![0; 64 * 1024]),
             paused: RefCell::default(),
             output: Notify::new(),
@@ -265,15 +279,16 @@ impl Hub {
                 self.0.router.borrow_mut().events_taken(&session, taken);
             }
             RouterAction::Append { session, epoch, first, lines, open } => {
-                if let Some(events) = &self.0.events {
-                    let outcome = events.append(&session, epoch, first, &lines, open.as_deref());
-                    self.0.router.borrow_mut().appended(&session, first, outcome);
-                }
+                let outcome = match self.events_of(&session) {
+                    Ok(events) => events.append(&session, epoch, first, &lines, open.as_deref()),
+                    Err(_) => Appended::Unknown,
+                };
+                self.0.router.borrow_mut().appended(&session, first, outcome);
             }
             RouterAction::ReadEvents { session, after, request_id } => {
-                let read = match &self.0.events {
-                    Some(events) => events.read(&session, after),
-                    None => crate::store::Read::Failed("this hub keeps no lines".to_owned()),
+                let read = match self.events_of(&session) {
+                    Ok(events) => events.read(&session, after),
+                    Err(error) => crate::store::Read::Failed(error.to_string()),
                 };
                 self.0.router.borrow_mut().events_read(&session, &request_id, after, read);
             }
@@ -285,12 +300,28 @@ impl Hub {
     }
 
     fn take_events(&self, session: &SessionId) -> Result<Taken, String> {
-        let events = self.0.events.as_ref().ok_or("this hub keeps no lines")?;
+        let events = self.events_of(session).map_err(|error| error.to_string())?;
         let mut taken = events.take(session).map_err(|error| error.to_string())?;
         if let (Some(turn), Some(ends)) = (&taken.open, &self.0.turn_ends) {
-            taken.end = ends(session, turn);
+            taken.end = ends(&self.tenant_of(session), session, turn);
         }
         Ok(taken)
+    }
+
+    fn tenant_of(&self, session: &SessionId) -> String {
+        self.0.router.borrow().tenant_of(session).unwrap_or_default().to_owned()
+    }
+
+    /// The store of the lines of a session's tenant.
+    fn events_of(&self, session: &SessionId) -> io::Result<Rc<dyn Events>> {
+        let tenant = self.tenant_of(session);
+        if let Some(open) = self.0.events.borrow().get(&tenant) {
+            return Ok(open.clone());
+        }
+        let open = self.0.event_stores.as_ref().ok_or_else(|| io::Error::other("this hub keeps no lines"))?;
+        let events: Rc<dyn Events> = open(&tenant)?.into();
+        self.0.events.borrow_mut().insert(tenant, events.clone());
+        Ok(events)
     }
 
     fn process(&self, worker: WorkerId) -> Option<Rc<Process>> {

@@ -308,10 +308,13 @@ async fn read_stderr(hub: Hub, process: Rc<Process>, stderr: pipe::Receiver) {
             Ok(0) => return,
             Ok(read) => {
                 process.stderr.borrow_mut().push(&scratch[..read]);
-                if hub.0.log.is_some() {
+                if hub.0.log.is_some() || hub.0.worker_stderr.is_some() {
                     lines.push(&scratch[..read], |piece| {
                         if let FramedLine::Line(line) = piece {
                             let text = String::from_utf8_lossy(&line[..line.len().min(4096)]).into_owned();
+                            if let Some(pass_on) = &hub.0.worker_stderr {
+                                pass_on(&text);
+                            }
                             hub.log(|| serde_json::json!({"event": "worker_stderr", "worker": process.id.to_string(), "text": text}));
                         }
                     });

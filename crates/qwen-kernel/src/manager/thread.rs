@@ -128,7 +128,7 @@ fn hub(options: &AgentOptions, binary: PathBuf) -> Result<Hub, String> {
     let writer = LineWriter::new(&*front, "qwen".into(), env!("CARGO_PKG_VERSION"));
     let session = SessionId::from_random(fastrand::u128(..));
     let router = Router::new(front, writer, Box::new(keys), pool, Identity::default(), session);
-    Hub::start(HubParts { router, events: None, turn_ends: None, log: None })
+    Hub::start(HubParts { router, events: None, turn_ends: None, log: None, worker_stderr: None })
         .map_err(|error| error.to_string())
 }
 

@@ -195,6 +195,9 @@ impl Router {
                         continue;
                     };
                     prompt.sent = true;
+                    if let Some(span) = &mut prompt.span {
+                        span.dispatched(worker);
+                    }
                     prompted = true;
                     // A refusal between the answers to these two probes concerns this prompt.
                     lines.extend(self.front.probe(number * 2).unwrap_or_default());

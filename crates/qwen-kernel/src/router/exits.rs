@@ -7,7 +7,7 @@ use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, SessionId};
 use super::admission::{MAX_DEATHS, QUARANTINE};
 use super::{Router, Waiting};
 use crate::process_manager::{ExitCause, WorkerExit};
-use crate::worker_pool::{Worker, WorkerId};
+use crate::worker_pool::{Stage, Worker, WorkerId};
 
 impl Router {
     /// The worker has exited, and all its output has been processed.
@@ -29,7 +29,7 @@ impl Router {
     pub fn worker_output_closed(&mut self, worker: WorkerId, now: Duration) {
         self.now = now;
         self.deadline_changed = true;
-        if self.pool.worker(worker).is_some_and(|worker| worker.stage != crate::worker_pool::Stage::Ending) {
+        if self.pool.worker(worker).is_some_and(|worker| worker.stage != Stage::Ending) {
             self.pool.kill(worker, "stdout_closed", now, &mut self.actions);
         }
     }
@@ -41,6 +41,7 @@ impl Router {
         exit: &WorkerExit,
         gone: Option<&Worker>,
     ) {
+        let is_only = self.sessions.len() == 1;
         let Some(session) = self.sessions.get_mut(id) else { return };
         if session.leaving == Some(worker) {
             session.leaving = None;
@@ -57,6 +58,15 @@ impl Router {
         {
             // Clients of such a wire assume that they started one worker, and check its exit code.
             self.exit_code = u8::try_from(code).unwrap_or(1);
+            let by_itself = gone.is_some_and(|worker| worker.stage != Stage::Ending);
+            if by_itself && session.turn.is_none() && is_only && !self.eof {
+                // The worker refused its flags or its session; another one would do the same.
+                self.eof = true;
+                // As after the end of a worker, open requests get no answer.
+                session.asked.clear();
+                self.pool.stop_filling(self.now, &mut self.actions);
+                return self.fail_waiting(id, &lost(format!("the worker ended: {exit}")));
+            }
         }
         let cause = match gone.and_then(|worker| worker.fault) {
             Some(fault) => ExitCause::Ended(fault),

@@ -1,6 +1,6 @@
 //! Lines from the client.
 
-use super::{Asked, Pending, Router, Session, SessionOptions, Waiting};
+use super::{Asked, Pending, Router, Session, SessionOptions, TracedPrompt, Waiting};
 use crate::action::RouterAction;
 use crate::front::{ClientInput, InputKind, with_session_id};
 use crate::tenant::is_tenant_name;
@@ -71,6 +71,9 @@ impl Router {
             self.actions.push(RouterAction::Exit(1));
             return;
         }
+        if let Some(error) = self.foreign(input) {
+            return self.refuse_input(input, None, error);
+        }
         if input.kind == InputKind::Control && self.hub_request(input) {
             return;
         }
@@ -79,7 +82,9 @@ impl Router {
             Err(error) => return self.refuse_input(input, None, error),
         };
         if let Some(recorder) = &mut self.recorder {
-            recorder(&id, true, &line);
+            let known = self.sessions.get(&id).map(|session| session.tenant.as_str());
+            let named = input.tenant.as_deref().filter(|tenant| is_tenant_name(tenant));
+            recorder(known.or(named).unwrap_or_default(), &id, true, &line);
         }
         match input.kind {
             InputKind::Answer => self.answer(input, &id, line),
@@ -102,6 +107,15 @@ impl Router {
         }
     }
 
+    /// The error for a line that names a session of another tenant, whatever it wants from it.
+    fn foreign(&self, input: &ClientInput<'_>) -> Option<ErrorInfo> {
+        let tenant = input.tenant.as_deref()?;
+        let id = SessionId::parse(input.session_id.as_deref()?).ok()?;
+        self.sessions.get(&id).filter(|session| session.tenant != tenant)?;
+        let message = format!("the session '{id}' belongs to another tenant");
+        Some(Self::refuse(ErrorKind::Input, "foreign_session", message).with_param("session_id"))
+    }
+
     /// The session that a line addresses, and the line as its worker receives it.
     fn addressed(&mut self, input: &ClientInput<'_>, line: &[u8]) -> Result<(SessionId, Vec<u8>), ErrorInfo> {
         let adopts = self.front.adopts_sessions();
@@ -115,6 +129,9 @@ impl Router {
                 let id = SessionId::from_random(fastrand::u128(..));
                 Ok((id.clone(), with_session_id(line, &id)))
             }
+            Some(text) if self.is_of_default(input, text) => {
+                Ok((self.default_session.clone(), line.to_vec()))
+            }
             Some(text) => {
                 let id = SessionId::parse(text).map_err(|error| {
                     let shown: String = text.chars().take(80).collect();
@@ -126,6 +143,13 @@ impl Router {
         }
     }
 
+    /// Clients of one worker send arbitrary ids with their prompts, which a worker of such a wire ignores.
+    fn is_of_default(&self, input: &ClientInput<'_>, session: &str) -> bool {
+        let is_prompt = matches!(input.kind, InputKind::Prompt | InputKind::Addition | InputKind::Steer);
+        let is_open = || SessionId::parse(session).is_ok_and(|id| self.sessions.contains_key(&id));
+        !self.front.adopts_sessions() && self.drives_default && is_prompt && !is_open()
+    }
+
     /// Registers the session; the first line that names it opens it.
     pub(super) fn open_session(
         &mut self,
@@ -135,12 +159,6 @@ impl Router {
     ) -> Result<(), ErrorInfo> {
         let tenant = input.tenant.as_deref().unwrap_or_default();
         if let Some(session) = self.sessions.get(id) {
-            if input.tenant.is_some() && session.tenant != tenant {
-                let message = format!("the session '{id}' belongs to another tenant");
-                return Err(
-                    Self::refuse(ErrorKind::Input, "foreign_session", message).with_param("session_id")
-                );
-            }
             if session.forgotten {
                 let message = format!("the session '{id}' is being closed; try again");
                 let error = Self::refuse(ErrorKind::Overloaded, "session_closing", message);
@@ -224,6 +242,15 @@ impl Router {
             // The prompt already runs or waits; its lines reach the client as usual.
             return;
         }
+        let (line, span) = match &mut self.tracer {
+            Some(tracer) => {
+                let prompt_id = input.prompt_id.as_deref();
+                let prompt = TracedPrompt { session_id: id, prompt_id, tenant: &session.tenant, line: &line };
+                let (traceparent, span) = tracer(&prompt);
+                (crate::front::with_text(&line, "traceparent", &traceparent), Some(span))
+            }
+            None => (line, None),
+        };
         session.prompts += 1;
         let number = session.prompts;
         session.pending.push_back(Pending {
@@ -236,6 +263,7 @@ impl Router {
             had_effects: false,
             resent: false,
             at: self.now,
+            span,
         });
         session.backlog.push_back(Waiting::Prompt(number));
         self.metrics.prompts += 1;
@@ -253,6 +281,7 @@ impl Router {
         }
         let Some(session) = self.sessions.get_mut(id) else { return };
         if subtype == "initialize" {
+            self.drives_default |= *id == self.default_session;
             session.initialize = Some(line.clone());
             if let Some(on) = input.sequence {
                 session.numbering.on = on;

@@ -14,6 +14,7 @@ mod output;
 mod requests;
 mod session;
 mod status;
+mod tracing;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -24,9 +25,10 @@ use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 pub use self::input::HUB_CAPABILITIES;
 pub use self::numbering::Appended;
 use self::session::{Asked, Pending, Question, Session, Waiting};
+pub use self::tracing::{TracedPrompt, TurnSpan, TurnTracer};
 use crate::action::RouterAction;
 use crate::front::{Front, LineWriter};
-use crate::metrics::Metrics;
+use crate::metrics::{Metric, Metrics};
 use crate::worker_pool::{Pool, WorkerId, WorkerKey};
 
 /// The options with which a client opens a session.
@@ -93,6 +95,8 @@ pub struct Router {
     /// Closed sessions, the most recent last.
     closed: VecDeque<SessionId>,
     default_session: SessionId,
+    /// True once the client has initialized the default session, as a client of one worker does.
+    drives_default: bool,
     /// True if the client asked for numbers on the whole connection.
     sequence: bool,
     /// True once the client's input has ended.
@@ -113,12 +117,14 @@ pub struct Router {
     retries: Vec<(Duration, SessionId)>,
     metrics: Metrics,
     recorder: Option<LineRecorder>,
+    tracer: Option<TurnTracer>,
     /// Structured log records that have not been read yet; none if logging is off.
     log: Option<Vec<serde_json::Value>>,
 }
 
-/// Receives every line of every session: the session, whether the line came from the client, and the line.
-pub type LineRecorder = Box<dyn FnMut(&SessionId, bool, &[u8])>;
+/// Receives every line of every session: the tenant, the session, whether the line came from the client, and
+/// the line.
+pub type LineRecorder = Box<dyn FnMut(&str, &SessionId, bool, &[u8])>;
 
 impl Router {
     /// A router with an empty pool. Lines without a session go to `default_session`.
@@ -142,6 +148,7 @@ impl Router {
             questions: HashMap::new(),
             closed: VecDeque::new(),
             default_session,
+            drives_default: false,
             sequence: false,
             eof: false,
             drain_until: None,
@@ -157,6 +164,7 @@ impl Router {
             retries: Vec::new(),
             metrics: Metrics::default(),
             recorder: None,
+            tracer: None,
             log: None,
         }
     }
@@ -174,6 +182,11 @@ impl Router {
     /// Passes every line of every session to `recorder` from now on.
     pub fn record(&mut self, recorder: LineRecorder) {
         self.recorder = Some(recorder);
+    }
+
+    /// Makes a span of every turn from now on.
+    pub fn trace(&mut self, tracer: TurnTracer) {
+        self.tracer = Some(tracer);
     }
 
     /// Writes the handshake and starts the spares.
@@ -215,14 +228,24 @@ impl Router {
         self.front.probe(0)
     }
 
+    /// All metrics with their current values.
+    pub fn collect_metrics(&self) -> Vec<Metric> {
+        self.metrics.collect(&self.pool, self.queue.len())
+    }
+
     /// The metrics in Prometheus text format.
     pub fn prometheus(&self) -> String {
-        self.metrics.prometheus(&self.pool, self.queue.len())
+        crate::metrics::prometheus(&self.collect_metrics())
     }
 
     /// True once all work is finished.
     pub fn is_done(&self) -> bool {
         self.done
+    }
+
+    /// The tenant of an open session; empty for the default one.
+    pub fn tenant_of(&self, session: &SessionId) -> Option<&str> {
+        self.sessions.get(session).map(|session| session.tenant.as_str())
     }
 
     pub fn session_of(&self, worker: WorkerId) -> Option<&SessionId> {
@@ -285,8 +308,11 @@ impl Router {
         self.now = now;
         self.deadline_changed = true;
         self.exit_code = exit_code;
-        if self.drain_until.is_some() {
+        // A client of one worker expects that a signal ends it at once, as it does a worker.
+        let is_one_worker = self.drives_default && !self.front.adopts_sessions() && self.sessions.len() == 1;
+        if self.drain_until.is_some() || is_one_worker {
             self.drain_until = Some(now);
+            self.pool.stop_filling(now, &mut self.actions);
             self.end_drain();
             return;
         }

@@ -28,7 +28,9 @@ impl Router {
                 self.note_effect(&id);
             }
             WorkerOutput::Handshake(version) => self.handshake(worker, &version),
-            WorkerOutput::TurnEnd { prompt_id, status } => {
+            WorkerOutput::TurnEnd { prompt_id, status, tokens } => {
+                self.metrics.tokens.0 += tokens.0;
+                self.metrics.tokens.1 += tokens.1;
                 self.turn_ended(&id, worker, prompt_id.as_deref(), status.as_deref(), line);
             }
             WorkerOutput::Refused => self.refused(&id, line),
@@ -179,7 +181,13 @@ impl Router {
         line: &[u8],
     ) {
         self.log_turn(id, prompt_id, status);
+        let ended = status.unwrap_or("done");
+        self.metrics.ended(ended);
         if let Some(session) = self.sessions.get_mut(id) {
+            let at = session.find_pending(prompt_id);
+            if let Some(span) = at.and_then(|at| session.pending.get_mut(at)?.span.as_mut()) {
+                span.ended(ended);
+            }
             session.turns += 1;
             session.deaths = 0;
             session.quarantined_until = None;
@@ -310,7 +318,7 @@ impl Router {
         let Some(session) = self.sessions.get_mut(id) else { return };
         self.metrics.relayed += 1;
         if let Some(recorder) = &mut self.recorder {
-            recorder(id, false, line);
+            recorder(&session.tenant, id, false, line);
         }
         if session.numbering.on {
             session.numbering.push(line, session.turn.as_ref());
@@ -355,6 +363,7 @@ impl Router {
             session.turn = None;
         }
         self.metrics.turns_ended_by_hub += 1;
+        self.metrics.ended(status.name());
         if let Some(log) = &mut self.log {
             log.push(serde_json::json!({
                 "event": "turn_end",

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use qwen_events::SessionId;
 
+use super::TurnSpan;
 use super::numbering::Numbering;
 use crate::worker_pool::{WorkerId, WorkerKey};
 
@@ -30,6 +31,7 @@ pub(super) struct Pending {
     pub resent: bool,
     /// The time of arrival.
     pub at: Duration,
+    pub span: Option<Box<dyn TurnSpan>>,
 }
 
 /// A line that waits for the session's worker.

@@ -1,6 +1,7 @@
 //! The command line as it was given, in the spellings that the parser knows.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
@@ -57,6 +58,25 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
+/// Under the name `qwen-hub` a structured session runs behind a hub: clients that start one worker, such as the official SDKs, start a hub
+/// with its flags and notice no difference.
+fn as_hub(arguments: Vec<OsString>) -> Vec<OsString> {
+    let program = arguments.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
+    let texts: Vec<&str> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
+    let is_structured = texts.windows(2).any(|pair| pair[0] == "--input-format" && pair[1] != "text")
+        || texts.iter().any(|text| text.starts_with("--input-format=stream"));
+    if program != "qwen-hub" || !is_structured {
+        return arguments;
+    }
+    let claude = ["--channel", "--permission-prompt-tool", "--include-partial-messages", "--verbose"];
+    let is_claude = texts.iter().any(|text| claude.contains(&text.split('=').next().unwrap_or_default()))
+        || texts.windows(2).any(|pair| pair == ["--dialect", "claude"])
+        || std::env::var("CLAUDE_CODE_ENTRYPOINT").is_ok_and(|entry| entry.starts_with("sdk"));
+    let dialect = if is_claude { "claude" } else { "qwen" };
+    let own = ["hub", "--min-workers", "0", "--dialect", dialect, "--"].map(OsString::from);
+    arguments[..1].iter().chain(&own).chain(&arguments[1..]).cloned().collect()
+}
+
 /// A word or two that look like a mistyped subcommand are one: as a prompt they would make no sense, and cost a model call.
 fn mistyped_subcommand(words: &[String], stands_first: bool) -> Option<clap::Error> {
     let first = words.first().filter(|_| stands_first && words.len() <= 3)?;
@@ -95,7 +115,7 @@ fn settings_of(mut run: Run, key: usize) -> Cli {
 
 /// The arguments, spelt as the parser knows them.
 pub fn arguments() -> Vec<OsString> {
-    spelt(separated(std::env::args_os().collect()))
+    as_hub(spelt(separated(std::env::args_os().collect())))
 }
 
 /// `--sandbox WORD` becomes `--sandbox=WORD`, where WORD is one that fits: anything else is the prompt. So with telemetry. `--no-FLAG` of a

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::TelemetryFlags;
+
 /// `qwen hub`
 #[derive(Args, Debug, Default, Clone)]
 pub struct HubArgs {
@@ -49,6 +51,8 @@ pub struct HubArgs {
     /// Write structured logs to standard error: json
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<String>,
+    #[command(flatten)]
+    pub telemetry: TelemetryFlags,
     /// Flags for every worker, behind '--'
     #[arg(last = true, value_name = "WORKER FLAGS")]
     pub worker_args: Vec<String>,

@@ -93,7 +93,7 @@ pub enum Subcommands {
         action: SessionsAction,
     },
     /// Serve many sessions on a pool of workers, over standard input and output
-    Hub(HubArgs),
+    Hub(Box<HubArgs>),
     /// List the models that the configured server offers
     Models(ModelsArgs),
     /// Check settings, server, model, tool calls, sandbox, MCP servers and disk

@@ -2,8 +2,26 @@
 
 use clap::Args;
 
+impl TelemetryFlags {
+    /// The flags as they are written on a command line.
+    pub fn to_args(&self) -> Vec<String> {
+        let truths =
+            [("--telemetry", self.telemetry), ("--telemetry-log-prompts", self.telemetry_log_prompts)];
+        let texts = [
+            ("--telemetry-otlp-endpoint", &self.telemetry_otlp_endpoint),
+            ("--telemetry-otlp-protocol", &self.telemetry_otlp_protocol),
+            ("--telemetry-outfile", &self.telemetry_outfile),
+            ("--telemetry-target", &self.telemetry_target),
+        ];
+        let truths = truths.into_iter().filter_map(|(flag, on)| Some(format!("{flag}={}", on?)));
+        let texts = texts.into_iter().filter_map(|(flag, text)| Some(format!("{flag}={}", text.as_ref()?)));
+        let off = self.no_telemetry.then(|| "--no-telemetry".to_owned());
+        truths.chain(texts).chain(off).collect()
+    }
+}
+
 /// Whether traces are made, and where they go.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Debug, Default, Clone)]
 #[command(next_help_heading = "Telemetry")]
 pub struct TelemetryFlags {
     /// Send traces to an OpenTelemetry collector

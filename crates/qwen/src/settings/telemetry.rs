@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use qwen_events::TraceContext;
+use qwen_events::{ErrorInfo, TraceContext};
 use qwen_model::Secret;
 use qwen_redact::Redactor;
 
 use super::file::{self, Layer};
 use super::layers::Layered;
 use super::{Invocation, model};
-use crate::telemetry::{Collector, Target, Tracing, WantedSources};
+use crate::cli::{Run, TelemetryFlags};
+use crate::runtime::exit;
+use crate::telemetry::{Collector, HubTelemetry, MetricsExporter, Target, Tracing, WantedSources};
 
 /// The default address of a collector.
 pub(super) const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
@@ -21,6 +23,59 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The variables with the headers of every export; the more specific one comes last.
 pub const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
+
+/// The default time between two exports of metrics.
+const METRICS_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What is exported.
+#[derive(Clone, Copy)]
+enum Signal {
+    Traces,
+    Metrics,
+}
+
+impl Signal {
+    /// The prefix of its own variables.
+    fn variables(self) -> &'static str {
+        match self {
+            Self::Traces => "OTEL_EXPORTER_OTLP_TRACES_",
+            Self::Metrics => "OTEL_EXPORTER_OTLP_METRICS_",
+        }
+    }
+
+    /// Its path below a collector's address.
+    fn path(self) -> &'static str {
+        match self {
+            Self::Traces => "/v1/traces",
+            Self::Metrics => "/v1/metrics",
+        }
+    }
+}
+
+/// The telemetry of a hub with these flags; none unless it is enabled.
+pub fn of_hub(
+    flags: &TelemetryFlags,
+    invocation: &mut Invocation,
+) -> Result<Option<HubTelemetry>, ErrorInfo> {
+    let run = Run { telemetry: flags.clone(), ..Run::default() };
+    let layered = Layered::load(&run, invocation)?;
+    let settings = layered.settings()?;
+    let redactor = super::redactor(&settings, invocation);
+    let mut warnings = Vec::new();
+    let tracing = resolve(&settings.telemetry, &layered, invocation, &redactor, &mut warnings);
+    let metrics = (invocation.var("OTEL_METRICS_EXPORTER") != Some("none")).then(|| {
+        let settings = &settings.telemetry;
+        let target = target(Signal::Metrics, settings, &layered, invocation, &mut Vec::new());
+        let interval =
+            invocation.var("OTEL_METRIC_EXPORT_INTERVAL").and_then(|text| text.trim().parse().ok());
+        let interval = interval.filter(|ms| *ms > 0).map_or(METRICS_INTERVAL, Duration::from_millis);
+        MetricsExporter::new(target, resource(invocation), interval)
+    });
+    for warning in warnings {
+        exit::report(&format!("qwen: {warning}"));
+    }
+    Ok(tracing.map(|tracing| HubTelemetry { tracing, metrics }))
+}
 
 /// Builds the tracing; none unless it is enabled.
 pub(super) fn resolve(
@@ -40,10 +95,7 @@ pub(super) fn resolve(
             "telemetry.target: '{target}' is not known here; traces go to the endpoint that is set"
         ));
     }
-    let target = match settings.outfile.as_deref().filter(|path| !path.is_empty()) {
-        Some(path) => Target::File(invocation.absolute(path).unwrap_or_else(|| path.into())),
-        None => Target::Collector(collector(settings, layered, invocation, warnings)),
-    };
+    let target = target(Signal::Traces, settings, layered, invocation, warnings);
     let parent = invocation.var("TRACEPARENT").map(|traceparent| TraceContext {
         traceparent: traceparent.into(),
         tracestate: invocation.var("TRACESTATE").map(Arc::from),
@@ -53,16 +105,29 @@ pub(super) fn resolve(
     Some(Arc::new(Tracing::new(wanted, redactor.clone())))
 }
 
+fn target(
+    signal: Signal,
+    settings: &file::Telemetry,
+    layered: &Layered,
+    invocation: &Invocation,
+    warnings: &mut Vec<String>,
+) -> Target {
+    match settings.outfile.as_deref().filter(|path| !path.is_empty()) {
+        Some(path) => Target::File(invocation.absolute(path).unwrap_or_else(|| path.into())),
+        None => Target::Collector(collector(signal, settings, layered, invocation, warnings)),
+    }
+}
+
 fn collector(
+    signal: Signal,
     settings: &file::Telemetry,
     layered: &Layered,
     invocation: &Invocation,
     warnings: &mut Vec<String>,
 ) -> Collector {
     let particular = |name: &str| {
-        let [traces, all] =
-            ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"].map(|prefix| format!("{prefix}{name}"));
-        invocation.var(&traces).or_else(|| invocation.var(&all))
+        let [own, all] = [signal.variables(), "OTEL_EXPORTER_OTLP_"].map(|prefix| format!("{prefix}{name}"));
+        invocation.var(&own).or_else(|| invocation.var(&all))
     };
     let protocol = settings.otlp_protocol.as_deref().or_else(|| particular("PROTOCOL"));
     if protocol == Some("grpc") {
@@ -73,9 +138,9 @@ fn collector(
     // A value that was given with this run takes precedence; otherwise the more specific variable does.
     let given = layered.root.at("telemetry.otlpEndpoint");
     let given = given.is_some_and(|node| matches!(node.origin.source.layer, Layer::Flag | Layer::Given));
-    let url = match invocation.var("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").filter(|_| !given) {
+    let url = match invocation.var(&format!("{}ENDPOINT", signal.variables())).filter(|_| !given) {
         Some(url) => url.to_owned(),
-        None => traces_of(settings.otlp_endpoint.as_deref().unwrap_or(DEFAULT_ENDPOINT)),
+        None => address_of(signal, settings.otlp_endpoint.as_deref().unwrap_or(DEFAULT_ENDPOINT)),
     };
     let mut headers: Vec<(String, Secret)> = Vec::new();
     for (name, value) in HEADERS.into_iter().filter_map(|name| invocation.var(name)).flat_map(pairs) {
@@ -87,10 +152,11 @@ fn collector(
     Collector { url, headers, timeout, proxy: model::proxy(invocation) }
 }
 
-/// The traces endpoint of a collector.
-fn traces_of(endpoint: &str) -> String {
+/// Where a collector takes a signal.
+fn address_of(signal: Signal, endpoint: &str) -> String {
     let endpoint = endpoint.trim().trim_end_matches('/');
-    if endpoint.ends_with("/v1/traces") { endpoint.to_owned() } else { format!("{endpoint}/v1/traces") }
+    let endpoint = endpoint.strip_suffix(Signal::Traces.path()).unwrap_or(endpoint);
+    format!("{endpoint}{}", signal.path())
 }
 
 /// The resource attributes of the process.
@@ -153,7 +219,7 @@ mod tests {
             ("https://c/base", "https://c/base/v1/traces"),
             ("https://c/v1/traces", "https://c/v1/traces"),
         ] {
-            assert_eq!(traces_of(given), expected);
+            assert_eq!(address_of(Signal::Traces, given), expected);
         }
     }
 

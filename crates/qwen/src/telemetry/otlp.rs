@@ -6,12 +6,16 @@ use super::span::{Attributes, Kind, Mark, Span, Value};
 
 /// The body of an export, on one line.
 pub(super) fn request(resource: &[(String, String)], spans: &[Span]) -> String {
-    let resource: Vec<Json> =
-        resource.iter().map(|(key, value)| json!({"key": key, "value": {"stringValue": value}})).collect();
+    let resource = self::resource(resource);
     let spans: Vec<Json> = spans.iter().map(span).collect();
     let scope = json!({"name": "qwen", "version": env!("CARGO_PKG_VERSION")});
     json!({"resourceSpans": [{"resource": {"attributes": resource}, "scopeSpans": [{"scope": scope, "spans": spans}]}]})
         .to_string()
+}
+
+/// The attributes of the process.
+pub(super) fn resource(resource: &[(String, String)]) -> Vec<Json> {
+    resource.iter().map(|(key, value)| json!({"key": key, "value": {"stringValue": value}})).collect()
 }
 
 /// The number of spans that the collector refused according to its response, and the reason.

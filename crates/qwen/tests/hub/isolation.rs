@@ -41,6 +41,69 @@ fn tenants_have_homes_of_their_own_and_never_share_a_session() {
 }
 
 #[test]
+fn what_one_tenant_has_is_out_of_anothers_sight_and_reach() {
+    let program = bare();
+    let text = "worker_pool: {min_workers: 0}\ntenants:\n  red: {env: {COLOUR: crimson-7f3a}, settings_profile: {user: {context: {fileName: RED-9c1d.md}}}}\n  blue: {env: {}}\n";
+    let path = config(&program, text);
+    let command = "env; ls -a $HOME $TMPDIR";
+    let script = json!([[{"tool_call": {"name": "run_shell_command", "arguments": {"command": command}}}], [{"text": "ok"}]]);
+    let file = program.home_path().join("s.json");
+    std::fs::write(&file, script.to_string()).unwrap();
+    let model = format!("script:{}", file.display());
+    let records = program.home_path().join("records");
+    let mut run = program
+        .arg("--config")
+        .arg(path)
+        .args(["--record-dir", records.to_str().unwrap()])
+        .args(["--", "--model", &model, "--yolo", "--sandbox"])
+        .start();
+    run.write_line(request("i", "initialize", json!({"sequence": true})));
+    answer(&mut run, "i");
+    let of = |tenant: &str, mut line: Value| {
+        line["tenant"] = json!(tenant);
+        line
+    };
+    run.write_line(of("red", named("a", "p1", "the red word is vermilion")));
+    let seen: String = run.json_until(is_end).iter().map(Value::to_string).collect();
+    assert!(seen.contains("crimson-7f3a"), "{seen}");
+    run.write_line(of("blue", named("b", "p2", "go")));
+    let seen: String = run.json_until(is_end).iter().map(Value::to_string).collect();
+    for secret in ["crimson-7f3a", "vermilion", "RED-9c1d", "tenants/red"] {
+        assert!(!seen.contains(secret), "{secret}: {seen}");
+    }
+    // Whatever is asked of another tenant's session is refused.
+    for subtype in ["attach", "close", "hub/status", "set_model", "interrupt"] {
+        run.write_line(of("blue", request("f", subtype, json!({"session_id": "a", "after": 0}))));
+        assert_eq!(answer(&mut run, "f")["code"], "foreign_session", "{subtype}");
+    }
+    for line in [
+        of("blue", named("a", "p3", "x")),
+        of("blue", json!({"type": "control/cancel", "session_id": "a"})),
+        of("blue", json!({"type": "heartbeat_request", "session_id": "a"})),
+    ] {
+        run.write_line(line);
+        let refused = run.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
+        assert_eq!(refused["metadata"]["error"]["code"], "foreign_session", "{refused}");
+    }
+    // Once red has closed it, the id is free, and leads to nothing of red's.
+    run.write_line(of("red", request("c", "close", json!({"session_id": "a"}))));
+    assert_eq!(answer(&mut run, "c")["closed"], true);
+    run.write_line(of("blue", request("o", "open", json!({"session_id": "a"}))));
+    answer(&mut run, "o");
+    run.write_line(of("blue", request("at", "attach", json!({"session_id": "a", "after": 0}))));
+    assert_eq!(answer(&mut run, "at")["last"], 0, "no line of red's");
+    run.write_line(of("blue", request("o", "open", json!({"session_id": "fork", "fork_from": "a"}))));
+    answer(&mut run, "o");
+    run.write_line(of("blue", named("fork", "p4", "what is the red word?")));
+    let lines = run.json_until(|line| line["metadata"]["error"].is_object() || is_end(line));
+    assert!(!lines.iter().any(|line| line.to_string().contains("vermilion")), "{lines:#?}");
+    for (tenant, session) in [("red", "a"), ("blue", "b")] {
+        assert!(records.join(tenant).join(format!("{session}.out.jsonl")).is_file());
+    }
+    drop(run);
+}
+
+#[test]
 fn a_profile_decides_alone_what_its_session_uses() {
     let program = bare();
     let script = |name: &str, text: &str| {

@@ -287,6 +287,34 @@ fn a_client_of_the_claude_dialect_sees_one_worker() {
 }
 
 #[test]
+fn under_the_name_qwen_hub_a_client_of_one_worker_notices_no_difference() {
+    let links = tempfile::tempdir().unwrap();
+    let link = links.path().join("qwen-hub");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_qwen"), &link).unwrap();
+    let flags = ["--output-format", "stream-json", "--verbose", "--input-format", "stream-json"];
+    let mock =
+        MockModel::with([Reply::text("Bonjour."), Reply::new([sse::text("x"), mock_model::gate("held")])]);
+    let program = mock_model::process::qwen(&link).with_model(&mock).args(flags);
+    let mut run = program.clone().args(["--model", "mock"]).start();
+    run.write_line(
+        json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "initialize"}}),
+    );
+    assert_eq!(run.json()["response"]["request_id"], "r1");
+    let user = |text: &str| json!({"type": "user", "session_id": "any thing", "message": {"role": "user", "content": text}});
+    run.write_line(user("hello"));
+    let end = run.json_until(|line| line["type"] == "result").pop().unwrap();
+    assert_eq!((&end["subtype"], &end["result"]), (&json!("success"), &json!("Bonjour.")));
+    run.write_line(user("more"));
+    mock.reached("held");
+    run.signal(Signal::TERM);
+    assert_eq!(run.wait().code, Some(143), "a signal ends it at once, as it does a worker");
+    let init = json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "initialize"}});
+    let ended = program.args(["--no-such-flag"]).stdin(init.to_string() + "\n").run();
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("--no-such-flag"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_session_that_no_spare_fits_takes_the_slot_of_a_spare() {
     let program = bare();
     let path = config(&program, "worker_pool: {min_workers: 1, max_workers: 1, queue_timeout: 20}\n");

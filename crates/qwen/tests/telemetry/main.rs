@@ -7,6 +7,7 @@ mod collector;
 mod content;
 mod endings;
 mod exporting;
+mod hub;
 mod settings;
 mod spans;
 mod stage;

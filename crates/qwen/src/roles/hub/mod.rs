@@ -5,29 +5,36 @@ mod endpoint;
 mod record;
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_dialects::Format;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
-use qwen_kernel::config::{HubConfig, Keys};
+use qwen_kernel::config::{HubConfig, Keys, qwen_home_of};
 use qwen_kernel::front::{ClaudeFront, Front, LineWriter, QwenFront};
-use qwen_kernel::store::{Events, FileEvents};
-use qwen_kernel::{Hub, HubParts, Identity, Pool, PoolLimits, Router};
+use qwen_kernel::store::FileEvents;
+use qwen_kernel::{EventStores, Hub, HubParts, Identity, Pool, PoolLimits, Router, WorkerStderr};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::LocalSet;
+use tokio::sync::Notify;
+use tokio::task::{JoinHandle, LocalSet};
 
 use crate::cli::HubArgs;
 use crate::io::input::{InputLine, Lines, StdinReader};
 use crate::io::output::Output;
 use crate::runtime::exit;
-use crate::settings::Invocation;
+use crate::settings::{self, Invocation};
+use crate::telemetry::{HubTelemetry, MetricsExporter};
 
 /// The size limit of a session's stored numbered lines, in bytes.
 const EVENTS_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// The heartbeat timeout for a wire without heartbeats, where silence is not a failure.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// How long metrics that are not sent yet may delay the end of the process.
+const FAREWELL: Duration = Duration::from_millis(1500);
 
 /// A hub that is about to start.
 pub struct Prepared {
@@ -36,11 +43,12 @@ pub struct Prepared {
     router: Router,
     state: PathBuf,
     front: Arc<dyn Front>,
+    telemetry: Option<HubTelemetry>,
 }
 
 /// Reads the flags and the configuration.
 pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
-    let invocation = Invocation::current().map_err(|error| {
+    let mut invocation = Invocation::current().map_err(|error| {
         ErrorInfo::new(
             ErrorKind::Input,
             "no_working_directory",
@@ -62,7 +70,8 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     };
     let worker_args = worker_args(&*front, &config);
     let inherited = invocation.vars().map(|(name, _)| name.to_owned()).collect();
-    let model = model_name(&worker_args).unwrap_or("qwen").into();
+    let model = flag_value(&worker_args, &["--model", "-m"]).unwrap_or("qwen").into();
+    let session = default_session(&worker_args);
     let mut keys = Keys::new(&config, binary, worker_args, state.clone(), inherited);
     let default_key = keys.default_key()?;
     let limits = limits(&config, &*front);
@@ -73,9 +82,16 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let writer = LineWriter::new(&*front, model, env!("CARGO_PKG_VERSION"));
-    let session = SessionId::from_random(fastrand::u128(..));
-    let router = Router::new(front.clone(), writer, Box::new(keys), pool, identity, session);
-    Ok(Prepared { args: args.clone(), config, router, state, front })
+    let mut router = Router::new(front.clone(), writer, Box::new(keys), pool, identity, session);
+    let telemetry = settings::telemetry_of_hub(&args.telemetry, &mut invocation).unwrap_or_else(|error| {
+        // The workers report what is wrong with their settings; the hub needs them only for this.
+        exit::report(&format!("qwen: the hub exports no telemetry: {error}"));
+        None
+    });
+    if let Some(telemetry) = &telemetry {
+        router.trace(telemetry.tracing.hub_turns());
+    }
+    Ok(Prepared { args: args.clone(), config, router, state, front, telemetry })
 }
 
 /// The configuration file, overridden by the flags.
@@ -108,13 +124,16 @@ fn configuration(args: &HubArgs) -> Result<HubConfig, ErrorInfo> {
     if let Some(binary) = &args.binary_path {
         config.binary_path = Some(binary.clone());
     }
+    config.worker_args.extend(args.telemetry.to_args());
     config.worker_args.extend(args.worker_args.iter().cloned());
     config.check().map_err(refuse)?;
     Ok(config)
 }
 
 fn front(args: &HubArgs) -> Result<Arc<dyn Front>, ErrorInfo> {
-    let format = match args.output_format.as_str() {
+    // A client that was written for one worker names the format among the worker's flags.
+    let named = flag_value(&args.worker_args, &["--output-format", "-o"]);
+    let format = match named.unwrap_or(&args.output_format) {
         "stream-json" => Format::StreamJson,
         "stream-chunk-json" => Format::StreamChunkJson,
         other => {
@@ -156,10 +175,21 @@ fn worker_args(front: &dyn Front, config: &HubConfig) -> Vec<String> {
     args
 }
 
-fn model_name(args: &[String]) -> Option<&str> {
-    let named =
-        args.iter().zip(args.iter().skip(1)).find(|(flag, _)| matches!(flag.as_str(), "--model" | "-m"));
-    named.map(|(_, name)| name.as_str()).or_else(|| args.iter().find_map(|arg| arg.strip_prefix("--model=")))
+/// The value of a flag, by any of its names.
+fn flag_value<'a>(args: &'a [String], names: &[&str]) -> Option<&'a str> {
+    let apart = args.iter().zip(args.iter().skip(1)).find(|(flag, _)| names.contains(&flag.as_str()));
+    let joined = || args.iter().find_map(|arg| arg.split_once('=').filter(|(flag, _)| names.contains(flag)));
+    apart.map(|(_, value)| value.as_str()).or_else(|| joined().map(|(_, value)| value))
+}
+
+/// The session of lines that name none: the one that the worker's flags name, or a new one.
+fn default_session(args: &[String]) -> SessionId {
+    let forks = args.iter().any(|arg| arg == "--fork-session");
+    let resumed = flag_value(args, &["--resume", "-r"]).filter(|_| !forks);
+    let named = flag_value(args, &["--session-id"]).or(resumed);
+    named
+        .and_then(|id| SessionId::parse(id).ok())
+        .unwrap_or_else(|| SessionId::from_random(fastrand::u128(..)))
 }
 
 /// `qwen hub --status`: queries the hub that serves its state at `--metrics`.
@@ -190,13 +220,7 @@ async fn serve(prepared: Prepared) -> u8 {
         }
     };
     let limit = prepared.config.max_event_bytes.unwrap_or(EVENTS_LIMIT);
-    let events: Option<Box<dyn Events>> = match FileEvents::open(&prepared.state.join("events"), limit) {
-        Ok(events) => Some(Box::new(events)),
-        Err(error) => {
-            exit::report(&format!("qwen: numbered lines cannot be kept: {error}"));
-            None
-        }
-    };
+    let events = event_stores(prepared.state.join("events"), limit);
     let mut router = prepared.router;
     if let Some(directory) = &prepared.args.record_dir {
         match record::recorder(directory) {
@@ -207,8 +231,14 @@ async fn serve(prepared: Prepared) -> u8 {
             }
         }
     }
-    let turn_ends = Some(turn_ends(prepared.config.binary_path.clone()));
-    let parts = HubParts { router, events, turn_ends, log: logger(&prepared.args) };
+    let turn_ends = Some(turn_ends(prepared.state.clone(), prepared.front.dialect().name()));
+    let parts = HubParts {
+        router,
+        events: Some(events),
+        turn_ends,
+        log: logger(&prepared.args),
+        worker_stderr: prepared.args.log_format.is_none().then(|| -> WorkerStderr { Box::new(pass_on) }),
+    };
     let hub = match Hub::start(parts) {
         Ok(hub) => hub,
         Err(error) => {
@@ -223,6 +253,10 @@ async fn serve(prepared: Prepared) -> u8 {
         hub.kill_all();
         return 1;
     }
+    let telemetry = prepared.telemetry.map(|telemetry| {
+        let metrics = telemetry.metrics.map(|exporter| export_metrics(hub.clone(), exporter));
+        (telemetry.tracing, metrics)
+    });
     tokio::task::spawn_local(read(hub.clone(), Lines::new(input)));
     tokio::task::spawn_local(obey(hub.clone(), signals, prepared.args, prepared.config, prepared.front));
     loop {
@@ -237,23 +271,77 @@ async fn serve(prepared: Prepared) -> u8 {
         }
     }
     hub.kill_all();
+    if let Some((tracing, metrics)) = telemetry {
+        if let Some(MetricsTask { stop, task }) = metrics {
+            stop.notify_one();
+            // A collector that does not answer must not hold up the end.
+            let _ = tokio::time::timeout(FAREWELL, task).await;
+        }
+        tracing.close().await;
+    }
     hub.exit_code().unwrap_or(0)
 }
 
+/// The task that exports metrics.
+struct MetricsTask {
+    stop: Rc<Notify>,
+    task: JoinHandle<()>,
+}
+
+/// Exports the hub's metrics periodically, and once more when it ends.
+fn export_metrics(hub: Hub, mut exporter: MetricsExporter) -> MetricsTask {
+    let stop = Rc::new(Notify::new());
+    let stopped = stop.clone();
+    let task = tokio::task::spawn_local(async move {
+        loop {
+            let last = tokio::select! {
+                () = stopped.notified() => true,
+                () = tokio::time::sleep(exporter.interval) => false,
+            };
+            let metrics = hub.look(Router::collect_metrics);
+            exporter.export(&metrics).await;
+            if last {
+                return;
+            }
+        }
+    });
+    MetricsTask { stop, task }
+}
+
 /// The end of a turn that a previous hub left open, according to the session's log.
-fn turn_ends(binary: Option<PathBuf>) -> qwen_kernel::TurnEnds {
-    Box::new(move |session, turn| {
-        let binary = binary.clone().or_else(|| std::env::current_exe().ok())?;
-        let asked = ["sessions", "replay", session.as_str(), "--end", "--dialect", "qwen"];
-        let answer = std::process::Command::new(binary)
-            .args(asked)
-            .stdin(std::process::Stdio::null())
-            .output()
-            .ok()?;
-        let name = serde_json::to_string(turn).ok()?;
+fn turn_ends(state: PathBuf, dialect: &'static str) -> qwen_kernel::TurnEnds {
+    Box::new(move |tenant, session, turn| {
+        let asked = ["sessions", "replay", session.as_str(), "--end", "--dialect", dialect];
+        let mut command = std::process::Command::new(std::env::current_exe().ok()?);
+        command.args(asked).stdin(std::process::Stdio::null());
+        if !tenant.is_empty() {
+            command.env("QWEN_HOME", qwen_home_of(&state, tenant));
+        }
+        let answer = command.output().ok()?;
         let text = String::from_utf8(answer.stdout).ok()?;
-        text.contains(&format!("\"prompt_id\":{name}")).then(|| text.into_bytes())
+        // A wire without prompt ids has one turn at a time, so the last one is meant.
+        let name = serde_json::to_string(turn).ok()?;
+        let is_meant = turn.is_empty() || text.contains(&format!("\"prompt_id\":{name}"));
+        (is_meant && !text.is_empty()).then(|| text.into_bytes())
     })
+}
+
+/// Numbered lines are kept in a directory of each tenant.
+fn event_stores(directory: PathBuf, limit: u64) -> EventStores {
+    Box::new(move |tenant| {
+        let place =
+            if tenant.is_empty() { directory.clone() } else { directory.join("tenants").join(tenant) };
+        Ok(Box::new(FileEvents::open(&place, limit)?))
+    })
+}
+
+/// Passes a line of a worker's standard error on, unless nobody reads ours: the hub must not wait for that.
+fn pass_on(text: &str) {
+    let stderr = std::io::stderr();
+    let mut ready = [PollFd::new(&stderr, PollFlags::OUT)];
+    if poll(&mut ready, Some(&Timespec::default())).is_ok_and(|count| count > 0) {
+        exit::report(text);
+    }
 }
 
 fn logger(args: &HubArgs) -> Option<Box<dyn Fn(&serde_json::Value)>> {

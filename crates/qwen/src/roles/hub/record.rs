@@ -26,6 +26,9 @@ fn append(directory: &Path, files: &mut HashMap<String, File>, name: String, lin
         Entry::Occupied(open) => open.into_mut(),
         Entry::Vacant(place) => {
             let path = directory.join(place.key());
+            if let Some(parent) = path.parent() {
+                DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+            }
             place.insert(OpenOptions::new().create(true).append(true).mode(0o600).open(path)?)
         }
     };
@@ -40,11 +43,15 @@ pub fn recorder(directory: &Path) -> io::Result<LineRecorder> {
     let directory = directory.to_owned();
     let mut files: HashMap<String, File> = HashMap::new();
     let mut reported = false;
-    Ok(Box::new(move |session, inbound, line| {
+    Ok(Box::new(move |tenant, session, inbound, line| {
+        // The files of a tenant are below a directory of its own: two tenants may use the same session id.
+        let place = if tenant.is_empty() { String::new() } else { format!("{tenant}/") };
         let kind = if inbound { "in" } else { "out" };
         let order = format!("{kind} {}", clock::now().0);
-        let written = append(&directory, &mut files, format!("{session}.{kind}.jsonl"), line)
-            .and_then(|()| append(&directory, &mut files, format!("{session}.order"), order.as_bytes()));
+        let written = append(&directory, &mut files, format!("{place}{session}.{kind}.jsonl"), line)
+            .and_then(|()| {
+                append(&directory, &mut files, format!("{place}{session}.order"), order.as_bytes())
+            });
         if let Err(error) = written
             && !std::mem::replace(&mut reported, true)
         {
