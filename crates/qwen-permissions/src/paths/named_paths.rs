@@ -17,6 +17,8 @@ pub(crate) struct NamedPlaces<'a> {
     workspace: &'a Workspace,
     /// Possible working directories while it runs, the starting directory first.
     directories: Vec<PathBuf>,
+    /// There may be further ones.
+    is_lost: bool,
     /// All literal texts of the line. A word that is only known at run time may be composed of them.
     texts: Vec<String>,
 }
@@ -24,28 +26,51 @@ pub(crate) struct NamedPlaces<'a> {
 impl<'a> NamedPlaces<'a> {
     pub(crate) fn new(workspace: &'a Workspace, analysis: &'a Analysis, cwd: &Path) -> Self {
         let texts = spelt_out(analysis, cwd);
-        let mut directories = vec![cwd.to_owned()];
+        let mut places = Self { workspace, directories: vec![cwd.to_owned()], is_lost: false, texts };
         for invocation in &analysis.invocations {
-            if !matches!(invocation.program_name(), Some("cd" | "pushd")) {
-                continue;
+            match (invocation.program_name(), &invocation.words[..]) {
+                (Some("cd"), [_]) => places.enter("~"),
+                (Some("cd" | "pushd"), [_, words @ ..]) => {
+                    for word in words {
+                        places.change_to(word);
+                    }
+                }
+                _ => {}
             }
-            for word in invocation.words.iter().skip(1) {
-                let targets: Vec<&str> = match word {
-                    Word::Literal(text) => vec![text],
-                    Word::Dynamic(_) => texts.iter().map(String::as_str).collect(),
-                };
-                for target in targets {
-                    let further: Vec<PathBuf> = directories
-                        .iter()
-                        .map(|directory| workspace.place(Path::new(target), directory).written)
-                        .filter(|further| further.is_dir() && !directories.contains(further))
-                        .collect();
-                    directories.extend(further);
-                    directories.truncate(MAX_DIRECTORIES);
+        }
+        places
+    }
+
+    /// Follows a word of `cd`. A variable that the line sets may have any value that the line spells out.
+    fn change_to(&mut self, word: &Word) {
+        match word {
+            Word::Literal(text) if matches!(text.as_str(), "-P" | "-L" | "-e" | "-@" | "--") => {}
+            Word::Literal(text) if text.starts_with('-') || text.starts_with('+') => self.is_lost = true,
+            Word::Literal(text) => self.enter(&text.clone()),
+            Word::Dynamic(dynamic) => {
+                self.is_lost |= dynamic.made || self.texts.is_empty();
+                for text in self.texts.clone() {
+                    self.enter(&text);
                 }
             }
         }
-        Self { workspace, directories, texts }
+    }
+
+    fn enter(&mut self, target: &str) {
+        let further: Vec<PathBuf> = self
+            .directories
+            .iter()
+            .map(|directory| self.workspace.place(Path::new(target), directory).written)
+            .filter(|further| further.is_dir() && !self.directories.contains(further))
+            .collect();
+        self.directories.extend(further);
+        self.is_lost |= self.directories.len() > MAX_DIRECTORIES;
+        self.directories.truncate(MAX_DIRECTORIES);
+    }
+
+    /// True if the line changes to a directory that cannot be determined.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost
     }
 
     /// Whether a word names such a place from where the line starts.

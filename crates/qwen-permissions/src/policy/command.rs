@@ -13,7 +13,7 @@ use crate::paths::named_paths::NamedPlaces;
 use crate::paths::protected::{is_protected, mentions_protected};
 use crate::paths::workspace::Place;
 use crate::policy::coverage::Coverage;
-use crate::policy::exclusions::excluded_words;
+use crate::policy::exclusions::{copied_words, excluded_words};
 use crate::policy::reach::{Deed, Reach, is_unseen};
 use crate::policy::{Judgement, Policy, allow, ask, judgement, ruled};
 use crate::programs::runs_its_arguments;
@@ -175,12 +175,26 @@ impl Policy {
                 });
                 let found = found.flatten().max().unwrap_or(Found::No);
                 let deeds = [(reads, Deed::Read), (writes, Deed::Write)];
+                // In a directory that is not known, any name may be one that the rule is about.
+                let is_open = |(counts, deed): (bool, Deed)| counts && !self.is_enforced(deed);
+                if places.is_lost() && deeds.into_iter().any(is_open) {
+                    return found.max(Found::Perhaps);
+                }
                 let reached = |(counts, deed): (bool, Deed)| {
                     counts && found == Found::No && self.may_reach(pattern, deed, &places, cwd, analysis)
                 };
                 if deeds.into_iter().any(reached) { Found::Perhaps } else { found }
             }
             _ => Found::No,
+        }
+    }
+
+    /// True if the kernel keeps commands from what rules deny.
+    fn is_enforced(&self, deed: Deed) -> bool {
+        let kernel = self.kernel();
+        match deed {
+            Deed::Read => kernel.hides,
+            Deed::Write => kernel.holds,
         }
     }
 
@@ -212,8 +226,7 @@ impl Policy {
         if reaches.is_empty() && !target_is_unseen {
             return false;
         }
-        let kernel = self.kernel();
-        if (deed == Deed::Read && kernel.hides) || (deed == Deed::Write && kernel.holds) {
+        if self.is_enforced(deed) {
             return false;
         }
         if target_is_unseen || reaches.iter().any(|(_, reach)| reach.unseen) {
@@ -243,6 +256,10 @@ impl Policy {
             return true;
         }
         let places = NamedPlaces::new(&self.workspace, analysis, cwd);
+        let names_parts = [".git", ".qwen", ".mcp", "hooks"].iter().any(|part| command.contains(part));
+        if places.is_lost() && names_parts && analysis.invocations.iter().any(may_write) {
+            return true;
+        }
         let protected = |word: &Word| places.may_name(word, &|place| place.forms().any(is_protected));
         analysis.invocations.iter().any(|invocation| {
             let redirected = invocation
@@ -259,7 +276,16 @@ impl Policy {
             let named = |word: &Word| {
                 protected(word) || (runs_its_arguments(name) && mentions_protected(word.known_start()))
             };
-            redirected || sets_git_config(invocation) || (acts && named_words(invocation).any(named))
+            let copied = copied_words(invocation);
+            let is_copied = |word: &Word| {
+                invocation
+                    .words
+                    .iter()
+                    .zip(&copied)
+                    .any(|(other, copied)| *copied && std::ptr::eq(other, word))
+            };
+            let mut targets = named_words(invocation).filter(|word| !is_copied(word));
+            redirected || sets_git_config(invocation) || (acts && targets.any(named))
         })
     }
 

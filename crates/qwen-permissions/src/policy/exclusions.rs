@@ -1,4 +1,5 @@
-//! Words of a command that leave files out. They name no file that the command touches.
+//! Words of a command that leave files out, so that they name no file that the command touches, and words that only name
+//! what a command copies from.
 
 use crate::programs::is_find_test;
 use crate::shell::options::is_listed;
@@ -80,4 +81,92 @@ fn is_left_out_by_find(words: &[Word], index: usize) -> bool {
             _ => return false,
         }
     }
+}
+
+/// How a program that copies uses its words: options with which this holds, and where the operand stands that it writes.
+struct Copier {
+    names: &'static str,
+    letters: &'static str,
+    options: &'static str,
+    written: Written,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    First,
+    Last,
+    /// The value of the letter `f`, in a bundle that has the letter `c`.
+    Archive,
+}
+
+const COPIERS: &[Copier] = &[
+    Copier {
+        names: "cp",
+        letters: "HLPRadfinpruvx",
+        options: "archive force no-clobber no-dereference one-file-system preserve recursive update verbose",
+        written: Written::Last,
+    },
+    Copier {
+        names: "rsync",
+        letters: "AHPRSWXacghilnopqrtuvxzD",
+        options: "archive compress delete dry-run exclude progress recursive stats verbose",
+        written: Written::Last,
+    },
+    Copier {
+        names: "tar gtar bsdtar",
+        letters: "JPachjpvz",
+        options: "create exclude exclude-vcs gzip verbose",
+        written: Written::Archive,
+    },
+    Copier { names: "zip", letters: "0123456789qrvyx", options: "exclude quiet", written: Written::First },
+];
+
+/// For each word of a command, whether it only names what is copied from.
+pub(crate) fn copied_words(invocation: &SimpleCommand) -> Vec<bool> {
+    let words = &invocation.words;
+    let none = vec![false; words.len()];
+    let copier = invocation
+        .program_name()
+        .and_then(|name| COPIERS.iter().find(|copier| is_listed(copier.names, name)));
+    let Some(copier) = copier else { return none };
+    let mut operands = Vec::new();
+    let mut archive = None;
+    for (index, word) in words.iter().enumerate().skip(1) {
+        let Some(text) = word.literal() else { return none };
+        let is_bundle = copier.written == Written::Archive && index == 1;
+        let letters = match text.strip_prefix('-') {
+            Some(letters) => letters,
+            None if is_bundle => text,
+            None => {
+                operands.push(index);
+                continue;
+            }
+        };
+        if let Some(name) = letters.strip_prefix('-') {
+            let name = name.split('=').next().unwrap_or(name);
+            if !is_listed(copier.options, name) {
+                return none;
+            }
+        } else if copier.written == Written::Archive
+            && index == 1
+            && letters.contains('c')
+            && letters.ends_with('f')
+        {
+            archive = Some(index + 1);
+        } else if letters.is_empty() || !letters.chars().all(|letter| copier.letters.contains(letter)) {
+            return none;
+        }
+    }
+    let written = match copier.written {
+        Written::First => operands.first().copied(),
+        Written::Last => operands.last().copied(),
+        Written::Archive => archive,
+    };
+    let Some(written) = written else { return none };
+    let known =
+        |letters: &str| letters.chars().all(|letter| letter == 'f' || copier.letters.contains(letter));
+    if copier.written == Written::Archive && !known(words[1].known_start().trim_start_matches('-')) {
+        return none;
+    }
+    (0..words.len()).map(|index| operands.contains(&index) && index != written).collect()
 }

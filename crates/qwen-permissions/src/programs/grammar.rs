@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `n,number` | `-n` and `--number` take no value |
 //! | `k,key=` | the option takes a value |
+//! | `arg==` | the option takes two values, in the next words |
 //! | `color?` | the option takes a value only if it is attached |
 //! | `o,output=!` | the option runs or writes something |
 //! | `files0-from=*` | the option reads files that are not named, or waits |
@@ -47,6 +48,8 @@ pub(super) enum Arity {
     Required,
     /// Attached, or none.
     Optional,
+    /// The next two words.
+    Two,
 }
 
 /// One option of a grammar.
@@ -79,6 +82,7 @@ impl OptionEntry {
             _ => (text, Effect::Harmless),
         };
         let (spellings, arity) = match text.as_bytes().last() {
+            Some(b'=') if text.ends_with("==") => (&text[..text.len() - 2], Arity::Two),
             Some(b'=') => (&text[..text.len() - 1], Arity::Required),
             Some(b'?') => (&text[..text.len() - 1], Arity::Optional),
             _ => (text, Arity::None),
@@ -177,14 +181,15 @@ impl Grammar {
         let unknown = || format!("{shown} is not known to be harmless for {program}");
         // A pattern for file names must not become further options; a literal is what it seems.
         let text = word.literal().ok_or_else(unknown)?;
-        let next = || {
-            let value = arguments.words.get(index + 1).ok_or_else(unknown)?;
+        let value_at = |at: usize| {
+            let value = arguments.words.get(at).ok_or_else(unknown)?;
             let splits = matches!(value, Word::Dynamic(dynamic) if dynamic.splits);
             if splits {
                 return Err(format!("an option of {program} could come out of the value of another"));
             }
             Ok(value.clone())
         };
+        let next = || value_at(index + 1);
         let harmless = |entry: &OptionEntry| match entry.effect {
             Effect::Harmless | Effect::FollowsLinks => Ok(()),
             Effect::Asks | Effect::RunsOrWrites => Err(unknown()),
@@ -207,6 +212,12 @@ impl Grammar {
                     give(name, Some(next()?), &entry);
                     Ok(index + 2)
                 }
+                (Arity::Two, None) => {
+                    next()?;
+                    give(name, Some(value_at(index + 2)?), &entry);
+                    Ok(index + 3)
+                }
+                (Arity::Two, Some(_)) => Err(unknown()),
                 (_, attached) => {
                     give(name, attached, &entry);
                     Ok(index + 1)
@@ -227,6 +238,7 @@ impl Grammar {
                     give(format!("-{letter}"), None, &entry);
                     Ok(index + 1)
                 }
+                Arity::Two => Err(unknown()),
                 _ if is_value => {
                     give(format!("-{letter}"), Some(Word::Literal(behind.to_owned())), &entry);
                     Ok(index + 1)
@@ -254,6 +266,7 @@ impl Grammar {
                     give(name, Some(next()?), &entry);
                     return Ok(index + 2);
                 }
+                Arity::Two => return Err(unknown()),
                 Arity::Required if self.style == Style::ValuesApart => return Err(unknown()),
                 Arity::Required => {
                     give(name, Some(Word::Literal(behind.to_owned())), &entry);

@@ -291,6 +291,7 @@ mod tests {
     use std::process::Command;
 
     use super::super::grammar::Arity;
+    use super::super::scripts::{JQ, SED};
     use super::READERS;
 
     /// The options in a program's own description: each with what stands behind it.
@@ -321,14 +322,15 @@ mod tests {
     }
 
     /// Text that looks like an option, and options that are described once for each kind of value.
-    const MISLEADING: [&str; 3] = ["cut -M", "du --time", "sort --check"];
+    const MISLEADING: [&str; 4] = ["jq --", "cut -M", "du --time", "sort --check"];
 
     #[test]
     fn every_option_that_a_program_describes_is_in_its_grammar_with_its_arity() {
         let mut wrong = Vec::new();
         let mut checked = 0;
-        for reader in READERS {
-            for program in reader.names.split(' ').filter(|name| !matches!(*name, "xxd" | "expr" | "which")) {
+        let readers = READERS.iter().map(|reader| (reader.names, reader.grammar));
+        for (names, grammar) in readers.chain([("sed", SED), ("jq", JQ)]) {
+            for program in names.split(' ').filter(|name| !matches!(*name, "xxd" | "expr" | "which")) {
                 let asked = Command::new(program).arg("--help").env("LC_ALL", "C").output();
                 let Ok(output) = asked else { continue };
                 let help = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -338,12 +340,10 @@ mod tests {
                     }
                     checked += 1;
                     let known = match option.strip_prefix("--") {
-                        Some(name) => reader
-                            .grammar
-                            .name(name)
-                            .filter(|(_, whole)| *whole == name)
-                            .map(|(entry, _)| entry),
-                        None => option.chars().nth(1).and_then(|letter| reader.grammar.letter(letter)),
+                        Some(name) => {
+                            grammar.name(name).filter(|(_, whole)| *whole == name).map(|(entry, _)| entry)
+                        }
+                        None => option.chars().nth(1).and_then(|letter| grammar.letter(letter)),
                     };
                     match known {
                         None => wrong.push(format!("{program} {option} is missing")),

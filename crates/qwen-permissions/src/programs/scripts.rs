@@ -1,5 +1,6 @@
 //! Programs that take a script as an argument, and builtins that look like programs.
 
+use super::grammar::{Grammar, Style};
 use super::{Arguments, Refusal, Use};
 use crate::shell::Word;
 use crate::shell::options::{Options, is_listed};
@@ -87,22 +88,17 @@ pub(super) fn set(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     }
 }
 
+pub(super) const JQ: Grammar = Grammar {
+    style: Style::WholeNames,
+    options: "C,color-output L=* M,monochrome-output R,raw-input S,sort-keys V a,ascii-output arg== argjson== args \
+     build-configuration c,compact-output e,exit-status f,from-file* h indent= j,join-output jsonargs n,null-input r,raw-output \
+     raw-output0 rawfile==* s,slurp seq slurpfile==* stream stream-errors tab unbuffered",
+};
+
 /// `jq`: a filter that does not look beyond its input, then files.
 pub(super) fn jq(arguments: Arguments<'_>) -> Result<Use, Refusal> {
-    const OPTIONS: Options = Options {
-        letters: "acCejMnrRsS",
-        letters_with_value: "",
-        names: "ascii-output color-output compact-output exit-status join-output monochrome-output null-input \
-         raw-input raw-output slurp sort-keys tab unbuffered",
-        names_with_value: "indent",
-    };
-    let read = arguments.read(1, &OPTIONS, true)?;
+    let read = JQ.read(&arguments, 1)?;
     let filter = read.operands.first().and_then(|index| arguments.words.get(*index));
-    let looks_around = |filter: &str| {
-        ["env", "ENV", "import", "include", "input_filename", "modulemeta", "debug", "halt"]
-            .iter()
-            .any(|word| filter.contains(word))
-    };
     match filter.map(Word::literal) {
         Some(Some(filter)) if !looks_around(filter) => {}
         None => {}
@@ -112,15 +108,38 @@ pub(super) fn jq(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     Ok(Use { only_reads: true, paths, ..Use::default() })
 }
 
+/// True if a filter of jq uses a name by which it gets at more than its input. Behind one dot a name is a field.
+fn looks_around(filter: &str) -> bool {
+    const NAMES: &str =
+        "env ENV import include input_filename modulemeta debug halt halt_error get_search_list";
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let bytes = filter.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if !is_part(bytes[at]) {
+            at += 1;
+            continue;
+        }
+        let end =
+            bytes[at..].iter().position(|byte| !is_part(*byte)).map_or(bytes.len(), |length| at + length);
+        let is_field = at >= 1 && bytes[at - 1] == b'.' && (at < 2 || bytes[at - 2] != b'.');
+        if !is_field && is_listed(NAMES, &filter[at..end]) {
+            return true;
+        }
+        at = end;
+    }
+    false
+}
+
+pub(super) const SED: Grammar = Grammar {
+    style: Style::Getopt,
+    options: "E,r,regexp-extended b,binary debug e,expression= f,file=! follow-symlinks i,in-place?! l,line-length= n,quiet,silent \
+     posix s,separate sandbox u,unbuffered z,null-data",
+};
+
 /// `sed`: a script of commands that print, delete and substitute, then files.
 pub(super) fn sed(arguments: Arguments<'_>) -> Result<Use, Refusal> {
-    const OPTIONS: Options = Options {
-        letters: "nErsuz",
-        letters_with_value: "e",
-        names: "quiet silent regexp-extended separate unbuffered null-data posix sandbox",
-        names_with_value: "expression",
-    };
-    let read = arguments.read(1, &OPTIONS, true)?;
+    let read = SED.read(&arguments, 1)?;
     let mut scripts: Vec<Word> = read
         .given
         .iter()

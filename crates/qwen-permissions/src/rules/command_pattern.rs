@@ -36,7 +36,11 @@ pub(crate) enum Found {
 impl CommandPattern {
     pub(crate) fn parse(pattern: &str) -> Option<Self> {
         let spaced = pattern.strip_suffix(":*").map(|start| format!("{start} *"));
-        let words = split(spaced.as_deref().unwrap_or(pattern));
+        let mut words = split(spaced.as_deref().unwrap_or(pattern));
+        let is = |word: Option<&PatternWord>, text: &str| matches!(word, Some(PatternWord::Pieces(pieces)) if pieces.concat() == text);
+        if (is(words.first(), "docker") || is(words.first(), "podman")) && is(words.get(1), "container") {
+            words.remove(1);
+        }
         (!words.is_empty()).then_some(Self { text: pattern.to_owned(), words })
     }
 
@@ -102,8 +106,8 @@ impl CommandPattern {
             }
             _ => anywhere = true,
         }
-        let arguments = &words[1..];
         let program = basename(name);
+        let arguments = &without_object(program, &words[1..]);
         let options = GivenOptions::read(program, arguments);
         let mut found = Found::Yes;
         let mut cursor = 0;
@@ -228,6 +232,18 @@ fn pieces_match(pieces: &[String], text: &str) -> bool {
         rest = &rest[at + piece.len()..];
     }
     rest.ends_with(last.as_str())
+}
+
+/// The arguments without the word `container`: `docker container run` is `docker run`.
+fn without_object(program: &str, arguments: &[Word]) -> Vec<Word> {
+    let mut arguments = arguments.to_vec();
+    let operand = arguments.iter().position(|word| !word.known_start().starts_with('-'));
+    if let Some(at) = operand.filter(|at| arguments[*at].literal() == Some("container"))
+        && matches!(program, "docker" | "podman" | "nerdctl")
+    {
+        arguments.remove(at);
+    }
+    arguments
 }
 
 /// The options of a command, by what they mean.

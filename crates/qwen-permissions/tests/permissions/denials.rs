@@ -367,3 +367,46 @@ fn what_decides_what_runs_later_is_never_written_unasked() {
         ],
     );
 }
+
+#[test]
+fn a_rule_matches_what_a_subcommand_and_an_option_mean() {
+    let rules = [
+        "Bash(docker run --privileged *)",
+        "Bash(npm install *)",
+        "Bash(kubectl delete *)",
+        "Bash(tool -x *)",
+        "Bash(terraform apply -auto-approve *)",
+    ];
+    let desk = Desk::new(Mode::Yolo).deny(&rules);
+    desk.all(
+        Verdict::Deny,
+        &[
+            "docker container run --privileged x",
+            "docker --context a run --privileged x",
+            "docker run -it --privileged x",
+            "npm i x",
+            "npm add x",
+            "kubectl --context a delete pod x",
+            "kubectl -n a delete pod x",
+            "tool a -x",
+            "tool -ax b",
+            "terraform apply --auto-approve",
+            "terraform -chdir=x apply -auto-approve",
+        ],
+    );
+    // Of an unknown program, a long option may be the letter's.
+    desk.all(Verdict::Ask, &["tool --xtra a"]);
+    desk.all(
+        Verdict::Allow,
+        &[
+            "docker container run x",
+            "docker ps",
+            "npm test",
+            "npm run install-hooks",
+            "kubectl get pods",
+            "tool -a b",
+            "tool --verbose",
+            "terraform apply",
+        ],
+    );
+}

@@ -19,6 +19,7 @@ const BRANCH: &[&str] = &["Bash(git branch -D *)"];
 const IN_PLACE: &[&str] = &["Bash(sed -i *)"];
 const OUTPUT: &[&str] = &["Bash(sort --output *)"];
 const COPY: &[&str] = &["Bash(cp -r *)"];
+const EXTRACT: &[&str] = &["Bash(tar -x *)"];
 const RESET: &[&str] = &["Bash(git reset --hard *)"];
 
 #[rustfmt::skip]
@@ -77,6 +78,8 @@ const ROWS: &[Row] = &[
     Row(COPY, "cp -R sub copy", "cp file copy"),
     Row(COPY, "cp -a sub copy", "cp -p file copy"),
     Row(COPY, "cp --archive sub copy", "cp --force file copy"),
+    Row(EXTRACT, "tar xf a.tar", "tar tf a.tar"),
+    Row(EXTRACT, "tar --get --file=a.tar", "tar --list --file=a.tar"),
     Row(RESET, "git reset --har", "git reset --soft"),
     Row(RESET, "git -c alias.r='reset --hard' r", "git -c alias.r=reset r -q"),
 ];
@@ -90,6 +93,8 @@ fn scene(rules: &[&str]) -> Scene {
     scene.git(&["remote", "add", "there", &scene.out("there").display().to_string()]);
     scene.git(&["push", "-q", "there", "HEAD:refs/heads/old"]);
     scene.git(&["branch", "old"]);
+    let pack = ["-cf", "a.tar", "--transform=s/twin/unpacked/", "twin"];
+    assert!(Command::new("tar").args(pack).current_dir(scene.here()).status().unwrap().success());
     // Aliases of the repository and of the user.
     scene.git(&["config", "alias.ship", "push"]);
     scene.git(&["config", "alias.look", "log"]);
