@@ -4,6 +4,7 @@ The server ends when standard input is closed.
 """
 
 import importlib.util
+import os
 import pathlib
 import sys
 
@@ -20,7 +21,9 @@ def main() -> None:
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
     params.port = 0
-    params.cpuparams.n_threads = 2
+    # Threads that wait for each other are slow on a busy machine.
+    params.cpuparams.n_threads = max(1, (os.cpu_count() or 2) // 2)
+    params.model_alias = {"smollm2"}
     params.use_jinja = True
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)
