@@ -8,12 +8,15 @@ PREFIX ?= $(HOME)/.local
 build:
 	cargo build --release --locked -p qwen
 
-# Installs the binary, its man page and the completions for bash under PREFIX.
+# Installs the binary, its man page and the completions for bash, zsh and fish under PREFIX.
 install: build
 	install -Dm755 target/release/qwen $(DESTDIR)$(PREFIX)/bin/qwen
 	mkdir -p $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	mkdir -p $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	target/release/qwen man > $(DESTDIR)$(PREFIX)/share/man/man1/qwen.1
 	target/release/qwen completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/qwen
+	target/release/qwen completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_qwen
+	target/release/qwen completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/qwen.fish
 
 # A release: tarball, Debian package, checksums and the wheel in target/dist.
 dist:

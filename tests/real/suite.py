@@ -76,8 +76,11 @@ class Stage:
 
     def show(self, out: str, err: str, code: int, seconds: float) -> None:
         for text, mark in ((out, "  "), (err, "! ")):
-            for line in text.splitlines()[:25]:
+            lines = text.splitlines()
+            for line in lines[:8]:
                 self.log(mark + line[:300])
+            if len(lines) > 8:
+                self.log(f"{mark}… {len(lines) - 8} more lines")
         self.log(f"exit code {code}, {seconds:.1f} s\n")
 
     def close(self) -> None:
@@ -174,7 +177,7 @@ def a_prompt_that_does_not_fit_is_a_clear_error(stage: Stage) -> None:
 def doctor_finds_everything_in_order(stage: Stage) -> None:
     code, out, _ = stage.run("doctor")
     assert code == 0, out
-    for check in ("settings", "server", "model", "sandbox", "mcp", "disk"):
+    for check in ("settings", "server", "model", "tool call", "sandbox", "mcp", "disk"):
         assert any(line.startswith(check) for line in out.splitlines()), out
 
 

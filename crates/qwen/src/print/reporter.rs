@@ -330,7 +330,11 @@ impl Reporter {
         }
         self.clear(err);
         if self.style.is_json {
-            let level = if severity == Severity::Warning { "warn" } else { "info" };
+            let level = match severity {
+                Severity::Warning if event == "error" => "error",
+                Severity::Warning => "warn",
+                Severity::Step | Severity::Info => "info",
+            };
             err.extend_from_slice(json_line(self.at, level, event, fields).as_bytes());
         } else {
             err.extend_from_slice(text.as_bytes());

@@ -16,7 +16,9 @@ use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
 use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
 use rustix::fs::FileType;
 
-use crate::cli::{Cli, McpAction, McpListArgs, Run, SessionsAction, Subcommands, arguments, parsed};
+use crate::cli::{
+    Cli, LogFormat, McpAction, McpListArgs, Run, SessionsAction, Subcommands, arguments, parsed,
+};
 use crate::runtime::exit;
 use crate::runtime::privacy;
 use crate::runtime::version;
@@ -174,6 +176,9 @@ fn printed(command: impl FnOnce(&mut Invocation) -> Result<String, ErrorInfo>) -
 
 /// Runs a one-shot prompt or a worker.
 fn run_agent(run: &Run) -> ExitCode {
+    if run.diagnostics.log_format == Some(LogFormat::Json) {
+        exit::log_json();
+    }
     let mut invocation = match invocation() {
         Ok(invocation) => invocation,
         Err(error) => return fatal(Dialect::Qwen, None, &error),
@@ -200,9 +205,6 @@ fn run_agent(run: &Run) -> ExitCode {
         Err(error) => return fatal(wire.dialect, wire.format, &error),
     };
     exit::set_redactor(config.diagnostics.redactor.clone());
-    if config.diagnostics.log.is_json {
-        exit::log_json();
-    }
     for warning in &config.diagnostics.warnings {
         exit::report(&format!("qwen: {warning}"));
     }

@@ -21,6 +21,13 @@ use crate::settings::{Config, Invocation};
 /// How long MCP servers may take to start.
 const MCP_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long the model may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+
+const SERVER: &str = "server";
+const MODEL: &str = "model";
+const TOOL_CALL: &str = "tool call";
+
 /// The free space below which a disk is reported, in bytes.
 const LOW_DISK: u64 = 100 * 1024 * 1024;
 
@@ -35,6 +42,19 @@ enum Health {
     Ok,
     Warning,
     Failed,
+    /// It depends on something that failed.
+    Skipped,
+}
+
+impl Health {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
 }
 
 struct Check {
@@ -72,44 +92,65 @@ pub async fn run(args: &ModelsArgs, invocation: &mut Invocation) -> Diagnosis {
 }
 
 async fn model(config: &Config, checks: &mut Vec<Check>) {
-    let model = match &config.model.config {
-        Ok(model) => model,
-        Err(error) => {
-            checks.push(Check { name: "model", health: Health::Failed, text: error.to_string() });
+    let skipped = |name| Check { name, health: Health::Skipped, text: "needs a model".to_owned() };
+    let model = match (&config.model.config, &config.model.undecided) {
+        (Ok(model), None) => model,
+        (Err(error), _) | (Ok(_), Some(error)) => {
+            checks.push(match config.model.undecided {
+                Some(_) => Check { name: SERVER, health: Health::Ok, text: "lists its models".to_owned() },
+                None => skipped(SERVER),
+            });
+            checks.push(Check { name: MODEL, health: Health::Failed, text: error.to_string() });
+            checks.push(skipped(TOOL_CALL));
             return;
         }
     };
-    if let Some(error) = &config.model.undecided {
-        checks.push(Check { name: "model", health: Health::Failed, text: error.to_string() });
-        return;
+    checks.push(server(model).await);
+    match tokio::time::timeout(ANSWER_TIMEOUT, ask_for_tool_call(model)).await {
+        Ok(answered) => checks.extend(answered),
+        Err(_) => {
+            let text = format!("'{}' gave no answer within {} s", model.model, ANSWER_TIMEOUT.as_secs());
+            checks.push(Check { name: MODEL, health: Health::Failed, text });
+            checks.push(skipped(TOOL_CALL));
+        }
     }
-    let behind_server = matches!(model.provider, Provider::OpenAi | Provider::Anthropic);
-    if behind_server {
-        checks.push(match model_list::fetch(model, model_list::TIMEOUT).await {
-            Ok(names) if names.contains(&model.model) => {
-                let text = match names.len() {
-                    1 => format!("offers one model, '{}'", model.model),
-                    count => format!("offers {count} models, '{}' among them", model.model),
-                };
-                Check { name: "server", health: Health::Ok, text }
-            }
-            Ok(names) => {
-                let listed: Vec<&str> = names.iter().take(10).map(String::as_str).collect();
-                let text = format!("does not list '{}'; it offers {}", model.model, listed.join(", "));
-                Check { name: "server", health: Health::Warning, text }
-            }
-            Err(error) => Check { name: "server", health: Health::Warning, text: error.to_string() },
-        });
-    }
-    checks.push(tool_call(model).await);
 }
 
-/// Asks the model for one tool call.
-async fn tool_call(config: &ModelConfig) -> Check {
-    let check = |health, text: String| Check { name: "model", health, text };
-    let model = match qwen_model::build(config) {
+async fn server(model: &ModelConfig) -> Check {
+    let check = |health, text: String| Check { name: SERVER, health, text };
+    match model.provider {
+        Provider::OpenAi | Provider::Anthropic => {}
+        Provider::Demo | Provider::Script(_) | Provider::Replay(_) | Provider::Oracle(_) => {
+            return check(Health::Ok, format!("'{}' needs none", model.model));
+        }
+    }
+    match model_list::fetch(model, model_list::TIMEOUT).await {
+        Ok(names) if names.contains(&model.model) => {
+            let text = match names.len() {
+                1 => format!("offers one model, '{}'", model.model),
+                count => format!("offers {count} models, '{}' among them", model.model),
+            };
+            check(Health::Ok, text)
+        }
+        Ok(names) => {
+            let listed: Vec<&str> = names.iter().take(10).map(String::as_str).collect();
+            let text = format!("does not list '{}'; it offers {}", model.model, listed.join(", "));
+            check(Health::Warning, text)
+        }
+        Err(error) => check(Health::Warning, error.to_string()),
+    }
+}
+
+/// Asks the model for one tool call: whether it answers, and whether it calls the tool.
+async fn ask_for_tool_call(config: &ModelConfig) -> [Check; 2] {
+    let checks = |health, text: String, calls: (Health, String)| {
+        [Check { name: MODEL, health, text }, Check { name: TOOL_CALL, health: calls.0, text: calls.1 }]
+    };
+    let failed = |text: String| checks(Health::Failed, text, (Health::Skipped, "needs an answer".to_owned()));
+    // Whoever asks for a diagnosis wants to hear of the first failure.
+    let model = match qwen_model::build(&ModelConfig { max_retries: 0, ..config.clone() }) {
         Ok(model) => model,
-        Err(error) => return check(Health::Failed, error.to_string()),
+        Err(error) => return failed(error.to_string()),
     };
     let tools: Vec<_> =
         Registry::builtin().specs().iter().filter(|tool| &*tool.name == "list_directory").cloned().collect();
@@ -131,17 +172,18 @@ async fn tool_call(config: &ModelConfig) -> Check {
             Ok(Piece::Call { .. }) => called = true,
             Ok(Piece::Text(_) | Piece::Thought(_)) => answered = true,
             Ok(_) => {}
-            Err(error) => return check(Health::Failed, error.0.to_string()),
+            Err(error) => return failed(error.0.to_string()),
         }
     }
+    let name = &config.model;
+    let answers = format!("'{name}' answers");
     match (called, answered) {
-        (true, _) => check(Health::Ok, format!("'{}' answers and calls tools", config.model)),
+        (true, _) => checks(Health::Ok, answers, (Health::Ok, format!("'{name}' calls tools"))),
         (false, true) => {
-            let text =
-                format!("'{}' answers but called no tool; choose a model with tool support", config.model);
-            check(Health::Warning, text)
+            let text = format!("'{name}' called no tool when asked to; choose a model with tool support");
+            checks(Health::Ok, answers, (Health::Warning, text))
         }
-        (false, false) => check(Health::Failed, format!("'{}' gave an empty answer", config.model)),
+        (false, false) => failed(format!("'{name}' gave an empty answer")),
     }
 }
 
@@ -202,25 +244,14 @@ fn disk(config: &Config) -> Check {
 fn as_text(checks: &[Check]) -> String {
     let mut text = String::new();
     for check in checks {
-        let mark = match check.health {
-            Health::Ok => "ok",
-            Health::Warning => "warning",
-            Health::Failed => "failed",
-        };
         // Writing to a `String` cannot fail.
-        let _ = writeln!(text, "{:9} {mark:8} {}", check.name, check.text.replace('\n', " "));
+        let _ =
+            writeln!(text, "{:9} {:8} {}", check.name, check.health.word(), check.text.replace('\n', " "));
     }
     text
 }
 
 fn as_json(checks: &[Check]) -> String {
-    let one = |check: &Check| {
-        let health = match check.health {
-            Health::Ok => "ok",
-            Health::Warning => "warning",
-            Health::Failed => "failed",
-        };
-        json!({"check": check.name, "status": health, "message": check.text})
-    };
+    let one = |check: &Check| json!({"check": check.name.replace(' ', "_"), "status": check.health.word(), "message": check.text});
     format!("{:#}\n", Value::Array(checks.iter().map(one).collect()))
 }

@@ -48,6 +48,19 @@ fn warnings_at_start_are_json_lines_too() {
 }
 
 #[test]
+fn errors_are_json_lines_too() {
+    let mock = MockModel::with([Reply::status(400, "no")]);
+    for flags in [&["--model", "mock"][..], &["--model", "demo", "--session-id", "../x"]] {
+        let ended = qwen().with_model(&mock).args(["-p", "x", "--log-format", "json"]).args(flags).run();
+        assert_ne!(ended.code, Some(0), "{ended:?}");
+        for line in ended.stderr.lines() {
+            let line: Value = serde_json::from_str(line).expect(line);
+            assert!(line["level"].is_string(), "{ended:?}");
+        }
+    }
+}
+
+#[test]
 fn debug_logs_events_and_model_requests_without_secrets_in_every_mode() {
     for format in ["text", "json", "stream-json"] {
         for to_file in [false, true] {

@@ -112,7 +112,7 @@ fn exceeding_the_limit_of_tokens_is_reported() {
 fn doctor_checks_everything_that_a_run_needs() {
     let ended = qwen().args(["doctor", "--model", "demo"]).run();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    for check in ["settings", "model", "sandbox", "mcp", "disk"] {
+    for check in ["settings", "server", "model", "tool call", "sandbox", "mcp", "disk"] {
         assert!(ended.stdout.lines().any(|line| line.starts_with(check)), "{check}: {ended:?}");
     }
     let mock = offering(&["only-one"]);
