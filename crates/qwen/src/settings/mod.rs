@@ -170,6 +170,7 @@ impl Config {
             .chain(plugins.agents)
             .chain(agent_definitions::of_flag(run.claude.agents.as_deref())?)
             .collect();
+        warnings.extend(tooling::unknown_tools_of_agents(&agents, input_format != "text"));
         let (agent, main_agent) = agent(run, &settings, wire.dialect, &agents)?;
         let tracing = telemetry::resolve(&settings.telemetry, &layered, invocation, &redactor, &mut warnings);
         Ok(Self {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use qwen_engine::TOOLS;
+use qwen_engine::subagent::AgentDefinition;
 use qwen_events::{Behavior, ErrorInfo, Sampling};
 use qwen_mcp::expand;
 use qwen_permissions::{Policy, RuleSource};
@@ -63,6 +64,17 @@ pub(super) fn add_rules(
         limited.map_err(|error| unusable(format!("tools.core: {error}")))?;
     }
     Ok(())
+}
+
+/// A warning for each name in the lists of sub-agents that no tool has. In a worker the host may declare further tools.
+pub(super) fn unknown_tools_of_agents(agents: &[AgentDefinition], in_worker: bool) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for agent in agents {
+        let listed = agent.tools.iter().flatten().chain(&agent.disallowed_tools);
+        let problems = listed.filter_map(|name| tool_names::problem(name, in_worker));
+        warnings.extend(problems.map(|problem| format!("the sub-agent '{}': {problem}", agent.name)));
+    }
+    warnings
 }
 
 /// True if two rules concern the same tool, whatever their patterns.

@@ -110,6 +110,19 @@ fn a_matcher_that_names_no_tool_is_reported() {
 }
 
 #[test]
+fn a_sub_agent_with_an_unknown_tool_is_reported() {
+    let mock = MockModel::with([Reply::text("Hi")]);
+    let program = qwen().with_model(&mock).args(["-p", "x", "--model", "mock", "-q"]);
+    let agents = program.qwen_home_path().join("agents");
+    fs::create_dir_all(&agents).unwrap();
+    let helper = "---\nname: helper\ndescription: Helps\ntools: Read, Bsah\n---\nHelp.\n";
+    fs::write(agents.join("helper.md"), helper).unwrap();
+    let ended = program.run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Hi\n"), "{ended:?}");
+    assert!(ended.stderr.contains("'helper'") && ended.stderr.contains("did you mean 'Bash'?"), "{ended:?}");
+}
+
+#[test]
 fn mistyped_subcommands_and_agents_are_recognised() {
     for (words, meant) in [
         (&["sesions", "list"][..], "qwen sessions"),
