@@ -10,9 +10,17 @@ use super::list_flags::separated;
 use super::{Cli, ConfigArgs, Configuration, Run, Subcommands};
 use crate::settings::file;
 
-/// The command line as it was given, understood.
-pub fn parsed() -> Result<Cli, clap::Error> {
-    parse(&arguments())
+/// The command line as it was given, understood, and a notice if a text in it had to be converted.
+pub fn parsed() -> Result<(Cli, Option<&'static str>), clap::Error> {
+    let arguments = arguments();
+    match parse(&arguments) {
+        Err(error) if error.kind() == ErrorKind::InvalidUtf8 => {
+            let converted = arguments.iter().map(|argument| argument.to_string_lossy().into_owned().into());
+            let notice = "notice: an argument is not UTF-8; invalid sequences were replaced by U+FFFD";
+            Ok((parse(&converted.collect::<Vec<OsString>>())?, Some(notice)))
+        }
+        parsed => Ok((parsed?, None)),
+    }
 }
 
 /// `qwen help` is `qwen --help`, and flags in front of a subcommand that takes them are that subcommand's: a model would

@@ -36,10 +36,16 @@ pub fn run() -> ExitCode {
     if let Some(text) = version::requested() {
         return print_bytes(text.as_bytes());
     }
-    let cli = match parsed() {
-        Ok(cli) => cli,
+    let (cli, notice) = match parsed() {
+        Ok(parsed) => parsed,
         Err(error) => return bad_command_line(&error),
     };
+    if cli.run.diagnostics.log_format == Some(LogFormat::Json) {
+        exit::log_json();
+    }
+    if let Some(notice) = notice {
+        exit::report(&format!("qwen: {notice}"));
+    }
     match &cli.command {
         None => run_agent(&cli.run),
         Some(command) => subcommand(command),
@@ -176,9 +182,6 @@ fn printed(command: impl FnOnce(&mut Invocation) -> Result<String, ErrorInfo>) -
 
 /// Runs a one-shot prompt or a worker.
 fn run_agent(run: &Run) -> ExitCode {
-    if run.diagnostics.log_format == Some(LogFormat::Json) {
-        exit::log_json();
-    }
     let mut invocation = match invocation() {
         Ok(invocation) => invocation,
         Err(error) => return fatal(Dialect::Qwen, None, &error),

@@ -22,7 +22,8 @@ pub fn requested() -> Option<String> {
 
 fn text() -> String {
     let version = env!("CARGO_PKG_VERSION");
-    match (COMMIT, DATE) {
+    let set = |value: Option<&'static str>| value.filter(|value| !value.is_empty());
+    match (set(COMMIT), set(DATE)) {
         (Some(commit), Some(date)) => format!("qwen {version} ({commit} {date})\n"),
         (Some(commit), None) => format!("qwen {version} ({commit})\n"),
         (None, _) => format!("qwen {version}\n"),

@@ -143,10 +143,7 @@ impl Config {
             Err(_) => settings.model.name.as_deref().unwrap_or("none").into(),
         };
         let system_prompt = match &run.system_prompt_file {
-            Some(path) => {
-                let unreadable = |error| unreadable("--system-prompt-file", path, &error);
-                Some(std::fs::read_to_string(path).map_err(unreadable)?)
-            }
+            Some(path) => Some(text_file("--system-prompt-file", path, &mut warnings)?),
             // The SDKs send an empty prompt if their user set none.
             None => run.system_prompt.clone().filter(|text| !text.is_empty()),
         };
@@ -204,7 +201,7 @@ impl Config {
                 main_agent,
                 thinking: thinking::resolve(&settings.agent)?,
                 system_prompt,
-                append_system_prompt: appended_prompt(run)?,
+                append_system_prompt: appended_prompt(run, &mut warnings)?,
                 output_style,
                 environment_in_prompt: run.claude.exclude_dynamic_system_prompt_sections,
                 has_agents: true,
@@ -261,13 +258,22 @@ fn unreadable(flag: &str, path: &Path, error: &std::io::Error) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Input, "unreadable_file", message)
 }
 
+/// Reads a file that a flag names. Bytes that are not UTF-8 are replaced, with a warning.
+fn text_file(flag: &str, path: &Path, warnings: &mut Vec<String>) -> Result<String, ErrorInfo> {
+    let bytes = std::fs::read(path).map_err(|error| unreadable(flag, path, &error))?;
+    String::from_utf8(bytes).or_else(|error| {
+        warnings.push(format!(
+            "notice: {flag} {}: not UTF-8; invalid sequences were replaced by U+FFFD",
+            path.display()
+        ));
+        Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
+    })
+}
+
 /// The text that the flags add to the system prompt.
-fn appended_prompt(run: &Run) -> Result<Option<String>, ErrorInfo> {
+fn appended_prompt(run: &Run, warnings: &mut Vec<String>) -> Result<Option<String>, ErrorInfo> {
     let from_file = match &run.append_system_prompt_file {
-        Some(path) => {
-            let unreadable = |error| unreadable("--append-system-prompt-file", path, &error);
-            Some(std::fs::read_to_string(path).map_err(unreadable)?)
-        }
+        Some(path) => Some(text_file("--append-system-prompt-file", path, warnings)?),
         None => None,
     };
     let texts: Vec<String> = run.append_system_prompt.clone().into_iter().chain(from_file).collect();

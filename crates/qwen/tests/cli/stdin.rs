@@ -68,3 +68,18 @@ fn input_that_is_not_utf_8_is_converted_with_a_notice() {
         assert_eq!(mock.requests()[0].last_user_text(), prompt);
     }
 }
+
+#[test]
+fn arguments_and_prompt_files_that_are_not_utf_8_are_converted_with_a_notice() {
+    let mock = MockModel::with([Reply::text("Hi"), Reply::text("Hi")]);
+    let script = r#"printf 'caf\351 rules\n' > rules.txt
+        "$QWEN" -q -p "$(printf 'caf\351')" --model mock --no-stdin
+        "$QWEN" -q -p x --model mock --no-stdin --system-prompt-file rules.txt"#;
+    let ended = shell(script).with_model(&mock).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Hi\nHi\n"), "{ended:?}");
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    assert!(lines.len() == 2 && lines.iter().all(|line| line.contains("replaced by U+FFFD")), "{ended:?}");
+    let requests = mock.requests();
+    assert_eq!(requests[0].last_user_text(), "caf\u{fffd}");
+    assert!(requests[1].messages()[0]["content"].as_str().unwrap().contains("caf\u{fffd} rules"));
+}
