@@ -51,14 +51,10 @@ pub(super) fn translate(root: &mut Node) {
     }
 }
 
-/// True if a value means something to Qwen Code only: a way to sign in, or a mode, that does not exist here.
+/// True if a value means something to Qwen Code only: a way to sign in that does not exist here.
 fn is_only_theirs(ours: &str, node: &Node) -> bool {
     let Value::Text(word) = &node.value else { return false };
-    match ours {
-        "model.authType" => foreign::AUTH_TYPES.contains(&word.as_str()),
-        "permissions.defaultMode" => word == "auto",
-        _ => false,
-    }
+    ours == "model.authType" && foreign::AUTH_TYPES.contains(&word.as_str())
 }
 
 /// Reads `sandbox` as Claude's SDKs give it. Where it is wanted it must be there, unless it is said that it need not be.

@@ -32,7 +32,7 @@ fn an_error_names_file_line_key_and_what_was_expected() {
         (
             "{\"permissions\": {\"defaultMode\": \"wild\"}}",
             "\"permissions.defaultMode\": ",
-            "expected \"plan\", \"default\", \"auto-edit\" or \"yolo\", found the text \"wild\"",
+            "\"dontAsk\", \"auto-edit\" or \"yolo\", found the text \"wild\"",
         ),
         (
             "{\"permissions\": {\"allow\": \"Bash\"}}",
