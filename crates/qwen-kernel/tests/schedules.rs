@@ -13,7 +13,7 @@ use qwen_dialects::Format;
 use qwen_events::{ErrorInfo, SessionId};
 use qwen_kernel::front::{LineWriter, QwenFront};
 use qwen_kernel::process_manager::{ExitCause, WorkerExit};
-use qwen_kernel::store::{Appended, Events, MemoryEvents};
+use qwen_kernel::store::{Appended, Events, MemoryEvents, Read};
 use qwen_kernel::{
     Identity, Pool, PoolLimits, ProcessSignal, Router, RouterAction, SessionOptions, WorkerId, WorkerKey,
     WorkerKeys,
@@ -47,6 +47,10 @@ struct Kernel {
     workers: BTreeMap<WorkerId, Worker>,
     store: MemoryEvents,
     lossy: Rc<RefCell<u32>>,
+    /// Appends that are still on their way: they arrive at the store later, perhaps after another owner's.
+    late: Vec<(SessionId, u64, u64, Vec<u8>, Option<String>)>,
+    /// How many of the next appends are late.
+    delays: u32,
     seen: Vec<Value>,
     exit: Option<u8>,
     questions: u32,
@@ -77,6 +81,8 @@ impl Kernel {
             workers: BTreeMap::new(),
             store: store.clone(),
             lossy: Rc::default(),
+            late: Vec::new(),
+            delays: 0,
             seen: Vec::new(),
             exit: None,
             questions: 0,
@@ -152,6 +158,12 @@ impl Kernel {
                 self.router.events_taken(&session, taken);
             }
             RouterAction::Append { session, epoch, first, lines, open } => {
+                if self.delays > 0 {
+                    // The owner hears nothing and tries the same again; this attempt arrives whenever it does.
+                    self.delays -= 1;
+                    self.late.push((session.clone(), epoch, first, lines, open));
+                    return self.router.appended(&session, first, Appended::Unknown);
+                }
                 let outcome = self.store.append(&session, epoch, first, &lines, open.as_deref());
                 // A lost acknowledgement: the lines may be stored, and the owner does not know.
                 let lost = {
@@ -166,6 +178,13 @@ impl Kernel {
                 self.router.events_read(&session, &request_id, after, read);
             }
             RouterAction::Exit(code) => self.exit = Some(code),
+        }
+    }
+
+    /// Late appends arrive at the store, whose answers nobody waits for.
+    fn deliver_late(&mut self) {
+        for (session, epoch, first, lines, open) in std::mem::take(&mut self.late) {
+            self.store.append(&session, epoch, first, &lines, open.as_deref());
         }
     }
 
@@ -442,14 +461,15 @@ proptest! {
     /// Two kernels on one store: whatever the order, a line that a client saw under a number is what the store has there, and
     /// numbers are given out once.
     #[test]
-    fn two_owners_never_give_out_the_same_number(turns in prop::collection::vec((0_usize..2, 0_u8..3, 1_u32..3), 1..30)) {
+    fn two_owners_never_give_out_the_same_number(turns in prop::collection::vec((0_usize..2, 0_u8..3, 1_u32..3, 0_u32..3, any::<bool>()), 1..30)) {
         let store = MemoryEvents::new(1 << 20);
         let mut now = Duration::from_secs(1);
         let mut kernels = [Kernel::new(&store, true, now), Kernel::new(&store, true, now)];
-        for (n, (which, lost, steps)) in turns.iter().enumerate() {
+        for (n, (which, lost, steps, delays, deliver)) in turns.iter().enumerate() {
             now += Duration::from_millis(60);
             let kernel = &mut kernels[*which];
             *kernel.lossy.borrow_mut() = u32::from(*lost);
+            kernel.delays = *delays;
             kernel.line(&format!(r#"{{"session_id":"s","prompt_id":"p{n}","input":{{"parts":[]}}}}"#), now);
             for kernel in &mut kernels {
                 kernel.router.tick(now);
@@ -457,14 +477,28 @@ proptest! {
                 for worker in 0..*steps {
                     kernel.step(worker as usize, Step::Advance, now);
                 }
+                if *deliver {
+                    kernel.deliver_late();
+                }
             }
         }
+        for kernel in &mut kernels {
+            kernel.deliver_late();
+        }
+        let Read::Lines { lines, .. } = store.read(&SessionId::parse("s").unwrap(), 0) else { panic!("nothing was dropped") };
+        let stored: Vec<Value> = lines
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect();
         let mut given: BTreeMap<u64, String> = BTreeMap::new();
         for kernel in &kernels {
             for line in kernel.seen.iter().filter(|line| line["session_id"] == "s" && line["seq"].is_u64()) {
                 let mut bare = line.clone();
                 bare.as_object_mut().unwrap().remove("seq");
                 let text = bare.to_string();
+                let number = usize::try_from(line["seq"].as_u64().unwrap()).unwrap();
+                prop_assert_eq!(&stored[number - 1], &bare, "the store has another line under a number that was seen");
                 if let Some(before) = given.insert(line["seq"].as_u64().unwrap(), text.clone()) {
                     prop_assert_eq!(before, text, "one number, two lines");
                 }

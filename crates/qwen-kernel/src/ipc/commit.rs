@@ -1,12 +1,12 @@
 //! The lines on the commit socket of a worker: it asks whether its log is durable before it goes on, and
 //! whether the kernel is alive.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::store::Appended;
 
 /// Why a worker's log must be durable before the worker goes on.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "lowercase")]
 pub enum CommitReason {
     /// A turn started.
@@ -55,7 +55,7 @@ pub fn alive() -> Vec<u8> {
 /// The answer to [`Ask::Commit`].
 pub fn committed(id: u64, outcome: Appended) -> Vec<u8> {
     let outcome = match outcome {
-        Appended::Stored => "ok",
+        Appended::Ok => "ok",
         Appended::Fenced => "fenced",
         Appended::Unknown => "unknown",
     };

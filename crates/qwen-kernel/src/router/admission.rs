@@ -5,8 +5,7 @@ use std::time::Duration;
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 
 use super::{Router, Session, Waiting};
-use crate::action::RouterAction;
-use crate::worker_pool::{Claim, Stage};
+use crate::worker_pool::{Granted, Lease, LocalWorkers, Stage, Workers};
 
 /// Consecutive worker deaths without a finished turn after which a session is quarantined.
 pub(super) const MAX_DEATHS: u32 = 3;
@@ -103,13 +102,13 @@ impl Router {
             forks.spec.args.extend(flags.map(str::to_owned));
             key = forks.into();
         }
-        match self.pool.claim(&key, self.now, &mut self.actions) {
-            Claim::Worker(worker) => {
-                self.bind(id, worker);
+        match self.workers().claim(id, &key) {
+            Granted::Lease(lease) => {
+                self.bind(id, lease);
                 self.fill_spares();
                 true
             }
-            Claim::Full => {
+            Granted::Busy => {
                 self.evict_one();
                 let now = self.now;
                 if let Some(session) = self.sessions.get_mut(id)
@@ -120,7 +119,7 @@ impl Router {
                 }
                 false
             }
-            Claim::Open(wait) => {
+            Granted::Later(wait) => {
                 let message = format!(
                     "workers fail again and again as they start; no new one is tried for {} ms",
                     wait.as_millis()
@@ -143,11 +142,18 @@ impl Router {
         }
     }
 
-    fn bind(&mut self, id: &SessionId, worker: crate::WorkerId) {
+    /// The workers of this kernel, now.
+    fn workers(&mut self) -> LocalWorkers<'_> {
+        LocalWorkers::new(&mut self.pool, self.now, &mut self.actions)
+    }
+
+    fn bind(&mut self, id: &SessionId, lease: Lease) {
+        let Some(worker) = self.workers().worker(id, lease) else { return };
         let ready = self.pool.worker(worker).is_some_and(|worker| worker.stage == Stage::Ready);
         let starts_ready = ready || !self.front.has_handshake();
         if let Some(session) = self.sessions.get_mut(id) {
             session.worker = Some(worker);
+            session.lease = Some(lease);
             session.is_ready = starts_ready;
             if let Some(since) = session.queued_at.take() {
                 self.metrics.queued(self.now.saturating_sub(since));
@@ -165,6 +171,7 @@ impl Router {
     pub(super) fn flush(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Some(worker) = session.worker.filter(|_| session.is_ready) else { return };
+        let lease = session.lease;
         let mut lines = Vec::new();
         session.had_worker = true;
         if std::mem::take(&mut session.replays) {
@@ -210,8 +217,9 @@ impl Router {
         if prompted {
             self.pool.set_busy(worker, true, self.now);
         }
-        if !lines.is_empty() {
-            self.actions.push(RouterAction::Write { worker, lines });
+        if let Some(lease) = lease.filter(|_| !lines.is_empty()) {
+            // Lines for a worker that is about to exit are lost with it; its prompts go to the next one.
+            self.workers().input(id, lease, lines);
         }
         self.close_input_if_done(id);
     }
@@ -238,7 +246,9 @@ impl Router {
             session.leaving = Some(worker);
             session.is_ready = false;
             session.replays = true;
-            self.pool.release(worker, self.now, &mut self.actions);
+            if let Some(lease) = session.lease.take() {
+                self.workers().release(id, lease);
+            }
         }
     }
 

@@ -48,6 +48,7 @@ impl Router {
         }
         if session.worker == Some(worker) {
             session.worker = None;
+            session.lease = None;
             session.is_ready = false;
             session.replays = true;
         }

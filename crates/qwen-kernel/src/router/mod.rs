@@ -23,7 +23,6 @@ use std::time::Duration;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 
 pub use self::input::HUB_CAPABILITIES;
-pub use self::numbering::Appended;
 use self::session::{Asked, Pending, Question, Session, Waiting};
 pub use self::tracing::{TracedPrompt, TurnSpan, TurnTracer};
 use crate::action::RouterAction;

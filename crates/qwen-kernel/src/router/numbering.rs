@@ -8,7 +8,7 @@ use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 
 use super::Router;
 use crate::action::RouterAction;
-use crate::store::Taken;
+use crate::store::{Appended, Taken};
 
 /// A batch of consecutive whole lines.
 #[derive(Debug, Clone)]
@@ -70,16 +70,6 @@ impl Numbering {
     pub fn waiting_bytes(&self) -> usize {
         self.queue.iter().map(|batch| batch.lines.len()).sum()
     }
-}
-
-/// The result of an append.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Appended {
-    Stored,
-    /// Another owner has taken over; nothing was stored.
-    Fenced,
-    /// The outcome is unknown. The same append is retried.
-    Unknown,
 }
 
 /// The delay before an append with an unknown outcome is retried.
@@ -174,7 +164,7 @@ impl Router {
         }
         session.numbering.in_flight = false;
         match outcome {
-            Appended::Stored => {
+            Appended::Ok => {
                 session.numbering.failing_since = None;
                 if let Some(batch) = session.numbering.queue.pop_front() {
                     self.push_stored(batch.first, &batch.lines);

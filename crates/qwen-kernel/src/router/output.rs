@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use qwen_events::{EndStatus, ErrorInfo, SessionId};
 
-use super::{Appended, Question, Router};
+use super::{Question, Router};
 use crate::action::RouterAction;
 use crate::front::{WorkerOutput, push_numbered};
 use crate::ipc::{self, Ask, CommitReason};
+use crate::store::Appended;
 use crate::worker_pool::WorkerId;
 
 impl Router {
@@ -74,7 +75,7 @@ impl Router {
             CommitReason::Effect { .. } => self.note_effect(&id),
             CommitReason::End { .. } => {}
         }
-        Appended::Stored
+        Appended::Ok
     }
 
     /// The worker uses this much memory. One that uses too much is replaced while its session is idle.

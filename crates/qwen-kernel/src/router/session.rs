@@ -8,7 +8,7 @@ use qwen_events::SessionId;
 
 use super::TurnSpan;
 use super::numbering::Numbering;
-use crate::worker_pool::{WorkerId, WorkerKey};
+use crate::worker_pool::{Lease, WorkerId, WorkerKey};
 
 /// A prompt that has no terminal record yet.
 #[derive(Debug)]
@@ -63,6 +63,8 @@ pub(super) struct Session {
     pub tenant: String,
     pub key: Arc<WorkerKey>,
     pub worker: Option<WorkerId>,
+    /// The right to send lines to that worker.
+    pub lease: Option<Lease>,
     /// True while the worker accepts lines.
     pub is_ready: bool,
     /// A worker of this session that is about to end; the next one must wait for that, because it holds the
@@ -117,6 +119,7 @@ impl Session {
             tenant,
             key,
             worker: None,
+            lease: None,
             is_ready: false,
             leaving: None,
             pending: VecDeque::new(),

@@ -1,86 +1,22 @@
-//! The store of numbered lines.
+//! The two chains of a session: its log and the lines that its clients see.
 //!
-//! Rationale: ownership is a number, the *epoch*, that increases with every take; the store rejects appends
-//! of a former owner. No clock is involved. The interface exposes no pid, path or pipe, and every call may
-//! be repeated, so that a store on another machine can implement it.
+//! Rationale: ownership is a number, the *epoch*, that increases with every take; a store rejects appends of a
+//! former owner. No clock is involved. The interfaces expose no pid, path or pipe, and every call may be
+//! repeated, so that a store on another machine can implement them.
 
-mod file;
-mod memory;
+mod events;
+mod session_log;
 
-use std::io;
+pub use events::{Events, FileEvents, Follower, MemoryEvents, Read, Taken};
+pub use session_log::{FileLog, LogOwner, MemoryLog, SessionLog};
 
-use qwen_events::SessionId;
-
-pub use crate::router::Appended;
-pub use file::FileEvents;
-pub use memory::MemoryEvents;
-
-/// The state that a new owner receives.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Taken {
-    pub epoch: u64,
-    /// The number of the last line.
-    pub last: u64,
-    /// The turn that was open after the last line.
-    pub open: Option<String>,
-    /// The lines that end that turn, if the session's log has its end.
-    pub end: Option<Vec<u8>>,
+/// The outcome of an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appended {
+    /// It is stored, now or by an earlier attempt.
+    Ok,
+    /// Another owner has taken over, or lines before these are missing; nothing was stored.
+    Fenced,
+    /// The outcome is unknown. The same append is tried again.
+    Unknown,
 }
-
-/// The result of a read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Read {
-    /// Whole lines from `first` on.
-    Lines {
-        /// The number of the first line.
-        first: u64,
-        /// The lines, each with its line break.
-        lines: Vec<u8>,
-        /// The number of the last line.
-        last: u64,
-    },
-    /// The requested lines are no longer stored.
-    TooOld {
-        /// The oldest stored number.
-        oldest: u64,
-    },
-    /// The requested number was never assigned.
-    Future {
-        /// The last assigned number.
-        last: u64,
-    },
-    Failed(String),
-}
-
-/// The numbered lines of sessions.
-pub trait Events {
-    /// Makes the caller the owner of the session's lines and fences the former owner.
-    fn take(&self, session: &SessionId) -> io::Result<Taken>;
-
-    /// Appends whole lines as the owner of `epoch`; the first has the number `first`. Repeating an append
-    /// returns [`Appended::Stored`] and changes nothing. `open` is the turn that is open after the lines.
-    fn append(
-        &self,
-        session: &SessionId,
-        epoch: u64,
-        first: u64,
-        lines: &[u8],
-        open: Option<&str>,
-    ) -> Appended;
-
-    /// The lines after `after`.
-    fn read(&self, session: &SessionId, after: u64) -> Read;
-
-    /// The number of the last line; 0 if there is none.
-    fn last(&self, session: &SessionId) -> u64;
-
-    /// Deletes the session's lines.
-    fn delete(&self, session: &SessionId) -> io::Result<()>;
-}
-
-fn count_lines(lines: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', lines).count() as u64
-}
-
-#[cfg(test)]
-mod conformance;

@@ -10,6 +10,7 @@
 mod circuit;
 mod limits;
 mod worker;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +19,9 @@ use std::time::Duration;
 pub use circuit::Circuit;
 pub use limits::PoolLimits;
 pub use worker::{Stage, Worker, WorkerId, WorkerKey};
+pub use workers::{Granted, Lease, LocalWorkers, MemoryWorkers, Offer, WorkerControl, Workers};
 
+use self::workers::Leases;
 use crate::action::{ProcessSignal, RouterAction};
 
 /// The result of a claim.
@@ -43,6 +46,7 @@ pub struct Pool {
     /// False while draining: no spare is started.
     filling: bool,
     restarts: BTreeMap<&'static str, u64>,
+    leases: Leases,
 }
 
 impl Pool {
@@ -57,6 +61,7 @@ impl Pool {
             rng: fastrand::Rng::with_seed(seed),
             filling: true,
             restarts: BTreeMap::new(),
+            leases: Leases::new(fastrand::Rng::with_seed(seed).u64(..)),
         }
     }
 
@@ -183,6 +188,7 @@ impl Pool {
         {
             worker.stage = Stage::Ending;
             worker.ends_at = Some((now + grace, ProcessSignal::Terminate));
+            self.leases.end(id);
             actions.push(RouterAction::CloseInput { worker: id });
         }
     }
@@ -217,6 +223,7 @@ impl Pool {
     /// Kills a worker at once because of a fault.
     pub fn kill(&mut self, id: WorkerId, why: &'static str, now: Duration, actions: &mut Vec<RouterAction>) {
         if let Some(worker) = self.workers.get_mut(&id) {
+            self.leases.end(id);
             worker.stage = Stage::Ending;
             worker.fault.get_or_insert(why);
             worker.ends_at = Some((now + self.limits.kill_after, ProcessSignal::Kill));
@@ -232,6 +239,7 @@ impl Pool {
     /// Asks a worker to end its turn and exit.
     pub fn terminate(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<RouterAction>) {
         if let Some(worker) = self.workers.get_mut(&id) {
+            self.leases.end(id);
             worker.stage = Stage::Ending;
             worker.ends_at = Some((now + self.limits.kill_after, ProcessSignal::Kill));
             actions.push(RouterAction::Signal { worker: id, signal: ProcessSignal::Terminate });
@@ -241,6 +249,7 @@ impl Pool {
     /// Removes a worker that has exited and whose output was read to the end, and returns it.
     pub fn exited(&mut self, id: WorkerId, reason: &'static str, now: Duration) -> Option<Worker> {
         let worker = self.workers.remove(&id)?;
+        self.leases.end(id);
         let expected = worker.stage == Stage::Ending && worker.fault.is_none();
         if !expected
             && (worker.busy || worker.stage != Stage::Ready || worker.fault.is_some() || !worker.bound)

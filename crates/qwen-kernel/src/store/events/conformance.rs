@@ -2,7 +2,9 @@
 
 use qwen_events::SessionId;
 
-use super::{Appended, Events, FileEvents, MemoryEvents, Read};
+use crate::store::Appended;
+
+use super::{Events, FileEvents, MemoryEvents, Read};
 
 fn id(text: &str) -> SessionId {
     SessionId::parse(text).unwrap()
@@ -28,8 +30,8 @@ fn lines_are_numbered_from_one_and_read_behind_any_number() {
         let s = id("s");
         let taken = store.take(&s).unwrap();
         assert_eq!((taken.epoch, taken.last, taken.open), (1, 0, None));
-        assert_eq!(store.append(&s, 1, 1, b"{\"a\":1}\n{\"a\":2}\n", Some("p")), Appended::Stored);
-        assert_eq!(store.append(&s, 1, 3, b"{\"a\":3}\n", None), Appended::Stored);
+        assert_eq!(store.append(&s, 1, 1, b"{\"a\":1}\n{\"a\":2}\n", Some("p")), Appended::Ok);
+        assert_eq!(store.append(&s, 1, 3, b"{\"a\":3}\n", None), Appended::Ok);
         assert_eq!(store.last(&s), 3);
         assert_eq!(lines(store.read(&s, 0)), "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n");
         assert_eq!(lines(store.read(&s, 2)), "{\"a\":3}\n");
@@ -40,12 +42,27 @@ fn lines_are_numbered_from_one_and_read_behind_any_number() {
 }
 
 #[test]
+fn a_follower_gets_every_line_once() {
+    each(|store| {
+        let s = id("s");
+        store.take(&s).unwrap();
+        let mut follower = store.follow(&s, 0);
+        assert_eq!(lines(follower.read_on()), "");
+        store.append(&s, 1, 1, b"{\"a\":1}\n{\"a\":2}\n", None);
+        assert_eq!(lines(follower.read_on()), "{\"a\":1}\n{\"a\":2}\n");
+        assert_eq!(lines(follower.read_on()), "");
+        store.append(&s, 1, 3, b"{\"a\":3}\n", None);
+        assert_eq!(lines(follower.read_on()), "{\"a\":3}\n");
+    });
+}
+
+#[test]
 fn an_append_that_is_repeated_is_stored_once() {
     each(|store| {
         let s = id("s");
         store.take(&s).unwrap();
         for _ in 0..3 {
-            assert_eq!(store.append(&s, 1, 1, b"{}\n", None), Appended::Stored);
+            assert_eq!(store.append(&s, 1, 1, b"{}\n", None), Appended::Ok);
         }
         assert_eq!(store.last(&s), 1);
     });
@@ -56,12 +73,12 @@ fn a_former_owner_is_refused_and_a_gap_too() {
     each(|store| {
         let s = id("s");
         store.take(&s).unwrap();
-        assert_eq!(store.append(&s, 1, 1, b"{}\n", Some("p")), Appended::Stored);
+        assert_eq!(store.append(&s, 1, 1, b"{}\n", Some("p")), Appended::Ok);
         let taken = store.take(&s).unwrap();
         assert_eq!((taken.epoch, taken.last, taken.open.as_deref()), (2, 1, Some("p")));
         assert_eq!(store.append(&s, 1, 2, b"{}\n", None), Appended::Fenced);
         assert_eq!(store.append(&s, 2, 3, b"{}\n", None), Appended::Fenced, "a gap");
-        assert_eq!(store.append(&s, 2, 2, b"{}\n", None), Appended::Stored);
+        assert_eq!(store.append(&s, 2, 2, b"{}\n", None), Appended::Ok);
     });
 }
 
@@ -71,7 +88,7 @@ fn the_store_is_bounded_and_names_the_oldest_line_that_it_has() {
         let s = id("s");
         store.take(&s).unwrap();
         for n in 1..=500_u64 {
-            assert_eq!(store.append(&s, 1, n, format!("{{\"n\":{n}}}\n").as_bytes(), None), Appended::Stored);
+            assert_eq!(store.append(&s, 1, n, format!("{{\"n\":{n}}}\n").as_bytes(), None), Appended::Ok);
         }
         let Read::TooOld { oldest } = store.read(&s, 0) else { panic!("bounded") };
         assert!(oldest > 100, "{oldest}");
@@ -96,7 +113,7 @@ fn a_successor_reads_what_a_dead_hub_stored_and_cuts_a_torn_record() {
     let taken = second.take(&s).unwrap();
     assert_eq!((taken.epoch, taken.last, taken.open.as_deref()), (2, 1, Some("p 1")));
     assert_eq!(first.append(&s, 1, 2, b"{}\n", None), Appended::Fenced, "the first owner is stale");
-    assert_eq!(second.append(&s, 2, 2, b"{\"a\":2}\n", None), Appended::Stored);
+    assert_eq!(second.append(&s, 2, 2, b"{\"a\":2}\n", None), Appended::Ok);
     assert_eq!(lines(second.read(&s, 0)), "{\"a\":1}\n{\"a\":2}\n");
 }
 

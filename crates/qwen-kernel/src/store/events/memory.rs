@@ -7,7 +7,9 @@ use std::rc::Rc;
 
 use qwen_events::SessionId;
 
-use super::{Appended, Events, Read, Taken, count_lines};
+use crate::store::Appended;
+
+use super::{Events, Follower, Read, Taken, count_lines};
 
 /// A store in memory. Clones share it.
 #[derive(Debug, Clone)]
@@ -55,7 +57,7 @@ impl Events for MemoryEvents {
             return Appended::Fenced;
         }
         if first <= chain.last {
-            return Appended::Stored;
+            return Appended::Ok;
         }
         chain.last += count_lines(lines);
         chain.lines.extend_from_slice(lines);
@@ -68,7 +70,7 @@ impl Events for MemoryEvents {
             chain.lines.drain(..=end);
             chain.first += 1;
         }
-        Appended::Stored
+        Appended::Ok
     }
 
     fn read(&self, session: &SessionId, after: u64) -> Read {
@@ -92,6 +94,10 @@ impl Events for MemoryEvents {
             n => memchr::memchr_iter(b'\n', &chain.lines).nth(n - 1).map_or(chain.lines.len(), |at| at + 1),
         };
         Read::Lines { first: after + 1, lines: chain.lines[start..].to_vec(), last: chain.last }
+    }
+
+    fn follow(&self, session: &SessionId, after: u64) -> Follower<'_> {
+        Follower::new(self, session, after)
     }
 
     fn last(&self, session: &SessionId) -> u64 {

@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use qwen_events::SessionId;
 use rustix::fs::FlockOperation;
 
-use super::{Appended, Events, Read, Taken, count_lines};
+use crate::store::Appended;
+
+use super::{Events, Follower, Read, Taken, count_lines};
 
 /// Stores numbered lines in files below a directory.
 #[derive(Debug)]
@@ -243,7 +245,7 @@ impl Events for FileEvents {
                 return Ok(Appended::Fenced);
             }
             if first <= chain.state.last {
-                return Ok(Appended::Stored);
+                return Ok(Appended::Ok);
             }
             let header = Header {
                 epoch,
@@ -254,7 +256,7 @@ impl Events for FileEvents {
             };
             chain.push(&header, lines)?;
             chain.trim(self.limit)?;
-            Ok(Appended::Stored)
+            Ok(Appended::Ok)
         });
         done.unwrap_or(Appended::Unknown)
     }
@@ -290,6 +292,10 @@ impl Events for FileEvents {
             Ok(Read::Lines { first: after + 1, lines: wanted, last: state.last })
         });
         read.unwrap_or_else(|error| Read::Failed(error.to_string()))
+    }
+
+    fn follow(&self, session: &SessionId, after: u64) -> Follower<'_> {
+        Follower::new(self, session, after)
     }
 
     fn last(&self, session: &SessionId) -> u64 {

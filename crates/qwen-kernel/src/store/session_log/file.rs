@@ -1,0 +1,157 @@
+//! Session logs in files: the log itself as `SESSION.jsonl`, as a worker writes it, and its ownership beside it
+//! as `SESSION.owner`. A worker that shares the directory has written the bytes already; then an append only
+//! confirms them.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use qwen_events::SessionId;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use super::{Judged, LogOwner, SessionLog, judge};
+use crate::ipc::CommitReason;
+use crate::store::Appended;
+
+/// Stores session logs in files below a directory.
+#[derive(Debug)]
+pub struct FileLog {
+    directory: PathBuf,
+}
+
+/// The content of `SESSION.owner`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Ownership {
+    epoch: u64,
+    is_owned: bool,
+    last: Option<CommitReason>,
+}
+
+impl FileLog {
+    /// Logs in `directory`, which is created with mode 0700.
+    pub fn open(directory: &Path) -> io::Result<Self> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        Ok(Self { directory: directory.to_owned() })
+    }
+
+    fn path(&self, session: &SessionId, kind: &str) -> PathBuf {
+        self.directory.join(format!("{session}.{kind}"))
+    }
+
+    /// Reads the ownership under a lock, lets `change` decide, and writes it if `change` returns true.
+    fn with_owner<T>(
+        &self,
+        session: &SessionId,
+        change: impl FnOnce(&mut Ownership) -> io::Result<(T, bool)>,
+    ) -> io::Result<T> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(self.path(session, "owner"))?;
+        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        // An owner that died while it wrote left no valid text; its epoch was never used.
+        let mut owner: Ownership = serde_json::from_str(text.trim()).unwrap_or_default();
+        let (result, changed) = change(&mut owner)?;
+        if changed {
+            // Padded to the former length, so that the text is replaced by one write.
+            let text = format!("{:<1$}", serde_json::to_string(&owner)?, text.len());
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(text.as_bytes())?;
+        }
+        Ok(result)
+    }
+
+    fn log(&self, session: &SessionId, writes: bool) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(writes).create(writes).mode(0o600).open(self.path(session, "jsonl"))
+    }
+}
+
+impl SessionLog for FileLog {
+    fn take(&self, session: &SessionId) -> io::Result<LogOwner> {
+        let bytes = self.log(session, true)?.metadata()?.len();
+        self.with_owner(session, |owner| {
+            owner.epoch += 1;
+            owner.is_owned = true;
+            Ok((LogOwner { epoch: owner.epoch, bytes, last: owner.last.clone() }, true))
+        })
+    }
+
+    fn read(&self, session: &SessionId, from: u64) -> io::Result<Vec<u8>> {
+        let mut file = self.log(session, false)?;
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn append(
+        &self,
+        session: &SessionId,
+        epoch: u64,
+        at: u64,
+        lines: &[u8],
+        reason: &CommitReason,
+    ) -> Appended {
+        let appended = self.with_owner(session, |owner| {
+            if owner.epoch != epoch || !owner.is_owned {
+                return Ok((Appended::Fenced, false));
+            }
+            let mut file = self.log(session, true)?;
+            let length = file.metadata()?.len();
+            let there = length.saturating_sub(at).min(lines.len() as u64);
+            let mut stored = vec![0; usize::try_from(there).unwrap_or(0)];
+            file.read_exact_at(&mut stored, at.min(length))?;
+            match judge(length, at, lines, &stored) {
+                Judged::Impossible => return Ok((Appended::Fenced, false)),
+                Judged::Done if at + (lines.len() as u64) < length => return Ok((Appended::Ok, false)),
+                Judged::Done => {}
+                Judged::New => {
+                    if let Err(error) = file.write_all(lines) {
+                        // The next append must not follow a partial one.
+                        let _ = file.set_len(length);
+                        return Err(error);
+                    }
+                }
+            }
+            owner.last = Some(reason.clone());
+            Ok((Appended::Ok, true))
+        });
+        appended.unwrap_or(Appended::Unknown)
+    }
+
+    fn release(&self, session: &SessionId, epoch: u64) -> Appended {
+        let released = self.with_owner(session, |owner| {
+            if owner.epoch != epoch {
+                return Ok((Appended::Fenced, false));
+            }
+            owner.is_owned = false;
+            Ok((Appended::Ok, true))
+        });
+        released.unwrap_or(Appended::Unknown)
+    }
+
+    fn list(&self) -> io::Result<Vec<SessionId>> {
+        let mut sessions = Vec::new();
+        for entry in std::fs::read_dir(&self.directory)? {
+            let name = entry?.file_name();
+            let id = name.to_str().and_then(|name| name.strip_suffix(".jsonl"));
+            sessions.extend(id.and_then(|id| SessionId::parse(id).ok()));
+        }
+        sessions.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+        Ok(sessions)
+    }
+
+    fn delete(&self, session: &SessionId) -> io::Result<()> {
+        for kind in ["jsonl", "owner"] {
+            match std::fs::remove_file(self.path(session, kind)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
