@@ -82,7 +82,9 @@ impl Repository {
             let back = repository.git_directory.join("gitdir");
             match back.symlink_metadata() {
                 Ok(_) if is_linked => {
-                    if canonical(Path::new(&pointer(&back, "")?))? != canonical(dot_git)? {
+                    // Git writes it absolute, or relative to where it stands.
+                    let named = repository.git_directory.join(pointer(&back, "")?);
+                    if canonical(&named)? != canonical(dot_git)? {
                         return Err(Irregular("a .git points to the repository of another worktree"));
                     }
                 }

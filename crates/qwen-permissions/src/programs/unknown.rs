@@ -46,12 +46,30 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
             && option.len() >= 3
             && hazards.split(' ').any(|hazard| !hazard.contains('-') && hazard.starts_with(option));
         let acts = text.starts_with('-') && (is_listed(hazards, option) || is_shortened);
+        let next = arguments.words.get(index + 1);
+        let writes = !builds && !is_inert(name) && names_an_output(text, next);
         let other_settings = name == "cargo" && text.starts_with("--config");
-        if (acts || other_settings) && !for_the_task && !arguments.is_named(index) {
+        if (acts || writes || other_settings) && !for_the_task && !arguments.is_named(index) {
             return Err(format!("{text} may run or write something"));
         }
     }
     Ok(Use::default())
+}
+
+/// Values of `-o` that choose a format.
+const FORMATS: &str = "custom-columns csv go-template html json jsonl jsonpath long markdown md name ndjson none plain pretty raw \
+ short table text toml tsv wide xml yaml yml";
+
+/// True for `-o FILE`, by which most programs name the file that they write.
+fn names_an_output(text: &str, next: Option<&Word>) -> bool {
+    let value = match text {
+        "-o" | "-O" => next.map(Word::known_start),
+        _ => text.strip_prefix("-o=").or_else(|| text.strip_prefix("-O=")),
+    };
+    value.is_some_and(|value| {
+        let format = value.split('=').next().unwrap_or(value);
+        !value.is_empty() && !value.starts_with('-') && !is_listed(FORMATS, format)
+    })
 }
 
 /// Programs that run another one, or a text, from among their words, in ways of their own.

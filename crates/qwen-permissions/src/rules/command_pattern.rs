@@ -111,13 +111,23 @@ impl CommandPattern {
         let options = GivenOptions::read(program, arguments);
         let mut found = Found::Yes;
         let mut cursor = 0;
-        for wanted in pattern {
+        let mut pattern = pattern.iter().peekable();
+        while let Some(wanted) = pattern.next() {
             let PatternWord::Pieces(pieces) = wanted else {
                 anywhere = true;
                 continue;
             };
             if pieces.first().is_some_and(|first| first.starts_with('-')) {
-                found = found.min(options.find(pieces, arguments));
+                // The next word of the pattern may be the option's value, which stays with it wherever it stands.
+                let value = pattern.peek().and_then(|next| match next {
+                    PatternWord::Pieces(value) if !value[0].starts_with('-') => Some(value),
+                    _ => None,
+                });
+                if value.is_some_and(|value| options.has_with_value(pieces, value, arguments)) {
+                    pattern.next();
+                } else {
+                    found = found.min(options.find(pieces, arguments));
+                }
             } else {
                 let is_meant = |text: &str| {
                     pieces_match(pieces, text)
@@ -307,6 +317,36 @@ impl<'a> GivenOptions<'a> {
             return Found::Perhaps;
         }
         found
+    }
+
+    /// True if an option is given with a value, attached to it or in the next word.
+    fn has_with_value(&self, pieces: &[String], value: &[String], arguments: &[Word]) -> bool {
+        let whole = pieces.concat();
+        let name = whole.trim_start_matches('-');
+        let wanted = self.meanings.of_option(name);
+        let is_wanted = |spelling: &str| {
+            let meanings = self.meanings.of_option(spelling);
+            wanted.iter().any(|wanted| {
+                meanings.contains(wanted) || (spelling.len() > 1 && wanted.starts_with(spelling))
+            })
+        };
+        let is_value = |text: &str| pieces_match(value, text);
+        (0..arguments.len()).any(|at| {
+            let text = arguments[at].literal().unwrap_or("");
+            let next_is_value = || arguments.get(at + 1).and_then(Word::literal).is_some_and(is_value);
+            if let Some(long) = text.strip_prefix("--") {
+                return match long.split_once('=') {
+                    Some((spelling, attached)) => is_wanted(spelling) && is_value(attached),
+                    None => !long.is_empty() && is_wanted(long) && next_is_value(),
+                };
+            }
+            let Some(letters) = text.strip_prefix('-') else { return false };
+            letters.char_indices().any(|(at, letter)| {
+                let behind = &letters[at + letter.len_utf8()..];
+                is_wanted(&letters[at..at + letter.len_utf8()])
+                    && (is_value(behind.trim_start_matches('=')) || (behind.is_empty() && next_is_value()))
+            })
+        })
     }
 
     fn has(&self, wanted: &str) -> Found {

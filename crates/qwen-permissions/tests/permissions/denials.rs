@@ -376,6 +376,8 @@ fn a_rule_matches_what_a_subcommand_and_an_option_mean() {
         "Bash(kubectl delete *)",
         "Bash(tool -x *)",
         "Bash(terraform apply -auto-approve *)",
+        "Bash(curl -X POST *)",
+        "Bash(npm publish --access public)",
     ];
     let desk = Desk::new(Mode::Yolo).deny(&rules);
     desk.all(
@@ -392,6 +394,13 @@ fn a_rule_matches_what_a_subcommand_and_an_option_mean() {
             "tool -ax b",
             "terraform apply --auto-approve",
             "terraform -chdir=x apply -auto-approve",
+            "curl -X POST https://a",
+            "curl https://a -X POST",
+            "curl https://a -XPOST",
+            "curl -sX POST https://a",
+            "curl --request POST https://a",
+            "curl https://a --request=POST",
+            "npm publish . --access=public",
         ],
     );
     // Of an unknown program, a long option may be the letter's.
@@ -407,6 +416,10 @@ fn a_rule_matches_what_a_subcommand_and_an_option_mean() {
             "tool -a b",
             "tool --verbose",
             "terraform apply",
+            "curl https://a",
+            "curl -X GET https://a/POST",
+            "curl --request=GET https://a",
+            "npm publish --access=restricted",
         ],
     );
 }

@@ -61,6 +61,8 @@ fn what_a_rule_says_does_run() {
             "rsync -av a b",
             "ssh -p 22 host uptime",
             "tool a --flag=b -x c",
+            "tool -o json a",
+            "tool a -o",
             "tool *.rs",
             "timeout 5 echo a",
             "time git log",
