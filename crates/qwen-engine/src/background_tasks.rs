@@ -6,8 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use qwen_events::{Body, TaskEvent, TaskKind};
-use qwen_tools::{BackgroundTask, TaskListener, Workbench, shorten};
+use qwen_tools::{BackgroundTask, Registry, TaskListener, Workbench, shorten};
 
+use crate::TOOLS;
 use crate::emitter::BackgroundEmitter;
 
 /// Forwards task events to readers.
@@ -29,22 +30,26 @@ impl Drop for AbandonAgentsOnDrop {
     }
 }
 
+/// The tool that shows what a task wrote.
+const VIEWER: &str = "shell_task";
+
 /// The text that informs the model about tasks that have ended and were not reported to it yet.
-pub(crate) fn reminder(bench: &Workbench) -> Option<String> {
+pub(crate) fn reminder(bench: &Workbench, tools: &Registry) -> Option<String> {
     let news = bench.tasks.news();
     if news.is_empty() {
         return None;
     }
     let mut text = "<system-reminder>\n".to_owned();
+    let viewer = TOOLS.find(VIEWER).map_or(VIEWER, |declaration| tools.name_of(declaration));
     for task in news {
-        tell(&task, bench.output_limit, &mut text);
+        tell(&task, bench.output_limit, viewer, &mut text);
     }
     text.push_str("</system-reminder>");
     // The text goes to the model's server, a third party.
     Some(bench.redactor.redact(&text).into_owned())
 }
 
-fn tell(task: &BackgroundTask, limit: usize, text: &mut String) {
+fn tell(task: &BackgroundTask, limit: usize, viewer: &str, text: &mut String) {
     let Some(ended) = task.ended() else { return };
     let about = &task.task;
     let what = match &about.kind {
@@ -62,10 +67,8 @@ fn tell(task: &BackgroundTask, limit: usize, text: &mut String) {
     );
     let _ = match &ended.report {
         Some(report) => writeln!(text, "Its report:\n{}", shorten(report, limit, &task.output)),
-        None => writeln!(
-            text,
-            "What it wrote is in {}; shell_task shows what is new of it.",
-            task.output.display()
-        ),
+        None => {
+            writeln!(text, "What it wrote is in {}; {viewer} shows what is new of it.", task.output.display())
+        }
     };
 }

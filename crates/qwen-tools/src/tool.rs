@@ -94,6 +94,8 @@ pub struct Outcome {
     pub output_file: Option<Arc<str>>,
     /// A command's exit code.
     pub exit_code: Option<i32>,
+    /// True if the text names tools or arguments of ours and contains no other text.
+    pub mentions_tools: bool,
     /// True if a command failed in the read-only sandbox, apparently because it needs write or network
     /// access.
     pub needs_write_access: bool,

@@ -6,7 +6,7 @@ use qwen_events::{Argument, ClaudeTool, Confirmation, Json, ToolCall, ToolDeclar
 use serde_json::{Map, Value};
 
 use crate::declared::schema;
-use crate::{Tool, ToolCx, ToolFuture};
+use crate::{Tool, ToolCx, ToolFuture, builtin};
 
 /// The names that a session uses for tools and their arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,15 +57,25 @@ impl ClaudeNamed {
             .arguments
             .iter()
             .filter(|argument| !claude.absent.contains(&argument.name) && !implied(argument.name))
-            .map(|argument| Argument { name: claude_name(claude, argument.name), ..*argument })
+            .map(|argument| Argument {
+                name: claude_name(claude, argument.name),
+                required: argument.required && !has_default(claude, argument.name),
+                description: if claude.from_one.contains(&argument.name) {
+                    "The line to start from, counted from 1."
+                } else {
+                    argument.description
+                },
+                ..*argument
+            })
+            .chain(claude.added.iter().copied())
             .collect();
         // A tool whose schema depends on the session declares no arguments.
         let parameters = if declared.arguments.is_empty() {
             tool.spec().parameters.clone()
         } else {
-            Json::trusted(schema(&arguments))
+            Json::trusted(in_claudes_words(&schema(&arguments)))
         };
-        let description = tool.spec().description.clone();
+        let description = in_claudes_words(&tool.spec().description).into();
         Self { tool, claude, spec: ToolSpec { name: claude.name.into(), description, parameters } }
     }
 
@@ -79,8 +89,12 @@ impl ClaudeNamed {
         for (name, value) in self.claude.implied {
             arguments.entry(*name).or_insert_with(|| Value::from(*value));
         }
+        for (name, value) in self.claude.defaults {
+            arguments.entry(*name).or_insert_with(|| serde_json::from_str(value).unwrap_or_default());
+        }
         let arguments = Json::trusted(Value::from(arguments).to_string());
-        ToolCall { name: self.tool.spec().name.clone(), arguments, ..call.clone() }
+        // The name stays Claude's, because errors about the arguments contain it.
+        ToolCall { arguments, ..call.clone() }
     }
 
     fn argument(&self, name: String, value: Value) -> (String, Value) {
@@ -91,6 +105,38 @@ impl ClaudeNamed {
             None => (name, value),
         }
     }
+}
+
+fn has_default(claude: &ClaudeTool, ours: &str) -> bool {
+    claude.defaults.iter().any(|(name, _)| *name == ours)
+}
+
+/// A text about tools with Claude's names in place of ours.
+pub fn in_claudes_words(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    let mut rest = text;
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    while let Some(start) = rest.find(is_letter) {
+        words.push_str(&rest[..start]);
+        let word = &rest[start..];
+        let end = word.find(|letter: char| !is_letter(letter)).unwrap_or(word.len());
+        words.push_str(claude_word(&word[..end]).unwrap_or(&word[..end]));
+        rest = &word[end..];
+    }
+    words.push_str(rest);
+    words
+}
+
+/// Claude's word for one of our names that is not an ordinary word.
+fn claude_word(word: &str) -> Option<&'static str> {
+    if !word.contains('_') {
+        return None;
+    }
+    if let Some(declared) = builtin::DECLARATIONS.iter().find(|declared| declared.name == word) {
+        return declared.claude.first().map(|claude| claude.name);
+    }
+    let claude = builtin::DECLARATIONS.iter().flat_map(|declared| declared.claude);
+    claude.flat_map(|claude| claude.renamed).find(|(ours, _)| *ours == word).map(|(_, claude)| *claude)
 }
 
 fn claude_name(claude: &ClaudeTool, ours: &'static str) -> &'static str {
@@ -111,6 +157,12 @@ impl Tool for ClaudeNamed {
     }
 
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
-        Box::pin(async move { self.tool.run(&self.ours(call), cx).await })
+        Box::pin(async move {
+            let mut outcome = self.tool.run(&self.ours(call), cx).await;
+            if outcome.mentions_tools {
+                outcome.text = in_claudes_words(&outcome.text);
+            }
+            outcome
+        })
     }
 }

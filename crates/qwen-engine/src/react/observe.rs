@@ -25,7 +25,9 @@ impl Node<ReactState> for Observe {
             }
             // Background tasks belong to the session, so their ends are reported to the main agent.
             let main = self.0.origin.parent.is_none();
-            if let Some(words) = main.then(|| background_tasks::reminder(&self.0.place.bench)).flatten() {
+            if let Some(words) =
+                main.then(|| background_tasks::reminder(&self.0.place.bench, &self.0.tools)).flatten()
+            {
                 let message = Message::text(Role::User, words);
                 cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
                 messages.push(message);

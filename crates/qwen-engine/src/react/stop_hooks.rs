@@ -150,7 +150,10 @@ async fn structure(
         let Err(problem) = wanted.hear(&state.reply) else { return };
         match wanted.exhausted() {
             Some(stop) => ran.stop = Some(stop),
-            None => go_on(graph, structured::reminder(&problem), state, ran, cx).await,
+            None => {
+                let name = kit.tools.name_of(&structured::DECLARATION);
+                go_on(graph, structured::reminder(&problem, name), state, ran, cx).await;
+            }
         }
     }
 }

@@ -66,7 +66,7 @@ impl Session {
         }
         if heard.objection.is_none()
             && !cancel.is_stopped()
-            && let Some(words) = background_tasks::reminder(&self.setup.place.bench)
+            && let Some(words) = background_tasks::reminder(&self.setup.place.bench, &self.setup.tools)
         {
             start.parts.push(Part::Text(words.into()));
         }
@@ -364,7 +364,7 @@ impl Session {
         }
         let structured = input.answer_schema.is_some() || self.setup.overrides.answer_schema().is_some();
         if structured && &*self.setup.agent == REACT {
-            names.push(structured::TOOL.into());
+            names.push(tools.name_of(&structured::DECLARATION).into());
         }
         names
     }

@@ -5,7 +5,9 @@ mod tool;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use qwen_events::{ErrorInfo, ErrorKind, Finish, Json, Message, Part, Role, ToolSpec};
+use qwen_events::{
+    ClaudeTool, ErrorInfo, ErrorKind, Finish, Json, Message, Part, Role, ToolDeclaration, ToolKind, ToolSpec,
+};
 use qwen_schema::Schema;
 use qwen_tools::Registry;
 use serde_json::{Value, json};
@@ -16,8 +18,15 @@ use crate::react::{Delta, TurnContext, emit_message};
 
 pub(crate) const TOOL: &str = "structured_output";
 
-/// The tool's name in Claude's program, which its models know.
-const TOOL_OF_CLAUDE: &str = "StructuredOutput";
+/// The tool. Claude's program has the same one under another name. Its arguments are the answer's schema.
+pub(crate) static DECLARATION: ToolDeclaration = ToolDeclaration {
+    name: TOOL,
+    aliases: &[],
+    kind: ToolKind::Session,
+    description: DESCRIPTION,
+    arguments: &[],
+    claude: &[ClaudeTool::named("StructuredOutput")],
+};
 
 /// How often the model may fail to give a matching answer.
 pub(crate) const MOST_ATTEMPTS: u32 = 5;
@@ -28,8 +37,13 @@ const EXHAUSTED: &str = "max_structured_output_retries";
 const DESCRIPTION: &str = "Gives your final result. Call it exactly once, when the work is done, with the whole result \
 as the arguments. The user sees nothing but this result.";
 
-const INSTRUCTION: &str = "The user wants the final result as data. When the work is done, call the tool \
-structured_output with it; its parameters are the form that the result must have. Do not answer in words.";
+/// The instruction to answer with the tool `name`.
+fn instruction(name: &str) -> String {
+    format!(
+        "The user wants the final result as data. When the work is done, call the tool {name} with it; its parameters are \
+         the form that the result must have. Do not answer in words."
+    )
+}
 
 /// The schema that answers of a session must match.
 #[derive(Debug)]
@@ -143,8 +157,9 @@ impl StructuredAnswer {
     /// The context of an agent that can call tools, with the result tool added.
     pub fn offered_in(self: Arc<Self>, kit: &TurnContext) -> TurnContext {
         let mut tools = Registry::clone(&kit.tools);
-        tools.add(Arc::new(tool::StructuredOutputTool(self.clone())));
-        let system = format!("{}\n\n{INSTRUCTION}", kit.system);
+        let name = tools.name_of(&DECLARATION);
+        tools.add(Arc::new(tool::StructuredOutputTool { answer: self.clone(), name }));
+        let system = format!("{}\n\n{}", kit.system, instruction(name));
         TurnContext {
             tools: Arc::new(tools),
             system: system.trim_start().into(),
@@ -229,18 +244,18 @@ impl StructuredAnswer {
 
 /// Whether a name refers to the tool.
 pub(crate) fn is_tool(name: &str) -> bool {
-    name == TOOL || name == TOOL_OF_CLAUDE
+    DECLARATION.answers_to(name)
 }
 
 /// The message to the model about an answer that does not match.
-pub(crate) fn complaint(problem: &str) -> String {
-    format!("The result does not fit the schema: {problem}. Call {TOOL} again with a result that fits.")
+pub(crate) fn complaint(problem: &str, name: &str) -> String {
+    format!("The result does not fit the schema: {problem}. Call {name} again with a result that fits.")
 }
 
 /// The message to the model when it stopped without an answer.
-pub(crate) fn reminder(problem: &str) -> String {
+pub(crate) fn reminder(problem: &str, name: &str) -> String {
     format!(
-        "The result is still missing: what you said is no result of the wanted form ({problem}). Call the tool {TOOL} with \
+        "The result is still missing: what you said is no result of the wanted form ({problem}). Call the tool {name} with \
          the whole result now."
     )
 }

@@ -2,22 +2,30 @@
 
 use std::sync::Arc;
 
-use qwen_events::{ToolCall, ToolSpec};
+use qwen_events::{ToolCall, ToolDeclaration, ToolSpec};
 use qwen_tools::{Outcome, Tool, ToolCx, ToolFuture};
 
-use super::{StructuredAnswer, complaint};
+use super::{DECLARATION, StructuredAnswer, complaint};
 
-pub(super) struct StructuredOutputTool(pub Arc<StructuredAnswer>);
+pub(super) struct StructuredOutputTool {
+    pub answer: Arc<StructuredAnswer>,
+    /// Its name in the session's vocabulary.
+    pub name: &'static str,
+}
 
 impl Tool for StructuredOutputTool {
     fn spec(&self) -> &ToolSpec {
-        &self.0.form.spec
+        &self.answer.form.spec
+    }
+
+    fn declaration(&self) -> Option<&'static ToolDeclaration> {
+        Some(&DECLARATION)
     }
 
     fn run<'a>(&'a self, call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
-        let outcome = match self.0.give(&call.arguments) {
+        let outcome = match self.answer.give(&call.arguments) {
             Ok(()) => Outcome::success("The result was taken."),
-            Err(problem) => Outcome::failure("invalid_result", complaint(&problem)),
+            Err(problem) => Outcome::failure("invalid_result", complaint(&problem, self.name)),
         };
         Box::pin(std::future::ready(outcome))
     }

@@ -120,6 +120,7 @@ impl AgentTool {
         });
         Outcome {
             display: Some(display),
+            mentions_tools: true,
             ..Outcome::success(format!(
                 "Started in the background as task {id}.\nYou are told when it ends, with its report; until then go on \
                  with something else. What it does goes to {file}; shell_task shows it, and ends the sub-agent."

@@ -102,12 +102,16 @@ pub struct ClaudeTool {
     pub implied: &'static [(&'static str, &'static str)],
     /// Arguments (by our name) that count lines from 1 in Claude's tool and from 0 in ours.
     pub from_one: &'static [&'static str],
+    /// Arguments that only Claude's tool has. They reach our tool under the same name.
+    pub added: &'static [Argument],
+    /// Values (JSON) that arguments of Claude's tool have when a call leaves them out, by our name.
+    pub defaults: &'static [(&'static str, &'static str)],
 }
 
 impl ClaudeTool {
     /// A tool whose arguments are the same in both vocabularies.
     pub const fn named(name: &'static str) -> Self {
-        Self { name, renamed: &[], absent: &[], implied: &[], from_one: &[] }
+        Self { name, renamed: &[], absent: &[], implied: &[], from_one: &[], added: &[], defaults: &[] }
     }
 }
 

@@ -26,7 +26,20 @@ impl DeclaredTool for ExitPlanMode {
         kind: ToolKind::ExitPlan,
         description: DESCRIPTION,
         arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool::named("ExitPlanMode")],
+        claude: &[ClaudeTool {
+            added: &[Argument {
+                name: "allowedPrompts",
+                ..Argument::new(
+                    ArgumentValue::Json {
+                        before: "\"type\":\"array\"",
+                        after: "\"items\":{\"type\":\"object\"}",
+                    },
+                    "Has no effect.",
+                )
+            }],
+            defaults: &[("plan", "\"\"")],
+            ..ClaudeTool::named("ExitPlanMode")
+        }],
     };
 
     fn confirmation(call: &ToolCall, _: &ToolCx) -> Option<Confirmation> {

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use globset::GlobMatcher;
-use grep_matcher::LineTerminator;
+use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use ignore::types::{Types, TypesBuilder};
 use qwen_events::{Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCall, ToolDeclaration, ToolKind};
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +18,7 @@ use super::walk::{self, Start};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{MayRead, Outcome, ToolCx, ToolFuture};
+use crate::{ArgumentError, Arguments, MayRead, Outcome, ToolCx, ToolFuture};
 
 const DEFAULT_LIMIT: u64 = 200;
 const MAX_LIMIT: u64 = 10_000;
@@ -48,7 +49,12 @@ impl DeclaredTool for GrepSearch {
         kind: ToolKind::Read,
         description: DESCRIPTION,
         arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool { renamed: &[("limit", "head_limit")], ..ClaudeTool::named("Grep") }],
+        claude: &[ClaudeTool {
+            absent: &["limit"],
+            added: CLAUDE_ARGUMENTS,
+            defaults: &[("head_limit", "250"), ("-i", "false")],
+            ..ClaudeTool::named("Grep")
+        }],
     };
 
     fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
@@ -58,14 +64,21 @@ impl DeclaredTool for GrepSearch {
 
 async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     let (Input { pattern, glob, path, limit }, arguments) = Input::parse(call)?;
+    let options = Options::read(&arguments)?;
     if pattern.is_empty() {
         return Err(arguments.refuse("pattern", "is empty").into());
     }
-    let limit = limit.unwrap_or(DEFAULT_LIMIT);
-    let matcher =
-        RegexMatcherBuilder::new().case_smart(true).crlf(true).build(&pattern).map_err(|error| {
-            arguments.refuse("pattern", format_args!("is no regular expression: {error}"))
-        })?;
+    let limit = options.limit.or(limit).unwrap_or(DEFAULT_LIMIT);
+    let mut matcher = RegexMatcherBuilder::new();
+    matcher.case_smart(options.ignores_case.is_none()).case_insensitive(options.ignores_case == Some(true));
+    if options.multiline {
+        matcher.multi_line(true).dot_matches_new_line(true);
+    } else {
+        matcher.crlf(true);
+    }
+    let matcher = matcher
+        .build(&pattern)
+        .map_err(|error| arguments.refuse("pattern", format_args!("is no regular expression: {error}")))?;
     let glob = match glob.as_deref() {
         // A glob without a slash matches file names in any directory.
         Some(glob) if !glob.contains('/') => Some(walk::pattern(&arguments, "glob", &format!("**/{glob}"))?),
@@ -77,22 +90,143 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     let search = Search {
         matcher,
         glob,
+        options,
         limit: usize::try_from(limit).unwrap_or(usize::MAX),
         max_chars: cx.bench.output_limit,
         may_read: cx.bench.may_read.clone(),
         workspace,
         start,
     };
-    let found = walk::beside(cx, move |cancel| Ok(search.run(cancel))).await?;
+    let asked = pattern.clone();
+    let found =
+        walk::beside(cx, move |cancel| Ok(search.run(cancel).text(&asked, search.options.output))).await?;
     if cx.cancel.is_cancelled() {
         return Ok(cancelled());
     }
-    Ok(Outcome::success(found.text(&pattern)))
+    Ok(Outcome::success(found))
+}
+
+/// The arguments that only Claude's tool has.
+const CLAUDE_ARGUMENTS: &[Argument] = &[
+    claude_argument(
+        "output_mode",
+        ArgumentValue::Choice(&["content", "files_with_matches", "count"]),
+        "content gives matching lines, files_with_matches the paths of files, count the number of matching lines per file. \
+         Default content.",
+    ),
+    claude_argument("-A", CONTEXT, "Lines to show after each match; only with content."),
+    claude_argument("-B", CONTEXT, "Lines to show before each match; only with content."),
+    claude_argument("-C", CONTEXT, "Lines to show before and after each match; only with content."),
+    claude_argument("context", CONTEXT, "The same as -C."),
+    claude_argument("-n", ArgumentValue::Flag, "Show line numbers; only with content. Default true."),
+    claude_argument("-i", ArgumentValue::Flag, "Ignore case. Default false."),
+    claude_argument(
+        "-o",
+        ArgumentValue::Flag,
+        "Show only what matches of each line; only with content. Default false.",
+    ),
+    claude_argument(
+        "type",
+        ArgumentValue::Text,
+        "Only look in files of this type, such as js, py, rust, go, java.",
+    ),
+    claude_argument(
+        "head_limit",
+        ArgumentValue::Number { min: 0, max: u64::MAX },
+        "How many lines, files or counts to give at most; 0 for no limit. Default 250.",
+    ),
+    claude_argument(
+        "offset",
+        ArgumentValue::Number { min: 0, max: u64::MAX },
+        "How many lines, files or counts to skip. Default 0.",
+    ),
+    claude_argument(
+        "multiline",
+        ArgumentValue::Flag,
+        "Let patterns span lines, and . match line ends. Default false.",
+    ),
+];
+
+/// The most lines around a match.
+const MAX_CONTEXT: u64 = 1000;
+
+const CONTEXT: ArgumentValue = ArgumentValue::Number { min: 0, max: MAX_CONTEXT };
+
+const fn claude_argument(name: &'static str, value: ArgumentValue, description: &'static str) -> Argument {
+    Argument { name, ..Argument::new(value, description) }
+}
+
+/// What a search gives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SearchOutput {
+    Lines,
+    Files,
+    Counts,
+}
+
+/// What the arguments of Claude's tool select. Ours has none of them.
+struct Options {
+    output: SearchOutput,
+    before: usize,
+    after: usize,
+    numbers: bool,
+    only_matches: bool,
+    /// None to ignore case if the pattern has no capital letter.
+    ignores_case: Option<bool>,
+    types: Option<Types>,
+    limit: Option<u64>,
+    skip: usize,
+    multiline: bool,
+}
+
+impl Options {
+    fn read(arguments: &Arguments) -> Result<Self, ArgumentError> {
+        let output = match arguments.optional_text("output_mode")? {
+            None | Some("content") => SearchOutput::Lines,
+            Some("files_with_matches") => SearchOutput::Files,
+            Some("count") => SearchOutput::Counts,
+            Some(_) => {
+                return Err(arguments.refuse("output_mode", "must be content, files_with_matches or count"));
+            }
+        };
+        let lines = |name: &str| -> Result<Option<usize>, ArgumentError> {
+            let count = arguments.optional_number(name, 0..=MAX_CONTEXT)?;
+            Ok(count.map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
+        };
+        let around = lines("-C")?.or(lines("context")?).unwrap_or(0);
+        let types = match arguments.optional_text("type")?.filter(|name| !name.is_empty()) {
+            None => None,
+            Some(name) => {
+                let types = TypesBuilder::new().add_defaults().select(name).build();
+                Some(types.map_err(|error| arguments.refuse("type", error))?)
+            }
+        };
+        let skip = arguments.optional_number("offset", 0..=u64::MAX)?.unwrap_or(0);
+        let limit = arguments.optional_number("head_limit", 0..=u64::MAX)?;
+        Ok(Self {
+            output,
+            before: lines("-B")?.unwrap_or(around),
+            after: lines("-A")?.unwrap_or(around),
+            numbers: arguments.optional_bool("-n")?.unwrap_or(true),
+            only_matches: arguments.optional_bool("-o")?.unwrap_or(false),
+            ignores_case: arguments.optional_bool("-i")?,
+            types,
+            limit: limit.map(|limit| if limit == 0 { MAX_LIMIT } else { limit.min(MAX_LIMIT) }),
+            skip: usize::try_from(skip).unwrap_or(usize::MAX),
+            multiline: arguments.optional_bool("multiline")?.unwrap_or(false),
+        })
+    }
+
+    /// True if files of this name are searched.
+    fn wants(&self, file: &Path) -> bool {
+        self.types.as_ref().is_none_or(|types| types.matched(file, false).is_whitelist())
+    }
 }
 
 struct Search {
     matcher: RegexMatcher,
     glob: Option<GlobMatcher>,
+    options: Options,
     limit: usize,
     max_chars: usize,
     may_read: Option<MayRead>,
@@ -105,24 +239,41 @@ impl Search {
     fn run(&self, cancel: &CancellationToken) -> Found {
         let findings = Mutex::new(Findings::default());
         self.start.each_file(cancel, || {
-            let mut searcher = SearcherBuilder::new()
-                .line_number(true)
-                .line_terminator(LineTerminator::crlf())
-                .binary_detection(BinaryDetection::quit(b'\0'))
-                .build();
+            let mut searcher = SearcherBuilder::new();
+            searcher.line_number(true).binary_detection(BinaryDetection::quit(b'\0'));
+            if self.options.multiline {
+                searcher.multi_line(true);
+            } else {
+                searcher.line_terminator(LineTerminator::crlf());
+            }
+            if self.options.output == SearchOutput::Lines {
+                searcher.before_context(self.options.before).after_context(self.options.after);
+            }
+            let mut searcher = searcher.build();
             // Clone the matcher per thread: sharing one causes contention on its scratch space.
             let matcher = self.matcher.clone();
             let findings = &findings;
             move |file: &Path| {
-                let unwanted = self.glob.as_ref().is_some_and(|glob| !glob.is_match(file));
+                let unwanted =
+                    self.glob.as_ref().is_some_and(|glob| !glob.is_match(file)) || !self.options.wants(file);
                 if unwanted || lock(findings).is_beyond(file) {
                     return;
                 }
                 let Some((handle, _)) = Workspace::open_found(&self.start.directory, file) else { return };
                 let path = self.start.directory.path.join(file);
-                let mut lines = Lines { search: self, told: Told::default(), path: &path, cancel };
+                let mut lines = Lines {
+                    search: self,
+                    told: Told::default(),
+                    path: &path,
+                    matches: 0,
+                    may_read: None,
+                    cancel,
+                };
                 // If reading fails midway, the lines found so far count.
                 let _ = searcher.search_file(&matcher, &handle, &mut lines);
+                if self.options.output != SearchOutput::Lines && lines.matches > 0 {
+                    lines.told.push(lines.matches.to_string());
+                }
                 if !lines.told.lines.is_empty() {
                     lock(findings).add(file.to_owned(), lines.told, self);
                 }
@@ -134,7 +285,8 @@ impl Search {
     /// True if this exceeds what the output can hold. Output is cut at line ends, so the limit has a small
     /// margin.
     fn is_enough(&self, lines: usize, chars: usize) -> bool {
-        lines > self.limit || chars > self.max_chars + LINE_CHARS + LINE_EXTRA
+        lines > self.limit.saturating_add(self.options.skip)
+            || chars > self.max_chars + LINE_CHARS + LINE_EXTRA
     }
 }
 
@@ -147,6 +299,13 @@ fn lock(findings: &Mutex<Findings>) -> MutexGuard<'_, Findings> {
 struct Told {
     lines: Vec<String>,
     chars: usize,
+}
+
+impl Told {
+    fn push(&mut self, line: String) {
+        self.chars += line.chars().count() + 1;
+        self.lines.push(line);
+    }
 }
 
 /// Matches so far, at most what the output can hold. Ordered by file name, so that equal searches give equal
@@ -185,19 +344,33 @@ impl Findings {
     /// Returns the matches that fit into the output.
     fn found(self, search: &Search) -> Found {
         let mut found = Found::default();
+        let mut skipped = 0;
         for (file, told) in self.files {
-            for (n, line) in told.lines.iter().enumerate() {
+            let path = search.start.directory.path.join(&file);
+            let path = search.workspace.shown(&path).to_string_lossy().into_owned();
+            let mut is_named = false;
+            for line in &told.lines {
+                if skipped < search.options.skip {
+                    skipped += 1;
+                    continue;
+                }
                 if found.lines >= search.limit || found.chars >= search.max_chars {
                     found.full = true;
                     return found;
                 }
-                if n == 0 {
-                    found.files += 1;
-                    let path = search.start.directory.path.join(&file);
-                    found.add(&search.workspace.shown(&path).to_string_lossy());
-                }
+                found.files += usize::from(!is_named);
                 found.lines += 1;
-                found.add(line);
+                match search.options.output {
+                    SearchOutput::Lines => {
+                        if !is_named {
+                            found.add(&path);
+                        }
+                        found.add(line);
+                    }
+                    SearchOutput::Files => found.add(&path),
+                    SearchOutput::Counts => found.add(&format!("{path}:{line}")),
+                }
+                is_named = true;
             }
         }
         found
@@ -209,29 +382,82 @@ struct Lines<'a> {
     search: &'a Search,
     told: Told,
     path: &'a Path,
+    /// The number of matching lines.
+    matches: u64,
+    /// Whether the file may be read; asked only if it contains a match.
+    may_read: Option<bool>,
     cancel: &'a CancellationToken,
+}
+
+impl Lines<'_> {
+    fn may_read(&mut self) -> bool {
+        let search = self.search;
+        let path = self.path;
+        *self.may_read.get_or_insert_with(|| search.may_read.as_ref().is_none_or(|may_read| may_read(path)))
+    }
+
+    /// Adds the lines in `bytes`, with `mark` behind their numbers.
+    fn push(&mut self, bytes: &[u8], first: Option<u64>, mark: char) {
+        let text = String::from_utf8_lossy(bytes);
+        for (number, line) in (first.unwrap_or(0)..).zip(text.split_inclusive('\n')) {
+            let line = line.trim_end_matches(['\r', '\n']);
+            let (line, cut) = match line.char_indices().nth(LINE_CHARS) {
+                Some((at, _)) => (&line[..at], "…"),
+                None => (line, ""),
+            };
+            let number = if self.search.options.numbers { format!("{number}{mark} ") } else { String::new() };
+            self.told.push(format!("{number}{line}{cut}"));
+        }
+    }
+
+    /// True if the search goes on in this file.
+    fn goes_on(&self) -> bool {
+        let enough = self.search.is_enough(self.told.lines.len(), self.told.chars);
+        !enough && !self.cancel.is_cancelled()
+    }
 }
 
 impl Sink for &mut Lines<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, matched: &SinkMatch<'_>) -> io::Result<bool> {
-        if self.told.lines.is_empty()
-            && self.search.may_read.as_ref().is_some_and(|may_read| !may_read(self.path))
-        {
+        if !self.may_read() {
             return Ok(false);
         }
-        let line = String::from_utf8_lossy(matched.bytes());
-        let line = line.trim_end_matches(['\r', '\n']);
-        let number = matched.line_number().unwrap_or(0);
-        let line = match line.char_indices().nth(LINE_CHARS) {
-            Some((at, _)) => format!("{number}: {}…", &line[..at]),
-            None => format!("{number}: {line}"),
-        };
-        self.told.chars += line.chars().count() + 1;
-        self.told.lines.push(line);
-        let enough = self.search.is_enough(self.told.lines.len(), self.told.chars);
-        Ok(!enough && !self.cancel.is_cancelled())
+        self.matches += 1;
+        let options = &self.search.options;
+        match options.output {
+            SearchOutput::Files => return Ok(false),
+            SearchOutput::Counts => {}
+            SearchOutput::Lines if options.only_matches => {
+                let search = self.search;
+                let bytes = matched.bytes();
+                let mut parts = Vec::new();
+                // The regular expression cannot fail: it has matched these bytes.
+                let _ = search.matcher.find_iter(bytes, |part| {
+                    parts.push(part);
+                    true
+                });
+                for part in parts.into_iter().filter(|part| !part.is_empty()) {
+                    self.push(&bytes[part], matched.line_number(), ':');
+                }
+            }
+            SearchOutput::Lines => self.push(matched.bytes(), matched.line_number(), ':'),
+        }
+        Ok(self.goes_on())
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        if !self.may_read() {
+            return Ok(false);
+        }
+        self.push(context.bytes(), context.line_number(), '-');
+        Ok(self.goes_on())
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        self.told.push("--".to_owned());
+        Ok(self.goes_on())
     }
 }
 
@@ -252,19 +478,27 @@ impl Found {
         self.chars += line.chars().count() + 1;
     }
 
-    fn text(&self, asked: &str) -> String {
+    fn text(&self, asked: &str, output: SearchOutput) -> String {
         let (lines, files) = (self.lines, self.files);
-        match (lines, self.full) {
-            (0, _) => format!("No line matches {asked}."),
-            (1, false) => format!("1 match:\n{}", self.body),
-            (_, false) => {
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        match (lines, self.full, output) {
+            (0, _, SearchOutput::Lines) => format!("No line matches {asked}."),
+            (0, ..) => format!("No files found: no line matches {asked}."),
+            (_, false, SearchOutput::Files) => format!("Found {files} file{}:\n{}", plural(files), self.body),
+            (_, false, SearchOutput::Counts) => {
+                format!("Matching lines in {files} file{}:\n{}", plural(files), self.body)
+            }
+            (_, true, SearchOutput::Files | SearchOutput::Counts) => {
                 format!(
-                    "{lines} matches in {files} file{}:\n{}",
-                    if files == 1 { "" } else { "s" },
+                    "The first {files} files (there are more; narrow the search or raise the limit):\n{}",
                     self.body
                 )
             }
-            (_, true) => format!(
+            (1, false, SearchOutput::Lines) => format!("1 match:\n{}", self.body),
+            (_, false, SearchOutput::Lines) => {
+                format!("{lines} matches in {files} file{}:\n{}", plural(files), self.body)
+            }
+            (_, true, SearchOutput::Lines) => format!(
                 "The first {lines} matches (there are more; narrow the pattern, path or glob, or raise limit):\n{}",
                 self.body
             ),

@@ -38,7 +38,14 @@ impl DeclaredTool for ReadFile {
         kind: ToolKind::Read,
         description: DESCRIPTION,
         arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool { from_one: &["offset"], ..ClaudeTool::named("Read") }],
+        claude: &[ClaudeTool {
+            from_one: &["offset"],
+            added: &[Argument {
+                name: "pages",
+                ..Argument::new(ArgumentValue::Text, "Has no effect: pages of PDF files cannot be read.")
+            }],
+            ..ClaudeTool::named("Read")
+        }],
     };
 
     fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
@@ -87,7 +94,7 @@ fn part(text: &Text, offset: u64, limit: u64, max_chars: usize) -> Outcome {
     if start >= lines.len() {
         return Outcome::failure(
             "invalid_arguments",
-            format!("read_file: `offset` is {offset}, but the file has {} lines.", lines.len()),
+            format!("`offset` skips {offset} lines, but the file has {} lines.", lines.len()),
         );
     }
     let wanted = lines.iter().skip(start).take(usize::try_from(limit).unwrap_or(usize::MAX));

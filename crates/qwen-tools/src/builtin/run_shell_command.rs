@@ -49,6 +49,13 @@ impl DeclaredTool for RunShellCommand {
         claude: &[ClaudeTool {
             renamed: &[("is_background", "run_in_background")],
             absent: &["directory"],
+            added: &[Argument {
+                name: "dangerouslyDisableSandbox",
+                ..Argument::new(
+                    ArgumentValue::Flag,
+                    "Has no effect: the user's settings decide about the sandbox.",
+                )
+            }],
             ..ClaudeTool::named("Bash")
         }],
     };
@@ -95,11 +102,12 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         let started =
             cx.bench.tasks.add_command(words, call, (running, sandbox), (&path, file), redactor).await;
         let id = &started.task.id;
-        return Ok(Outcome::success(format!(
+        let text = format!(
             "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\nUse shell_task to see \
              its new output or to end it; it ends with the session at the latest.",
             path.display()
-        )));
+        );
+        return Ok(Outcome { mentions_tools: true, ..Outcome::success(text) });
     }
     let running = tokio::select! {
         biased;

@@ -396,3 +396,185 @@ fn the_setting_of_tool_names_counts_and_the_flag_counts_more() {
     assert!(tools(&["--settings", claude, "--tool-names", "qwen"]).contains("run_shell_command"));
     assert!(tools(&[]).contains("run_shell_command"));
 }
+
+/// Runs one call of Claude's vocabulary and returns its result.
+#[track_caller]
+fn result_of(name: &str, arguments: &Value) -> String {
+    let mock = MockModel::with([Reply::call("c", name, &arguments.to_string()), Reply::text("Done.")]);
+    let flags = ["--model", "mock", "-p", "Go", "--tool-names", "claude", "--yolo"];
+    let program = qwen().with_model(&mock).args(flags);
+    let file = |name: &str, text: &str| fs::write(program.cwd_path().join(name), text).unwrap();
+    file("a.rs", "fn one() {}\n// Two\nfn three() {}\n");
+    file("b.py", "def two():\n    pass\n");
+    assert_eq!(program.run().code, Some(0));
+    let requests = mock.requests();
+    let messages = requests[1].messages();
+    messages.iter().rfind(|message| message["role"] == "tool").unwrap()["content"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn grep_has_the_arguments_that_claudes_package_declares() {
+    for (arguments, expected, absent) in [
+        (json!({"pattern": "two"}), &["b.py", "1: def two"][..], &["a.rs"][..]),
+        (
+            json!({"pattern": "two", "-i": true, "output_mode": "files_with_matches"}),
+            &["a.rs", "b.py"],
+            &["def"],
+        ),
+        (json!({"pattern": "two", "-i": true, "type": "rust"}), &["a.rs"], &["b.py"]),
+        (json!({"pattern": "two", "-i": true, "glob": "*.py"}), &["b.py"], &["a.rs"]),
+        (json!({"pattern": "fn", "output_mode": "count"}), &["a.rs:2"], &["b.py"]),
+        (json!({"pattern": "Two", "output_mode": "content"}), &["a.rs", "2: // Two"], &["three"]),
+        (
+            json!({"pattern": "Two", "output_mode": "content", "-A": 1}),
+            &["2: // Two", "3- fn three"],
+            &["one"],
+        ),
+        (
+            json!({"pattern": "Two", "output_mode": "content", "-B": 1}),
+            &["1- fn one", "2: // Two"],
+            &["three"],
+        ),
+        (json!({"pattern": "Two", "output_mode": "content", "-C": 1}), &["1- fn one", "3- fn three"], &[]),
+        (json!({"pattern": "Two", "output_mode": "content", "-n": false}), &["// Two"], &["2:"]),
+        (json!({"pattern": "t[a-z]+e", "output_mode": "content", "-o": true}), &["3: three"], &["fn"]),
+        (json!({"pattern": "fn", "output_mode": "content", "head_limit": 1}), &["fn one"], &["fn three"]),
+        (json!({"pattern": "fn", "output_mode": "content", "offset": 1}), &["fn three"], &["fn one"]),
+        (
+            json!({"pattern": "o|e", "head_limit": 1, "output_mode": "files_with_matches"}),
+            &["a.rs"],
+            &["b.py"],
+        ),
+        (json!({"pattern": "one.*three", "multiline": true, "head_limit": 0}), &["a.rs"], &["b.py"]),
+        (json!({"pattern": "nothing here"}), &["No line matches"], &["a.rs"]),
+        (json!({"pattern": "x", "type": "klingon"}), &["klingon"], &["a.rs"]),
+    ] {
+        let result = result_of("Grep", &arguments);
+        assert!(expected.iter().all(|text| result.contains(text)), "{arguments}: {result}");
+        assert!(!absent.iter().any(|text| result.contains(text)), "{arguments}: {result}");
+    }
+}
+
+#[test]
+fn further_arguments_of_claudes_tools_are_understood() {
+    let read = result_of("Read", &json!({"file_path": "a.rs", "offset": 2, "limit": 1}));
+    assert!(read.contains("Two") && !read.contains("one"), "{read}");
+    let ran = result_of(
+        "Bash",
+        &json!({"command": "echo hi", "description": "d", "timeout": 9000,
+                                        "run_in_background": false, "dangerouslyDisableSandbox": true}),
+    );
+    assert!(ran.contains("hi"), "{ran}");
+    let started = result_of("Bash", &json!({"command": "sleep 0", "run_in_background": true}));
+    assert!(started.contains("BashOutput") && !started.contains("shell_task"), "{started}");
+    let edited = result_of(
+        "Edit",
+        &json!({"file_path": "a.rs", "old_string": "fn", "new_string": "pub fn",
+                                           "replace_all": true}),
+    );
+    assert!(!edited.contains("there is no argument"), "{edited}");
+    let unknown = result_of("Glob", &json!({"pattern": "*.rs", "nonsense": 1}));
+    assert!(unknown.contains("Glob") && unknown.contains("nonsense"), "{unknown}");
+}
+
+#[test]
+fn nothing_that_the_model_is_told_about_tools_uses_our_names_in_claudes_vocabulary() {
+    let mock = MockModel::with([Reply::text("no"), Reply::call("c", "StructuredOutput", r#"{"n":1}"#)]);
+    let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+    let flags = ["-p", "Go", "--json-schema", schema, "--tool-names", "claude", "--dialect", CLAUDE];
+    let ended = qwen().with_model(&mock).args(["--model", "mock"]).args(flags).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lines = ended.json_lines();
+    assert_eq!(lines.last().unwrap()["structured_output"], json!({"n": 1}));
+    let tools = init(&lines)["tools"].as_array().unwrap();
+    assert!(tools.contains(&json!("StructuredOutput")) && tools.contains(&json!("Task")), "{tools:?}");
+    for request in mock.requests() {
+        let told = request.body.to_string();
+        for name in [
+            "structured_output",
+            "run_shell_command",
+            "shell_task",
+            "is_background",
+            "read_file",
+            "write_file",
+            "list_directory",
+            "grep_search",
+            "todo_write",
+            "web_fetch",
+            "exit_plan_mode",
+            "ask_user_question",
+        ] {
+            let around = told.find(name).map(|at| &told[at.saturating_sub(80)..(at + 80).min(told.len())]);
+            assert_eq!(around, None, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_permission_request_for_an_edit_carries_the_change() {
+    let edit = json!({"file_path": "a.txt", "old_string": "one", "new_string": "two"});
+    let write = json!({"file_path": "new.txt", "content": "three"});
+    let mock = MockModel::with([
+        Reply::call("c1", "Edit", &edit.to_string()),
+        Reply::call("c2", "Write", &write.to_string()),
+        Reply::call("c3", "Bash", r#"{"command":"touch x"}"#),
+        Reply::text("Done."),
+    ]);
+    let program = claude_sdk(&mock).args(["--permission-prompt-tool", "stdio"]);
+    fs::write(program.cwd_path().join("a.txt"), "one\n").unwrap();
+    let mut host = Host::of(&program, CLAUDE);
+    let (changed, new) = (host.file("a.txt"), host.file("new.txt"));
+    let lines = host.say("Go");
+    let asked: Vec<&Value> = of(&lines, "control_request").into_iter().map(|line| &line["request"]).collect();
+    let diff = |path: &std::path::Path, old: Value, new: &str| json!([{"type": "diff", "path": path.canonicalize().unwrap(), "oldText": old, "newText": new}]);
+    assert_eq!((&asked[0]["tool_name"], &asked[0]["kind"]), (&json!("Edit"), &json!("edit")));
+    assert_eq!(asked[0]["input"], edit);
+    assert_eq!(asked[0]["content"], diff(&changed, json!("one\n"), "two\n"));
+    assert_eq!(asked[0]["locations"], json!([{"path": changed.canonicalize().unwrap()}]));
+    assert_eq!(asked[1]["content"], diff(&new, Value::Null, "three"));
+    assert_eq!((asked[2].get("kind"), asked[2].get("content")), (None, None));
+    host.leave();
+}
+
+#[test]
+fn an_approved_path_outside_of_the_workspace_works_and_an_added_directory_asks_no_more() {
+    let outside = qwen();
+    let place = outside.cwd_path().canonicalize().unwrap();
+    fs::write(place.join("seen.txt"), "a heron").unwrap();
+    let path = |name: &str| place.join(name).to_string_lossy().into_owned();
+    let mock = MockModel::with([
+        Reply::call("c1", "Read", &json!({"file_path": path("seen.txt")}).to_string()),
+        Reply::call("c2", "Write", &json!({"file_path": path("made.txt"), "content": "x"}).to_string()),
+        Reply::text("Done."),
+        Reply::call("c3", "Read", &json!({"file_path": path("seen.txt")}).to_string()),
+        Reply::call("c4", "Read", &json!({"file_path": path("made.txt")}).to_string()),
+        Reply::text("Done."),
+    ]);
+    let mut host = Host::of(&claude_sdk(&mock).args(["--permission-prompt-tool", "stdio"]), CLAUDE);
+    let lines = host.say("Go");
+    assert_eq!(of(&lines, "control_request").len(), 2, "each call is asked about");
+    assert_eq!(lines.last().unwrap()["permission_denials"], json!([]));
+    assert!(mock.requests()[1].body.to_string().contains("a heron"), "it was read");
+    assert_eq!(fs::read_to_string(place.join("made.txt")).unwrap(), "x");
+    host.ask("Again");
+    let mut asked = 0;
+    let end = loop {
+        let line = host.run.json();
+        if line["type"] == "control_request" {
+            asked += 1;
+            let id = &line["request_id"];
+            let added = json!([{"type": "addDirectories", "directories": [place], "destination": "session"}]);
+            let answer = json!({"behavior": "allow", "updatedInput": {}, "updatedPermissions": added});
+            let response = json!({"subtype": "success", "request_id": id, "response": answer});
+            host.run.write_line(json!({"type": "control_response", "response": response}));
+        }
+        if line["type"] == "result" {
+            break line;
+        }
+    };
+    assert_eq!((asked, &end["permission_denials"]), (1, &json!([])));
+    host.leave();
+}

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{Confirmation, ControlCall};
+use qwen_events::{Confirmation, ControlCall, FileDiff};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,68 @@ pub struct CanUseTool<'a> {
     /// The sub-agent that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Cow<'a, str>>,
+    /// For a change of a file, `edit`: the kind of call in the words of the Agent Client Protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Cow<'a, str>>,
+    /// The files that would change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<FileLocation<'a>>,
+    /// The change itself; left out where a line cannot hold it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<ProposedChange<'a>>,
+}
+
+/// A file that a call concerns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FileLocation<'a> {
+    /// The absolute path.
+    pub path: Cow<'a, str>,
+}
+
+/// The change of a file that a call proposes, as the Agent Client Protocol shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ProposedChange<'a> {
+    /// A changed text.
+    #[serde(rename_all = "camelCase")]
+    Diff {
+        /// The absolute path.
+        path: Cow<'a, str>,
+        /// The text before; null for a new file.
+        old_text: Option<Cow<'a, str>>,
+        /// The text after.
+        new_text: Cow<'a, str>,
+    },
+}
+
+/// The longest texts, in bytes, that a permission request repeats: Python's SDK accepts lines of 1 MiB.
+const MAX_CHANGE: usize = 128 * 1024;
+
+/// The change that a confirmation is about.
+fn proposed_change(confirmation: &Confirmation) -> Option<&FileDiff> {
+    match confirmation {
+        Confirmation::Edit(diff) => Some(diff),
+        Confirmation::Exec { .. }
+        | Confirmation::Mcp { .. }
+        | Confirmation::Info { .. }
+        | Confirmation::Plan { .. } => None,
+    }
+}
+
+fn locations(diff: &FileDiff) -> Vec<FileLocation<'_>> {
+    vec![FileLocation { path: diff.file_path.as_ref().into() }]
+}
+
+fn changes(diff: &FileDiff) -> Vec<ProposedChange<'_>> {
+    let size = diff.modified.len() + diff.original.as_ref().map_or(0, |text| text.len());
+    if size > MAX_CHANGE {
+        return Vec::new();
+    }
+    vec![ProposedChange::Diff {
+        path: diff.file_path.as_ref().into(),
+        old_text: diff.original.as_deref().map(Cow::Borrowed),
+        new_text: diff.modified.as_ref().into(),
+    }]
 }
 
 /// What the host may offer its user: a change of the rules (Claude's SDKs) or a button (Qwen's).
@@ -129,6 +191,9 @@ pub(in crate::claude) fn question(call: &ControlCall, qwen_sdk: bool) -> Questio
                 blocked_path: blocked_path.as_deref().map(Cow::Borrowed),
                 decision_reason: Some(reason.as_ref().into()),
                 agent_id: agent_id.as_deref().map(Cow::Borrowed),
+                kind: proposed_change(confirmation).map(|_| "edit".into()),
+                locations: proposed_change(confirmation).map(locations).unwrap_or_default(),
+                content: proposed_change(confirmation).map(changes).unwrap_or_default(),
             }))
         }
         ControlCall::HookCallback { callback_id, input, tool_use_id } => {
