@@ -27,12 +27,13 @@ impl<'a> NamedPlaces<'a> {
     pub(crate) fn new(workspace: &'a Workspace, analysis: &'a Analysis, cwd: &Path) -> Self {
         let texts = spelt_out(analysis, cwd);
         let mut places = Self { workspace, directories: vec![cwd.to_owned()], is_lost: false, texts };
+        let sets_variables = analysis.invocations.iter().any(|invocation| !invocation.assignments.is_empty());
         for invocation in &analysis.invocations {
             match (invocation.program_name(), &invocation.words[..]) {
                 (Some("cd"), [_]) => places.enter("~"),
                 (Some("cd" | "pushd"), [_, words @ ..]) => {
                     for word in words {
-                        places.change_to(word);
+                        places.change_to(word, sets_variables);
                     }
                 }
                 _ => {}
@@ -42,13 +43,13 @@ impl<'a> NamedPlaces<'a> {
     }
 
     /// Follows a word of `cd`. A variable that the line sets may have any value that the line spells out.
-    fn change_to(&mut self, word: &Word) {
+    fn change_to(&mut self, word: &Word, sets_variables: bool) {
         match word {
             Word::Literal(text) if matches!(text.as_str(), "-P" | "-L" | "-e" | "-@" | "--") => {}
             Word::Literal(text) if text.starts_with('-') || text.starts_with('+') => self.is_lost = true,
             Word::Literal(text) => self.enter(&text.clone()),
             Word::Dynamic(dynamic) => {
-                self.is_lost |= dynamic.made || self.texts.is_empty();
+                self.is_lost |= dynamic.made || (dynamic.glob.is_none() && !sets_variables);
                 for text in self.texts.clone() {
                     self.enter(&text);
                 }

@@ -4,6 +4,7 @@ use qwen_events::Verdict;
 use qwen_permissions::Mode;
 
 use crate::Desk;
+use crate::repositories::{git, repository};
 
 #[test]
 fn a_denied_program_is_found_wherever_it_hides() {
@@ -420,6 +421,122 @@ fn a_rule_matches_what_a_subcommand_and_an_option_mean() {
             "curl -X GET https://a/POST",
             "curl --request=GET https://a",
             "npm publish --access=restricted",
+        ],
+    );
+}
+
+#[test]
+fn no_spelling_of_a_denied_action_runs_and_what_is_beside_it_does() {
+    let rules = [
+        "Bash(git push *)",
+        "Bash(rm -rf *)",
+        "Bash(git commit --no-verify *)",
+        "Bash(chmod -R *)",
+        "Bash(curl *)",
+        "Read(/secret/**)",
+    ];
+    let desk = Desk::new(Mode::Yolo).deny(&rules);
+    repository(&desk);
+    git(&desk.root(), &["config", "alias.st", "status"]);
+    git(&desk.root(), &["config", "alias.pub", "!git push"]);
+    git(&desk.root(), &["config", "alias.deep", "pub --quiet"]);
+    let refused = [
+        "git pub",
+        "git deep",
+        "git PUB",
+        "git -c alias.x='!f() { git push; }; f' x",
+        "git -c alias.x='!sh -c \"git push\"' x",
+        "git -c alias.x='!cd sub && git push' x",
+        "git --exec-path=. push",
+        "git -C . -c alias.p=push p",
+        "GIT_CONFIG_PARAMETERS=\"'alias.p=push'\" git p",
+        "git config alias.q push; git q",
+        "HOME=/nonexistent/x git p",
+        "git -c include.path=x p",
+        "git --git-dir=other p",
+        "git p$x",
+        "git \"pu\"sh",
+        "git pus\\h",
+        "g=git; $g push",
+        "git-push origin",
+        "/usr/lib/git-core/git-push origin",
+        "git -c core.hooksPath=. push",
+        "git --literal-pathspecs push",
+        "rm -r --forc sub",
+        "rm --recursi -f sub",
+        "rm -r sub -f",
+        "rm -rvf sub",
+        "rm -rf -- sub",
+        "rm -fR sub",
+        "git -c alias.x='!rm -fr' x sub",
+        "git bisect run rm -rf sub",
+        "git submodule foreach 'rm -rf sub'",
+        "git rebase -x 'rm -rf sub' main",
+        "git commit -n -m x",
+        "git commit -anm x",
+        "git commit --no-ver -m x",
+        "git -c alias.ci='commit -n' ci -m x",
+        "chmod --recursive 777 sub",
+        "chmod -vR 777 sub",
+        "chmod 777 --rec sub",
+        "cat secret/key",
+        "cd secret && cat key",
+        "cd $(echo secret) && cat key",
+        "cd \"$(printf sec)ret\"; cat key",
+        "cd - && cat key",
+        "cd $OTHER && cat key",
+        "cat s*/key",
+        "cat ./secret/../secret/key",
+        "tar cf - secret",
+        "tar cf - --exclude=none secret",
+        "grep -r k .",
+        "dd if=secret/key",
+        "diff -x none secret/key file",
+        "xargs curl < file",
+        "echo x | xargs -I{} curl {}",
+        "eval curl x",
+        "curl${IFS}x",
+        "{curl,x}",
+        "busybox curl x",
+        "python3 -c 'import os; os.system(\"curl x\")'",
+        "sh <<< 'curl x'",
+    ];
+    let ran: Vec<&str> =
+        refused.into_iter().filter(|command| desk.run(command).decision.verdict == Verdict::Allow).collect();
+    assert!(ran.is_empty(), "allowed:\n{}", ran.join("\n"));
+    desk.all(
+        Verdict::Allow,
+        &[
+            "git st",
+            "git log",
+            "git commit -m 'push it'",
+            "git commit --allow-empty -m 'rm -rf'",
+            "git -c alias.x='!git status' x",
+            "git -c alias.x='log --grep=push' x",
+            "git unknown-thing",
+            "rm -f nothing",
+            "rm -r nothing",
+            "rm sub/nothing",
+            "git branch -d old",
+            "git rm -f tracked",
+            "chmod 644 file",
+            "chmod -v 644 file",
+            "ls -R sub",
+            "echo curl",
+            "grep curl file",
+            "git log --grep=push",
+            "git log -- push",
+            "git --no-pager log push",
+            "git stash push",
+            "cd sub && ls",
+            "x=sub; cd $x && ls",
+            "git commit -v --dry-run",
+            "git remote -v",
+            "tar cf out.tar sub",
+            "tar cf out.tar --exclude=secret sub",
+            "find . -name push",
+            "which curl",
+            "git show HEAD",
         ],
     );
 }

@@ -22,7 +22,7 @@ const LOOKING: &[&str] = &[
 ];
 
 /// A repository with one commit and one change.
-fn repository(desk: &Desk) {
+pub fn repository(desk: &Desk) {
     git(&desk.root(), &["init", "-q", "."]);
     git(&desk.root(), &["config", "user.email", "a@example.com"]);
     git(&desk.root(), &["config", "user.name", "a"]);
@@ -32,7 +32,7 @@ fn repository(desk: &Desk) {
     std::fs::write(desk.root().join("tracked"), "b\n").unwrap();
 }
 
-fn git(directory: &Path, arguments: &[&str]) {
+pub fn git(directory: &Path, arguments: &[&str]) {
     let output = Command::new("git")
         .args(arguments)
         .current_dir(directory)
