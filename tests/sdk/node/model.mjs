@@ -33,7 +33,7 @@ export const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+P//PwAF/gL+pzWBDgAAAABJRU5ErkJggg==';
 
 /**
- * A place with a home, a workspace and a model that gives these replies. Everything goes away with the test, and no
+ * A place with a home, a workspace and a model that gives these replies, which may depend on the workspace. Everything goes away with the test, and no
  * process of the program may be left by then.
  */
 export async function place(t, replies, { loop = false } = {}) {
@@ -42,7 +42,7 @@ export async function place(t, replies, { loop = false } = {}) {
   mkdirSync(home);
   mkdirSync(work);
   const script = join(root, 'script.json');
-  writeFileSync(script, JSON.stringify({ loop, replies }));
+  writeFileSync(script, JSON.stringify({ loop, replies: typeof replies === 'function' ? replies(work) : replies }));
   const server = spawn(process.env.MOCK_MODEL_BIN, ['--script', script], { stdio: ['pipe', 'pipe', 'inherit'] });
   const { value: line } = await createInterface(server.stdout)[Symbol.asyncIterator]().next();
   const { base_url: url, origin } = JSON.parse(line);
@@ -91,12 +91,16 @@ export async function place(t, replies, { loop = false } = {}) {
 }
 
 /** The processes of this one that run the program under test. */
-export function children() {
+export const children = () =>
+  running((pid) => readFileSync(`/proc/${pid}/status`, 'utf8').includes(`\nPPid:\t${process.pid}\n`));
+
+/** The processes that run the program under test and for which `holds` is true. */
+export function running(holds) {
   const wanted = realpathSync(binary);
   return readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid)) return false;
     try {
-      return readlinkSync(`/proc/${pid}/exe`) === wanted && readFileSync(`/proc/${pid}/status`, 'utf8').includes(`\nPPid:\t${process.pid}\n`);
+      return readlinkSync(`/proc/${pid}/exe`) === wanted && holds(pid);
     } catch {
       return false;
     }
