@@ -129,6 +129,19 @@ async def test_a_hook_blocks_a_call_and_the_model_is_told_why(options: Options, 
     assert heard[0]["hook_event_name"] == "PreToolUse" and heard[0]["tool_name"] == "write_file"
 
 
+async def test_a_session_end_hook_runs_when_the_session_is_closed(options: Options, place: Path) -> None:
+    heard: list[str] = []
+
+    @hook("SessionEnd")
+    async def goodbye(given: dict[str, Any], context: HookContext) -> None:
+        heard.append(given["hook_event_name"])
+
+    async with QwenSDKClient(options("Done.", hooks=[goodbye])) as client:
+        assert (await client.ask("Go")).ok
+        assert heard == []
+    assert heard == ["SessionEnd"]
+
+
 async def test_a_hook_changes_the_input_of_a_call(options: Options, place: Path) -> None:
     async def change(given: dict[str, Any], context: HookContext) -> HookResult:
         return HookResult.modify({**given["tool_input"], "content": "from the hook"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import stat
 import subprocess
@@ -393,11 +394,17 @@ def sleeping(seconds: int) -> set[int]:
 def gone_within(workers: set[int], naps: Callable[[], set[int]], seconds: float) -> bool:
     """Waits until the processes are gone, at most so long."""
     until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if not any(Path(f"/proc/{pid}/exe").exists() for pid in workers) and not naps():
-            return True
-        time.sleep(0.02)
-    return False
+    for pid in workers | naps():
+        try:
+            ended = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            if not select.select([ended], [], [], max(0, until - time.monotonic()))[0]:
+                return False
+        finally:
+            os.close(ended)
+    return not naps()
 
 
 @pytest.mark.parametrize("end", ["kill", "interrupt"])

@@ -107,6 +107,16 @@ test('a hook changes the input of a call', async (t) => {
   assert.equal(readFileSync(join(at.work, 'out.txt'), 'utf8'), 'by the hook');
 });
 
+test('a SessionEnd hook runs when the session is closed', async (t) => {
+  const at = await place(t, [say('done')]);
+  const heard: string[] = [];
+  const session = await at.manager({ hooks: { SessionEnd: [{ handler: ({ name }: HookEvent) => { heard.push(name); return undefined; } }] } }).createSession();
+  await session.run('go');
+  assert.deepEqual(heard, []);
+  await session.close();
+  assert.deepEqual(heard, ['SessionEnd']);
+});
+
 test('onHookEvent is told of every event', async (t) => {
   const at = await place(t, [say(WRITE), say('done')]);
   const seen: string[] = [];

@@ -1,11 +1,10 @@
-"""One session: its prompts and turns, its control requests, its events, and its recovery from crashes."""
+"""One session: its prompts, its control requests, its end, and its recovery from crashes."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import (
@@ -17,39 +16,23 @@ from ..errors import (
     WorkerUnresponsiveError,
 )
 from ..events import (
-    AssistantChunk,
-    AssistantMessage,
-    CancelResult,
     CommandHint,
-    CommandResult,
-    ControlCancel,
-    ControlRequest,
-    ControlResponse,
-    ErrorMessage,
-    Event,
     FatalErrorMessage,
-    Heartbeat,
-    MalformedLine,
-    ResultMessage,
-    SessionEvent,
     SessionStarted,
-    TurnReader,
     WorkerRestarted,
-    parse_line,
 )
 from ..options import QwenAgentOptions
 from ..transport import ExitStatus
 from .channel import Channel, fatal_error
 from .control import ControlDispatcher
 from .launch import Launch, new_name, new_session_id
-from .log import SessionLogger
-from .queue import EventQueue
-from .requests import PendingRequests, control_result
+from .open_prompts import new_prompt_id
+from .requests import control_result
 from .runtime import Runtime, TaskHandle, Waiter
-from .telemetry import Telemetry, TurnSpan
+from .session_events import SessionEvents
 
 if TYPE_CHECKING:
-    from .store_mirror import StoreMirror
+    pass
 
 __all__ = ["ChannelFactory", "Query"]
 
@@ -58,53 +41,25 @@ T = TypeVar("T")
 ChannelFactory = Callable[[Launch, Runtime], Channel]
 
 
-@dataclass
-class _OpenPrompt:
-    """A prompt whose end has not been seen."""
-
-    line: JsonObject
-    span: TurnSpan
-    is_started: bool = False
-
-
-class Query:
+class Query(SessionEvents):
     """The host's half of a session."""
 
     def __init__(self, options: QwenAgentOptions, runtime: Runtime, make_channel: ChannelFactory) -> None:
-        self.options = options
-        self.session_id = options.session_id or new_session_id()
-        if options.resume is not None and not options.fork_session:
-            self.session_id = options.resume
+        super().__init__(options, runtime)
         self.started: SessionStarted | None = None
         self.server_info: JsonObject = {}
-        self.last_result: ResultMessage | None = None
         self.restarts = 0
-        self._runtime = runtime
         self._make_channel = make_channel
-        self._log = SessionLogger(options.logger, session_id=self.session_id)
-        self._telemetry = Telemetry()
-        self._queue = EventQueue(runtime, options.max_buffered_events)
-        self._reader = TurnReader()
-        self._prompts: dict[str, _OpenPrompt] = {}
-        self._unstarted = 0
-        self._requests: PendingRequests[JsonObject] = PendingRequests(runtime, "worker")
-        self._hints: PendingRequests[CommandHint] = PendingRequests(runtime, "worker")
         self._launch = Launch(options, self.session_id)
-        self._mirror: StoreMirror | None = None
-        if options.session_store is not None:
-            from .store_mirror import StoreMirror
-
-            self._mirror = StoreMirror(options.session_store, self._log)
         self._dispatcher = ControlDispatcher(
             options, self._launch.hooks(), runtime, self.send, self._log, self._telemetry.tool_span
         )
         self._channel: Channel | None = None
         self._monitor: TaskHandle | None = None
-        self._is_closing = False
         self._is_unresponsive = False
-        self._fatal: FatalErrorMessage | None = None
         self._recovery: TaskHandle | None = None
         self._closed: Waiter | None = None
+        self._over: Waiter | None = None
 
     # Opening
 
@@ -158,7 +113,7 @@ class Query:
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else [dict(p) for p in content]
         if command is None and not any(part.get("text", True) for part in parts):
             raise PromptRejectedError("the prompt is empty", code="empty_prompt", param="prompt")
-        prompt_id = f"{self.session_id}########{new_name()}"
+        prompt_id = new_prompt_id(self.session_id)
         line: JsonObject = {"session_id": self.session_id, "prompt_id": prompt_id, "uuid": prompt_id}
         line["input"] = {"origin": "user", "parts": parts}
         if command is not None:
@@ -171,8 +126,7 @@ class Query:
             line["tenant"] = self.options.tenant
         span = self._telemetry.start_turn(self.session_id, prompt_id)
         line.update(span.carrier)
-        self._prompts[prompt_id] = _OpenPrompt(line, span)
-        self._unstarted += 1
+        self._prompts.add(prompt_id, line, span)
         self._log("info", "prompt", prompt_id=prompt_id, delivery=delivery or "queue")
         try:
             await self.send(line)
@@ -180,8 +134,7 @@ class Query:
             if self._recovery is not None or self._may_recover():
                 # The prompt is sent again by the new worker.
                 return prompt_id
-            self._prompts.pop(prompt_id, None)
-            self._unstarted = max(0, self._unstarted - 1)
+            self._prompts.discard(prompt_id)
             raise
         return prompt_id
 
@@ -252,158 +205,6 @@ class Query:
                 raise self._queue.failure from None
             raise
 
-    # Events from the worker (Receiver)
-
-    def handle_lines(self, lines: Sequence[str]) -> None:
-        """Takes a batch of lines. Chunks, of which there are thousands, take the shortest way."""
-        read, put = self._reader.read, self._queue.put
-        for line in lines:
-            event = parse_line(line)
-            if type(event) is AssistantChunk and not self._unstarted:
-                read(event)
-                put(event, len(line))
-            else:
-                self.handle(event, len(line))
-
-    def handle(self, event: Event, size: int) -> None:
-        """Takes one event in its order."""
-        kind = type(event)
-        if self._unstarted:
-            self._mark_started(event.prompt_id)
-        if kind is AssistantChunk or kind is AssistantMessage:
-            self._reader.read(event)
-        elif kind is ControlRequest:
-            assert isinstance(event, ControlRequest)
-            self._dispatcher.dispatch(event)
-            return
-        elif kind is ControlResponse:
-            assert isinstance(event, ControlResponse)
-            self._requests.resolve(event.request_id, event.response)
-            return
-        elif kind is ControlCancel:
-            assert isinstance(event, ControlCancel)
-            self._dispatcher.withdraw(event.request_id)
-            return
-        elif kind is Heartbeat:
-            if not self.options.include_heartbeats:
-                return
-        elif kind is CancelResult:
-            return
-        elif kind is CommandHint:
-            assert isinstance(event, CommandHint)
-            if self._hints.resolve_oldest(event):
-                return
-        elif kind is ResultMessage:
-            assert isinstance(event, ResultMessage)
-            self._finish_turn(event)
-        elif kind is CommandResult:
-            assert isinstance(event, CommandResult)
-            self._finish_command(event)
-        elif kind is ErrorMessage:
-            assert isinstance(event, ErrorMessage)
-            if self._reject_prompt(event):
-                size = 0
-        elif kind is SessionEvent:
-            assert isinstance(event, SessionEvent)
-            self._join_turn(event)
-        elif kind is FatalErrorMessage:
-            assert isinstance(event, FatalErrorMessage)
-            self._fatal = event
-        elif kind is MalformedLine:
-            assert isinstance(event, MalformedLine)
-            self._telemetry.count("errors")
-            self._log("warning", "malformed_line", problem=event.problem)
-        self._queue.put(event, size)
-
-    def flush(self) -> None:
-        """Wakes the reader after a batch."""
-        self._queue.flush()
-
-    def is_full(self) -> bool:
-        """True while the worker should wait for the reader."""
-        return self._queue.is_full() and not self._requests and not self._is_closing
-
-    async def room(self) -> None:
-        """Waits until there is room, or until an answer is awaited."""
-        await self._queue.room()
-
-    def _mark_started(self, prompt_id: str | None) -> None:
-        prompt = self._prompts.get(prompt_id or "")
-        if prompt is not None and not prompt.is_started:
-            prompt.is_started = True
-            self._unstarted -= 1
-
-    def _finish_turn(self, result: ResultMessage) -> None:
-        self._reader.read(result)
-        schema = self.options.output_schema
-        result.output_type = None if isinstance(schema, Mapping) else schema
-        if not result.is_error:
-            self.last_result = result
-        prompt = self._prompts.pop(result.prompt_id or "", None)
-        if prompt is not None:
-            usage = result.usage
-            prompt.span.end(
-                result.status,
-                error=result.error_code,
-                gen_ai__usage__input_tokens=usage.prompt_tokens,
-                gen_ai__usage__output_tokens=usage.completion_tokens,
-            )
-        self._log(
-            "info",
-            "turn_end",
-            prompt_id=result.prompt_id,
-            status=result.status,
-            duration_ms=result.duration_ms,
-            denials=len(result.permission_denials),
-        )
-        mirror, session_id = self._mirror, self.session_id
-        if mirror is not None:
-            self._runtime.spawn(lambda: mirror.copy(session_id), "qwen-session-store")
-
-    def _finish_command(self, command: CommandResult) -> None:
-        if command.submits_prompt:
-            return
-        prompt = self._prompts.pop(command.prompt_id or "", None)
-        if prompt is not None:
-            prompt.span.end("done")
-
-    def _join_turn(self, notice: SessionEvent) -> None:
-        """A prompt that steers has no turn of its own: it ends with the one that it joined."""
-        if notice.event == "Steered":
-            prompt = self._prompts.pop(notice.prompt_id or "", None)
-            if prompt is not None:
-                prompt.span.end("done", qwen__steered=True)
-
-    def _reject_prompt(self, error: ErrorMessage) -> bool:
-        """An error outside of a turn refuses the oldest prompt that has not begun, unless it is about an answer."""
-        if error.prompt_id is not None or error.error.get("param") == "request_id":
-            return False
-        for prompt_id, prompt in self._prompts.items():
-            if not prompt.is_started:
-                del self._prompts[prompt_id]
-                self._unstarted -= 1
-                prompt.span.end("error", error=error.code)
-                error.raw["prompt_id"] = prompt_id
-                error.raw["rejected"] = True
-                return True
-        return False
-
-    def has_events(self) -> bool:
-        """True if the next event is there already."""
-        return self._queue.has_events()
-
-    def end_events(self) -> None:
-        """No further event is wanted; what waits is still given out."""
-        self._queue.end(None)
-
-    def take_event(self) -> Event | None:
-        """The next event if it is there at once; None means to await `next_event`."""
-        return self._queue.take()
-
-    async def next_event(self) -> Event | None:
-        """The next event; None after the end of the session."""
-        return await self._queue.get()
-
     # Heartbeats, crashes, recovery
 
     async def _watch_heartbeats(self) -> None:
@@ -436,6 +237,8 @@ class Query:
         fatal = fatal or self._fatal
         if self._is_closing:
             self._stop(None)
+            if self._over is not None:
+                self._over.set()
             return
         self._telemetry.count("crashes")
         self._log("error", "worker_ended", exit_code=status.code, open_prompts=len(self._prompts))
@@ -509,19 +312,10 @@ class Query:
             await self._open(self._launch)
 
     async def _continue_prompts(self, recovery: str) -> None:
-        prompts = list(self._prompts.items())
-        if recovery == "resume" and prompts:
-            answer = await self.request("continue_last_turn")
-            if answer.get("accepted") is True:
-                prompts = prompts[1:]
-        for prompt_id, prompt in prompts:
-            del self._prompts[prompt_id]
-            fresh = f"{self.session_id}########{new_name()}"
-            prompt.line.update({"prompt_id": fresh, "uuid": fresh, "session_id": self.session_id})
-            if prompt.is_started:
-                prompt.is_started = False
-                self._unstarted += 1
-            self._prompts[fresh] = prompt
+        is_continued = False
+        if recovery == "resume" and self._prompts:
+            is_continued = (await self.request("continue_last_turn")).get("accepted") is True
+        for prompt in self._prompts.renew(self.session_id, after=int(is_continued)):
             await self.send(prompt.line)
 
     # Ending
@@ -541,8 +335,8 @@ class Query:
             self._cancel_requests()
             self._queue.wake_writer()
             if self._channel is not None:
-                if self._prompts and not self._queue.is_ended:
-                    await self._say_goodbye(min(1.0, seconds / 4))
+                if not self._queue.is_ended:
+                    await self._end_politely(seconds)
                 await self._channel.close(seconds)
             await self._dispatcher.close()
             if self._mirror is not None:
@@ -557,9 +351,20 @@ class Query:
             self._log("info", "session_closed")
             self._closed.set()
 
-    async def _say_goodbye(self, timeout: float) -> None:
-        """Cancels the running turn, so that the worker need not finish it after the end of input."""
-        line = {"type": "control/cancel", "session_id": self.session_id, "reason": "escape"}
+    async def _end_politely(self, seconds: float) -> None:
+        """Cancels the running turn, so that the worker need not finish it, and lets `SessionEnd` hooks of the host run: after the
+        end of input the worker could not read their answers."""
+        if self._prompts:
+            line = {"type": "control/cancel", "session_id": self.session_id, "reason": "escape"}
+            await self._post(line, min(1.0, seconds / 4))
+        if "SessionEnd" in self._dispatcher.hook_ids and self.options.worker_pool is None:
+            self._over = self._runtime.waiter()
+            line = {"type": "control_request", "request_id": f"sdk-{new_name()}", "subtype": "end_session"}
+            await self._post(line, min(1.0, seconds / 4))
+            await self._over.wait(seconds / 2)
+
+    async def _post(self, line: JsonObject, timeout: float) -> None:
+        """Sends a line whose failure does not matter."""
         channel = self._channel
         assert channel is not None
         done = self._runtime.waiter()
@@ -592,9 +397,7 @@ class Query:
         self._hints.cancel_all()
 
     def _stop(self, failure: BaseException | None) -> None:
-        for prompt in self._prompts.values():
-            prompt.span.end("interrupted", error=type(failure).__name__ if failure else "closed")
-        self._prompts.clear()
+        self._prompts.end_all(type(failure).__name__ if failure else "closed")
         self._queue.end(failure)
         self._cancel_requests()
         if self._monitor is not None:
