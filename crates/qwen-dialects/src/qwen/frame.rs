@@ -29,6 +29,7 @@ pub const CAPABILITIES: &[&str] = &[
     "host_tools",
     "images",
     "sub_agents",
+    "steer",
 ];
 
 /// The session and turn that lines are stamped with.

@@ -104,12 +104,45 @@ impl Worker {
         self.emit.emit(Body::Ready).await;
         let code = Box::pin(self.listen(&mut incoming)).await;
         self.end_queued_prompts(&mut incoming).await;
-        self.host.close();
         self.heartbeat.stop();
-        if let Some(mut session) = self.sessions.take() {
-            session.end("other", &self.emit).await;
-        }
+        self.end_session(&mut incoming).await;
+        self.host.close();
         code
+    }
+
+    /// Ends the session and runs its `SessionEnd` hooks. A host that asked for the end still reads and answers;
+    /// one whose input ended, or whose worker was signalled, is not asked.
+    async fn end_session(&mut self, incoming: &mut mpsc::Receiver<Incoming>) {
+        let Some(mut session) = self.sessions.take() else { return };
+        if self.ending.is_stopped() || incoming.is_closed() {
+            self.host.close();
+        }
+        let ended = session.end("other", &self.emit);
+        tokio::pin!(ended);
+        let mut is_open = true;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut ended => return,
+                line = incoming.recv(), if is_open => match line {
+                    Some(line) => self.take_replies(line),
+                    None => {
+                        is_open = false;
+                        self.host.close();
+                    }
+                },
+            }
+        }
+    }
+
+    /// Delivers the host's answers in a line. Nothing else has an effect after the end of the session.
+    fn take_replies(&self, line: Incoming) {
+        for command in line.into_iter().flatten() {
+            if let Command::Reply { reply, session_id } = command {
+                // An answer to no question changes nothing, and the stream has ended.
+                let _ = self.host.answer(*reply, session_id.as_deref());
+            }
+        }
     }
 
     async fn listen(&mut self, incoming: &mut mpsc::Receiver<Incoming>) -> u8 {
