@@ -3,6 +3,7 @@ import { createAgentManager } from './manager.js';
 import type { AgentManager } from './manager.js';
 import type { AgentManagerOptions, TurnOptions } from './options.js';
 import type { PromptInput } from './prompt.js';
+import type { Turn } from './turn.js';
 import type { AgentMessage } from './wire/messages.js';
 
 /** Options of a query: those of its session and of its turn. */
@@ -20,6 +21,7 @@ class QueryIterator implements AsyncIterator<AgentMessage> {
   readonly #prompt: PromptInput;
   readonly #options: QueryOptions;
   readonly #manager: AgentManager;
+  #turn: Turn | undefined;
   #messages: AsyncIterator<AgentMessage> | undefined;
   #isOver = false;
 
@@ -31,6 +33,9 @@ class QueryIterator implements AsyncIterator<AgentMessage> {
 
   next(): Promise<IteratorResult<AgentMessage>> {
     if (this.#isOver) return Promise.resolve({ done: true, value: undefined });
+    // A message that waits already needs nothing else; most do.
+    const waiting = this.#turn?.take();
+    if (waiting !== undefined) return Promise.resolve({ done: false, value: waiting });
     if (this.#messages === undefined) return this.#first();
     return this.#messages.next().then(
       (step) => (step.done ? this.#end() : step),
@@ -46,7 +51,8 @@ class QueryIterator implements AsyncIterator<AgentMessage> {
   async #first(): Promise<IteratorResult<AgentMessage>> {
     try {
       const session = await this.#manager.createSession();
-      this.#messages = session.stream(this.#prompt, this.#options)[Symbol.asyncIterator]();
+      this.#turn = session.stream(this.#prompt, this.#options);
+      this.#messages = this.#turn[Symbol.asyncIterator]();
     } catch (error) {
       return this.#end(error);
     }

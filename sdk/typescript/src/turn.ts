@@ -116,6 +116,11 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     };
   }
 
+  /** The next message, if it is there already. @internal */
+  take(): AgentMessage | undefined {
+    return this.#queue.shift();
+  }
+
   #wait(): Promise<IteratorResult<AgentMessage>> {
     if (this.#isSettled) return this.#error === undefined ? Promise.resolve(DONE) : Promise.reject(this.#error);
     return new Promise((resolve, reject) => { this.#waiter = { resolve, reject }; });
