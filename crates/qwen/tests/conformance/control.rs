@@ -330,24 +330,6 @@ fn end_session_is_answered_and_ends_the_worker_with_every_prompt_accounted_for()
 }
 
 #[test]
-fn a_host_that_ends_the_session_is_asked_by_its_session_end_hook() {
-    each_format(|format| {
-        let mock = echo();
-        let mut host = Host::with(&mock, format);
-        host.ask("initialize", json!({"hooks": {"SessionEnd": [{"hookCallbackIds": ["bye"]}]}}));
-        host.send(crate::stage::chat("p1", "go"));
-        host.turn();
-        host.ask("end_session", json!({}));
-        let question = host.question();
-        assert_eq!(question["callback_id"], "bye", "{question}");
-        assert_eq!(question["input"]["hook_event_name"], "SessionEnd", "{question}");
-        host.answer(&question, json!({}));
-        let lines = host.ended(0);
-        assert!(!lines.iter().any(crate::stage::is_error), "{lines:?}");
-    });
-}
-
-#[test]
 fn what_a_hook_hears_before_the_turn_starts_is_of_the_turn_s_session() {
     each_format(|format| {
         let mock = echo();
