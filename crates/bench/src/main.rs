@@ -10,6 +10,7 @@ mod options;
 mod output;
 mod process;
 mod programs;
+mod pty;
 mod sections;
 mod stats;
 mod subject;

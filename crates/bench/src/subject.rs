@@ -75,6 +75,15 @@ impl Subject {
         command
     }
 
+    /// An interactive session on a terminal of its own.
+    pub fn terminal(&self, mock: &Mock, place: &Place, flags: &[&str]) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(["--model", "m"]).args(flags);
+        place.settle(&mut command, mock);
+        command.env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+        command
+    }
+
     /// A hub with flags of its own, whose workers speak the `qwen` dialect.
     pub fn hub(&self, mock: &Mock, place: &Place, flags: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
@@ -102,6 +111,11 @@ impl Place {
     /// The working directory.
     pub fn work(&self) -> PathBuf {
         self.dir.path().join("work")
+    }
+
+    /// The directory of the stored sessions.
+    pub fn sessions(&self) -> PathBuf {
+        self.dir.path().join("qwen/sessions")
     }
 
     /// Writes the user's settings.

@@ -11,6 +11,7 @@ mod idle;
 mod instructions;
 mod latency;
 mod steps;
+mod terminal;
 mod thoughts;
 mod tools;
 mod turns;
@@ -44,6 +45,7 @@ pub const ALL: &[Section] = &[
     Section { name: "thoughts", measure: thoughts::measure },
     Section { name: "hub", measure: hub::measure },
     Section { name: "crowd", measure: crowd::measure },
+    Section { name: "terminal", measure: terminal::measure },
     Section { name: "instructions", measure: instructions::measure },
 ];
 

@@ -5,7 +5,7 @@ use crate::editor::layout;
 use crate::input::KeyAction;
 use crate::markdown::{highlight, render, wrap};
 use crate::screen::{Caret, Picture};
-use crate::text::{Color, Style, StyledLine, clean, clean_line, colored, last_bytes, width};
+use crate::text::{Color, Style, StyledLine, clean, clean_line, colored, width};
 use crate::view::{seconds, summary, todo_lines};
 
 /// The composer takes at most one part in this many of the screen.
@@ -114,17 +114,16 @@ impl Terminal {
 
     /// The last rows of the unfinished answer.
     fn open_answer(&self, room: usize) -> Vec<StyledLine> {
-        let rest = self.answer.rest();
+        // Only the end of a huge block is rendered.
+        let most = room.saturating_mul(self.options.columns).saturating_mul(4).max(1);
+        let rest = self.answer.rest(most);
         if rest.trim().is_empty() {
             return Vec::new();
         }
-        // Only the end of a huge block is rendered.
-        let most = room.saturating_mul(self.options.columns).saturating_mul(4).max(1);
-        let rest = last_bytes(&rest, most);
         let columns = self.options.columns.saturating_sub(1).max(1);
         let mut rows = match self.answer.language() {
-            Some(language) => vec![highlight(language, &clean(rest))],
-            None => wrap(render(rest), Some(columns)),
+            Some(language) => vec![highlight(language, &clean(&rest))],
+            None => wrap(render(&rest), Some(columns)),
         };
         let limit = room.min(self.options.rows / 2).max(1);
         let cut = rows.len().saturating_sub(limit);

@@ -1,5 +1,7 @@
 //! Splits streaming Markdown into blocks that no longer change.
 
+use crate::text::last_bytes;
+
 /// A part of an answer that is finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
@@ -67,9 +69,11 @@ impl Stream {
         blocks
     }
 
-    /// The unfinished rest: the open block as Markdown, or the open line of code.
-    pub fn rest(&self) -> String {
-        format!("{}{}", self.open, self.partial)
+    /// The end of the unfinished rest, at most `most` bytes: the open block as Markdown, or the open line of code.
+    pub fn rest(&self, most: usize) -> String {
+        let partial = last_bytes(&self.partial, most);
+        let open = last_bytes(&self.open, most - partial.len());
+        format!("{open}{partial}")
     }
 
     /// The language of the open code block.
