@@ -2,28 +2,22 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use qwen_events::{HintRequest, HintResult, HintStatus, HintTrigger, PromptId, SessionId, Suggestion};
 use qwen_mcp::ResourceEntry;
 use qwen_tools::workspace::Workspace;
 
-use super::{CommandSet, fuzzy};
+use super::{CommandSet, PathIndex, fuzzy};
 
 /// The maximum number of suggestions.
 const MAX_SUGGESTIONS: usize = 20;
-
-/// The maximum number of files that are scanned.
-const MAX_ENTRIES: usize = 20_000;
-
-/// The maximum duration of the file scan.
-const MAX_TIME: Duration = Duration::from_millis(250);
 
 /// The suggestions for a request. `cwd` is the base of relative paths; a request that names another directory
 /// must stay below it. `resources` are those of the connected MCP servers.
 pub fn hint(
     request: &HintRequest,
     commands: &CommandSet,
+    index: &PathIndex,
     cwd: &Path,
     resources: &[ResourceEntry],
     session_id: &SessionId,
@@ -31,7 +25,7 @@ pub fn hint(
     let typed = typed(request);
     let found = match request.trigger {
         HintTrigger::Slash => Ok(slash(&typed, commands)),
-        HintTrigger::At => files(&typed, request.cwd.as_deref(), cwd, resources),
+        HintTrigger::At => files(&typed, index, request.cwd.as_deref(), cwd, resources),
     };
     let (status, found, message) = match found {
         Ok(found) => (HintStatus::Ok, found, None),
@@ -116,23 +110,16 @@ fn ranked(typed: &str, all: impl Iterator<Item = (Arc<str>, Option<Arc<str>>)>) 
 
 fn files(
     typed: &str,
+    index: &PathIndex,
     asked: Option<&str>,
     cwd: &Path,
     resources: &[ResourceEntry],
 ) -> Result<Candidate, String> {
     let root = root(asked, cwd)?;
-    let deadline = Instant::now() + MAX_TIME;
-    let paths = qwen_tools::tree_walk(&root)
-        .build()
-        .take(MAX_ENTRIES)
-        .take_while(|_| Instant::now() < deadline)
-        // Unreadable directories are skipped.
-        .filter_map(Result::ok)
-        .filter_map(|entry| {
-            let below = entry.path().strip_prefix(&root).ok()?.to_str().filter(|path| !path.is_empty())?;
-            let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
-            Some((if directory { format!("{below}/") } else { below.to_owned() }.into(), None))
-        });
+    let all = index.paths(&root);
+    // Only what matches is copied.
+    let matches = |path: &&str| fuzzy::score(typed, path).is_some();
+    let paths = all.with_letters_of(typed).filter(matches).map(|path| (Arc::from(path), None));
     let of_servers = resources.iter().map(|resource| {
         let about = Some(resource.name.clone()).filter(|name| !name.is_empty());
         (format!("{}:{}", resource.server, resource.uri).into(), about)
@@ -157,7 +144,8 @@ mod tests {
 
     fn hinted(trigger: HintTrigger, text: &str, cwd: &Path) -> (Vec<String>, bool) {
         let id = SessionId::parse("s").unwrap();
-        let result = hint(&request(trigger, text), &CommandSet::default(), cwd, &[], &id);
+        let (commands, index) = (CommandSet::default(), PathIndex::default());
+        let result = hint(&request(trigger, text), &commands, &index, cwd, &[], &id);
         assert_eq!(result.status, HintStatus::Ok, "{:?}", result.message);
         (result.suggestions.iter().map(|s| s.value.to_string()).collect(), result.is_perfect_match)
     }

@@ -12,6 +12,7 @@ mod fuzzy;
 mod hints;
 mod local_files;
 mod parse;
+mod path_index;
 mod set;
 
 use std::path::Path;
@@ -29,6 +30,7 @@ pub(crate) use custom::filled;
 pub use hints::hint;
 pub use local_files::with_local_files;
 pub use parse::parse;
+pub use path_index::PathIndex;
 pub use set::{CommandDirectories, CommandEntry, CommandSet};
 
 /// What a command can read about the session.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use qwen_engine::Emitter;
-use qwen_engine::commands::hint;
+use qwen_engine::commands::{PathIndex, hint};
 use qwen_events::{Body, HintRequest, HintTrigger, PromptId, SessionId};
 use tokio::task::AbortHandle;
 
@@ -14,7 +14,10 @@ const RESOURCE_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The hint requests in progress.
 #[derive(Default)]
-pub(super) struct HintSearches(Vec<HintSearch>);
+pub(super) struct HintSearches {
+    searches: Vec<HintSearch>,
+    index: PathIndex,
+}
 
 struct HintSearch {
     prompt_id: Option<PromptId>,
@@ -32,29 +35,30 @@ impl HintSearches {
     ) {
         let cwd = &process.config.workspace.cwd;
         if request.trigger == HintTrigger::Slash {
-            let result = hint(&request, &process.commands, cwd, &[], &session_id);
+            let result = hint(&request, &process.commands, &self.index, cwd, &[], &session_id);
             emit.emit(Body::HintResult(Box::new(result))).await;
             return;
         }
         let prompt_id = request.prompt_id.clone();
         let (commands, cwd, servers) = (process.commands.clone(), cwd.clone(), process.mcp.clone());
-        let emit = emit.clone();
+        let (emit, index) = (emit.clone(), self.index.clone());
         let search = tokio::spawn(async move {
             let resources = servers.resources(RESOURCE_TIMEOUT).await;
-            let found =
-                tokio::task::spawn_blocking(move || hint(&request, &commands, &cwd, &resources, &session_id))
-                    .await;
+            let found = tokio::task::spawn_blocking(move || {
+                hint(&request, &commands, &index, &cwd, &resources, &session_id)
+            })
+            .await;
             if let Ok(result) = found {
                 emit.emit(Body::HintResult(Box::new(result))).await;
             }
         });
-        self.0.retain(|search| !search.task.is_finished());
-        self.0.push(HintSearch { prompt_id, task: search.abort_handle() });
+        self.searches.retain(|search| !search.task.is_finished());
+        self.searches.push(HintSearch { prompt_id, task: search.abort_handle() });
     }
 
     /// Cancels the request of that prompt, or all requests. Answered requests are not affected.
     pub fn cancel(&mut self, prompt_id: Option<&PromptId>) {
-        self.0.retain(|search| {
+        self.searches.retain(|search| {
             let matches = prompt_id.is_none() || search.prompt_id.as_ref() == prompt_id;
             if matches {
                 search.task.abort();
