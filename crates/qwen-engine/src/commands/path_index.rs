@@ -6,11 +6,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a request waits for a walk through the tree.
+/// How long a request waits for the end of a walk through the tree if some paths are known already.
 const PATIENCE: Duration = Duration::from_millis(250);
 
+/// How long a request waits for the first paths.
+const FIRST_PATIENCE: Duration = Duration::from_secs(3);
+
 /// A tree whose walk takes longer than this is not read for each request.
-const SLOW: Duration = Duration::from_millis(50);
+const SLOW: Duration = Duration::from_millis(100);
 
 /// The age at which the paths of a large tree are read again.
 const REFRESH: Duration = Duration::from_secs(2);
@@ -86,6 +89,9 @@ impl PathIndex {
         let patience = if is_slow { Duration::ZERO } else { PATIENCE };
         let is_walking = |state: &mut State| state.is_walking && state.root == root;
         let waited = self.shared.1.wait_timeout_while(state, patience, is_walking);
+        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let has_none = |state: &mut State| is_walking(state) && state.paths.ends.is_empty();
+        let waited = self.shared.1.wait_timeout_while(state, FIRST_PATIENCE, has_none);
         waited.unwrap_or_else(PoisonError::into_inner).0.paths.clone()
     }
 
@@ -128,6 +134,8 @@ impl PathIndex {
         let mut state = self.lock();
         if state.root == root && state.walked.is_none() {
             state.paths = Arc::new(list.clone());
+            drop(state);
+            self.shared.1.notify_all();
         }
     }
 
