@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use crate::process;
 
 /// A program that takes longer than this hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// What a run cost.
 pub struct Cost {
@@ -42,7 +42,7 @@ pub fn run(command: &mut Command, mut sink: impl FnMut(&[u8], u64)) -> Result<Co
     let pid = Pid::from_child(&child);
     let (done, watchdog) = channel::<()>();
     let guard = thread::spawn(move || {
-        let late = watchdog.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout);
+        let late = watchdog.recv_timeout(TIME_LIMIT) == Err(RecvTimeoutError::Timeout);
         if late {
             let _ = kill_process(pid, Signal::KILL);
         }
@@ -59,7 +59,7 @@ pub fn run(command: &mut Command, mut sink: impl FnMut(&[u8], u64)) -> Result<Co
     let late = guard.join().unwrap_or(false);
     let (status, usage) = wait4(pid.as_raw_nonzero().get())?;
     if late {
-        return Err(format!("{name} did not end within {} s", PATIENCE.as_secs()));
+        return Err(format!("{name} did not end within {} s", TIME_LIMIT.as_secs()));
     }
     read.map_err(|error| format!("cannot read from {name}: {error}"))?;
     if !status.success() {

@@ -13,7 +13,7 @@ use crate::output::contains;
 use crate::process::{self, Memory};
 
 /// A worker that says nothing for so long hangs.
-const PATIENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+const TIME_LIMIT: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
 
 /// What only the terminal record of a turn contains, in the `qwen` dialect.
 const TURN_END: &[u8] = b"\"turn\":{\"status\":";
@@ -80,7 +80,7 @@ impl Worker {
 
     fn read(&mut self) -> std::io::Result<usize> {
         let mut ready = [PollFd::from_borrowed_fd(self.output.as_fd(), PollFlags::IN)];
-        if poll(&mut ready, Some(&PATIENCE))? == 0 {
+        if poll(&mut ready, Some(&TIME_LIMIT))? == 0 {
             return Err(std::io::ErrorKind::TimedOut.into());
         }
         let mut buffer = [0; 16 * 1024];

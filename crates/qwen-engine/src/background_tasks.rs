@@ -15,7 +15,7 @@ use crate::emitter::BackgroundEmitter;
 pub(crate) struct TaskEventForwarder(pub BackgroundEmitter);
 
 impl TaskListener for TaskEventForwarder {
-    fn hear<'a>(&'a self, event: TaskEvent) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    fn on_event<'a>(&'a self, event: TaskEvent) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(self.0.emit(Body::Task(Box::new(event))))
     }
 }
@@ -42,14 +42,14 @@ pub(crate) fn reminder(bench: &Workbench, tools: &Registry) -> Option<String> {
     let mut text = "<system-reminder>\n".to_owned();
     let viewer = TOOLS.find(VIEWER).map_or(VIEWER, |declaration| tools.name_of(declaration));
     for task in news {
-        tell(&task, bench.output_limit, viewer, &mut text);
+        describe(&task, bench.output_limit, viewer, &mut text);
     }
     text.push_str("</system-reminder>");
     // The text goes to the model's server, a third party.
     Some(bench.redactor.redact(&text).into_owned())
 }
 
-fn tell(task: &BackgroundTask, limit: usize, viewer: &str, text: &mut String) {
+fn describe(task: &BackgroundTask, limit: usize, viewer: &str, text: &mut String) {
     let Some(ended) = task.ended() else { return };
     let about = &task.task;
     let what = match &about.kind {

@@ -171,15 +171,15 @@ impl Emitter {
     /// owner of the stream ends the turn.
     pub async fn emit(&self, body: Body) {
         let event = Event { at: now(), scope: self.scope.clone(), body };
-        let Some(redaction) = &self.redaction else { return self.tell(event).await };
+        let Some(redaction) = &self.redaction else { return self.deliver(event).await };
         let Redacted { before, event } =
             redaction.lock().unwrap_or_else(PoisonError::into_inner).redact(event);
         for event in before.into_iter().chain(event) {
-            self.tell(event).await;
+            self.deliver(event).await;
         }
     }
 
-    async fn tell(&self, event: Event) {
+    async fn deliver(&self, event: Event) {
         if let Some(tracer) = &self.tracer {
             tracer.event(&event);
         }

@@ -32,7 +32,7 @@ pub(super) struct Peer {
 }
 
 /// How long to wait for a response, and where progress goes.
-pub(super) struct Patience<'a> {
+pub(super) struct CallLimits<'a> {
     /// `None` if the caller bounds the wait.
     pub limit: Option<Duration>,
     pub cancel: Option<&'a CancellationToken>,
@@ -40,7 +40,7 @@ pub(super) struct Patience<'a> {
     pub output: Option<&'a dyn ProgressSink>,
 }
 
-impl Patience<'_> {
+impl CallLimits<'_> {
     /// Waits up to `limit`, without cancellation or progress.
     pub(super) fn of(limit: Duration) -> Self {
         Self { limit: Some(limit), cancel: None, output: None }
@@ -96,17 +96,17 @@ impl Peer {
         &self,
         method: &str,
         params: impl FnOnce(u64) -> String,
-        patience: &Patience<'_>,
+        limits: &CallLimits<'_>,
     ) -> Result<Box<RawValue>, McpError> {
-        let mut ticket = self.inbox.expect(patience.output.is_some())?;
+        let mut ticket = self.inbox.expect(limits.output.is_some())?;
         let id = ticket.id;
         let mut exchange = pin!(self.exchange(message::request(id, method, &params(id))));
         let mut sent = false;
         let mut stop = pin!(async {
             tokio::select! {
                 biased;
-                () = patience.cancelled() => McpError::new(CANCELLED, "The call was cancelled."),
-                limit = patience.exhausted() => McpError::new(TIMEOUT, format!(
+                () = limits.cancelled() => McpError::new(CANCELLED, "The call was cancelled."),
+                limit = limits.exhausted() => McpError::new(TIMEOUT, format!(
                     "The MCP server `{}` did not answer within {} ms (the tool time-out, its `timeout`).",
                     self.server,
                     limit.as_millis(),
@@ -138,14 +138,14 @@ impl Peer {
                     self.take_back(id, method, &error);
                     return Err(error);
                 }
-                () = patience.pass_on(news) => {}
+                () = limits.pass_on(news) => {}
             }
         };
         while let Ok(news) = ticket.news.try_recv() {
             tokio::select! {
                 biased;
                 _ = &mut stop => break,
-                () = patience.pass_on(news) => {}
+                () = limits.pass_on(news) => {}
             }
         }
         answer

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::check_name;
 use super::error::NO_SERVER;
-use super::peer::Patience;
+use super::peer::CallLimits;
 use super::server::{Phase, Server};
 use super::tools::catalogue::Fingerprint;
 use super::tools::remote_tool::RemoteTool;
@@ -256,11 +256,11 @@ impl Servers {
         cancel: &CancellationToken,
     ) -> Result<ResourceContents, McpError> {
         let server = self.get(server)?;
-        let patience = Patience { limit: Some(server.call_limit()), cancel: Some(cancel), output: None };
+        let limits = CallLimits { limit: Some(server.call_limit()), cancel: Some(cancel), output: None };
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(McpError::new(super::error::CANCELLED, "The resource is no longer wanted.")),
-            up = server.up() => up?.read_resource(uri, &patience).await,
+            up = server.up() => up?.read_resource(uri, &limits).await,
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::error::PROTOCOL;
-use super::peer::{Patience, Peer};
+use super::peer::{CallLimits, Peer};
 use super::tools::catalogue::Catalogue;
 use super::tools::result::{self, ResourceContents};
 use super::tools::visible::visible;
@@ -54,7 +54,7 @@ async fn introduce(peer: &Peer, name: &str) -> Result<Introduction, McpError> {
         "capabilities": {},
         "clientInfo": {"name": "qwen", "version": env!("CARGO_PKG_VERSION")},
     });
-    let answer = peer.request("initialize", |_| params.to_string(), &Patience::endless()).await?;
+    let answer = peer.request("initialize", |_| params.to_string(), &CallLimits::endless()).await?;
     let wrong = |what: String| McpError::new(PROTOCOL, format!("The MCP server `{name}` {what}."));
     let hello: Hello = serde_json::from_str(answer.get())
         .map_err(|error| wrong(format!("introduced itself wrongly: {error}")))?;
@@ -179,10 +179,9 @@ impl Up {
     pub(super) async fn read_resource(
         &self,
         uri: &str,
-        patience: &Patience<'_>,
+        limits: &CallLimits<'_>,
     ) -> Result<ResourceContents, McpError> {
-        let answer =
-            self.peer.request("resources/read", |_| json!({"uri": uri}).to_string(), patience).await?;
+        let answer = self.peer.request("resources/read", |_| json!({"uri": uri}).to_string(), limits).await?;
         result::contents(&answer).ok_or_else(|| {
             let words = format!("The MCP server `{}` gave back a resource that cannot be read.", self.name);
             McpError::new(PROTOCOL, words)
@@ -195,7 +194,7 @@ impl Up {
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES {
             let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
-            let answer = self.peer.request(method, |_| params.to_string(), &Patience::of(limit)).await?;
+            let answer = self.peer.request(method, |_| params.to_string(), &CallLimits::of(limit)).await?;
             let (page, next) = page(&answer, field).ok_or_else(|| {
                 McpError::new(
                     PROTOCOL,

@@ -78,7 +78,7 @@ impl Continued {
     }
 
     /// Sends the partial answer back and starts the next call.
-    fn go_on(&mut self) {
+    fn start_next(&mut self) {
         self.continuations += 1;
         let usage = std::mem::take(&mut self.usage);
         self.spent.add(&usage);
@@ -105,7 +105,7 @@ impl Stream for Continued {
             return Poll::Ready(Some(Ok(match piece {
                 Piece::Start { .. } if self.continuations > 0 => continue,
                 Piece::Paused if self.continuations < MAX_CONTINUATIONS => {
-                    self.go_on();
+                    self.start_next();
                     continue;
                 }
                 Piece::Paused => Piece::Finish(Finish::Stop),

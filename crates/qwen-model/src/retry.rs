@@ -128,7 +128,7 @@ impl<B: Backend> Run<B> {
                     self.attempts += 1;
                 }
                 Stage::Held(piece, attempt) => {
-                    self.go_on(&piece, attempt);
+                    self.record_emitted(&piece, attempt);
                     return Some(Ok(piece));
                 }
                 Stage::Trying(mut attempt) => match attempt.next().await {
@@ -146,7 +146,7 @@ impl<B: Backend> Run<B> {
                             self.stage = Stage::Held(piece, attempt);
                             return Some(Ok(start));
                         }
-                        self.go_on(&piece, attempt);
+                        self.record_emitted(&piece, attempt);
                         return Some(Ok(piece));
                     }
                     Ok(None) => return None,
@@ -157,7 +157,7 @@ impl<B: Backend> Run<B> {
     }
 
     /// Records that `piece` is emitted.
-    fn go_on(&mut self, piece: &Piece, attempt: Box<B::Attempt>) {
+    fn record_emitted(&mut self, piece: &Piece, attempt: Box<B::Attempt>) {
         self.spoken = true;
         if !matches!(piece, Piece::Finish(_)) {
             self.stage = Stage::Trying(attempt);

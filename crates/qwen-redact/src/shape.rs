@@ -70,7 +70,7 @@ pub(super) const SHAPES: &[Shape] = &[
 ];
 
 /// A body that is still undecided after this many characters is not a key.
-const PATIENCE: usize = 256;
+const MAX_UNDECIDED: usize = 256;
 /// The same for the first part of a JSON Web Token, which can be long.
 const TOKEN_PATIENCE: usize = 1024;
 /// Longest label of a PEM private key, in bytes.
@@ -178,7 +178,7 @@ enum Random {
 fn random(text: &[u8], class: Class, least: usize) -> Random {
     let (mut telling, mut row) = (false, 0);
     for (at, &byte) in text.iter().enumerate() {
-        if !class.has(byte) || at >= PATIENCE {
+        if !class.has(byte) || at >= MAX_UNDECIDED {
             return Random::No;
         }
         row = if byte.is_ascii_alphanumeric() { row + 1 } else { 0 };

@@ -129,7 +129,7 @@ impl Encoder for ClaudeEncoder {
                 }
             }
             Body::Task(task) if self.is_out_of_place() => self.tasks.hold(task, event.at),
-            Body::Task(task) => self.tasks.tell(&mut self.stream, task, event.at, out),
+            Body::Task(task) => self.tasks.write_event(&mut self.stream, task, event.at, out),
             Body::RateLimit(limit) if self.tells_limits => rate_limit::push(&mut self.stream, limit, out),
             Body::Thinking(step) => {
                 self.stream.push_system(out, Notice::ThinkingProgress { text: sentence(step).into() });

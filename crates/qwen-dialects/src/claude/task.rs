@@ -113,7 +113,13 @@ pub(super) struct Tasks {
 
 impl Tasks {
     /// Tells what happened to a task.
-    pub(super) fn tell(&mut self, stream: &mut Stream, event: &TaskEvent, at: Timestamp, out: &mut Vec<u8>) {
+    pub(super) fn write_event(
+        &mut self,
+        stream: &mut Stream,
+        event: &TaskEvent,
+        at: Timestamp,
+        out: &mut Vec<u8>,
+    ) {
         if event.task.background && matches!(event.task.kind, TaskKind::Agent(_)) {
             self.agents.retain(|call| *call != event.task.call_id);
             if !matches!(event.news, TaskUpdate::Ended(_)) {
@@ -133,7 +139,7 @@ impl Tasks {
     /// Tells what was kept.
     pub(super) fn release(&mut self, stream: &mut Stream, out: &mut Vec<u8>) {
         for (at, event) in std::mem::take(&mut self.held) {
-            self.tell(stream, &event, at, out);
+            self.write_event(stream, &event, at, out);
         }
     }
 

@@ -28,7 +28,7 @@ const ADAPTIVE: &str = "agot";
 pub(crate) struct AgentRun<'a> {
     pub agent: &'a str,
     pub options: &'a ThinkingOptions,
-    pub kit: &'a Arc<TurnContext>,
+    pub context: &'a Arc<TurnContext>,
     /// A conversation that ends with the user's message.
     pub conversation: ReactState,
     /// The node where ReAct starts.
@@ -55,7 +55,8 @@ pub(crate) struct AgentResult {
 }
 
 pub(crate) async fn run(work: AgentRun<'_>, cx: &RunContext) -> AgentOutcome {
-    let runner = || Arc::new(ThoughtRunner::new(work.kit.clone(), &work.conversation.messages, work.options));
+    let runner =
+        || Arc::new(ThoughtRunner::new(work.context.clone(), &work.conversation.messages, work.options));
     match work.agent {
         "tot" => {
             let graph = tot::graph(&runner());
@@ -73,9 +74,9 @@ pub(crate) async fn run(work: AgentRun<'_>, cx: &RunContext) -> AgentOutcome {
             think(work, graph, state, cx).await
         }
         _ => {
-            let AgentRun { kit, mut conversation, from, .. } = work;
+            let AgentRun { context, mut conversation, from, .. } = work;
             let ran = react::run_with_stop_hooks(
-                kit,
+                context,
                 from,
                 &mut conversation,
                 cx,
@@ -98,7 +99,7 @@ async fn think<S: JournaledState>(
     state: S,
     cx: &RunContext,
 ) -> AgentOutcome {
-    let AgentRun { kit, mut conversation, kept, .. } = work;
+    let AgentRun { context, mut conversation, kept, .. } = work;
     let graph = match graph {
         Ok(graph) => graph,
         Err(error) => return AgentOutcome { ran: RunOutcome::failed(&error), conversation, state: None },
@@ -118,10 +119,10 @@ async fn think<S: JournaledState>(
     conversation.reply = reply.unwrap_or_default();
     conversation.finish = finish;
     conversation.denials.extend(denials);
-    if ran.stop.is_none() && kit.hooks.listens(HookEvent::Stop) {
+    if ran.stop.is_none() && context.hooks.listens(HookEvent::Stop) {
         let fields =
             vec![("stop_hook_active", true.into()), ("last_assistant_message", (*conversation.reply).into())];
-        kit.fire(HookEvent::Stop, None, "", fields, cx).await;
+        context.fire(HookEvent::Stop, None, "", fields, cx).await;
     }
     AgentOutcome { ran, conversation, state: shown }
 }

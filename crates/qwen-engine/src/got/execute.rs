@@ -30,7 +30,8 @@ impl Node<GotState> for Execute {
                         // A thought that resumes to combine its parts, or because its nested graph did not
                         // fit, was already reported.
                         if task.parts.is_none() && !task.restarted {
-                            tell(Thinking::GotNodeStart { id: task.thought.id.as_str().into() }, cx).await;
+                            emit_step(Thinking::GotNodeStart { id: task.thought.id.as_str().into() }, cx)
+                                .await;
                         }
                         running.push(self.think(state, task, cx));
                     }
@@ -59,19 +60,19 @@ async fn settle(work: &mut Work, at: usize, outcome: Outcome, stop: &mut Option<
         Outcome::Made(results) => {
             work.done(at, results);
             let result_summary = told(work.thought(at)).into();
-            tell(Thinking::GotNodeComplete { id, result_summary }, cx).await;
+            emit_step(Thinking::GotNodeComplete { id, result_summary }, cx).await;
         }
         Outcome::Expanded(planned) => {
             if let Some((nodes_added, edges_added)) = work.expand(at, planned) {
-                tell(Thinking::GotExpand { id, nodes_added, edges_added }, cx).await;
+                emit_step(Thinking::GotExpand { id, nodes_added, edges_added }, cx).await;
             }
         }
         Outcome::Failed(ThoughtFailure::Thought(error)) => {
             let skipped = work.fail(at, error.message.to_string());
-            tell(Thinking::GotNodeFailed { id, error: error.message }, cx).await;
+            emit_step(Thinking::GotNodeFailed { id, error: error.message }, cx).await;
             for (at, why) in skipped {
                 let id = work.thought(at).id.as_str().into();
-                tell(Thinking::GotNodeFailed { id, error: why.into() }, cx).await;
+                emit_step(Thinking::GotNodeFailed { id, error: why.into() }, cx).await;
             }
         }
         Outcome::Failed(ThoughtFailure::Run(cause)) => {
@@ -79,7 +80,7 @@ async fn settle(work: &mut Work, at: usize, outcome: Outcome, stop: &mut Option<
                 cause.error.as_ref().map_or(cause.status.name().into(), |error| error.message.clone());
             work.state.thoughts[at].standing = Standing::Failed;
             work.state.thoughts[at].error = Some(error.to_string());
-            tell(Thinking::GotNodeFailed { id, error }, cx).await;
+            emit_step(Thinking::GotNodeFailed { id, error }, cx).await;
             stop.get_or_insert(cause);
         }
     }
@@ -94,7 +95,7 @@ async fn fail_open(work: &mut Work, stop: &Stop, cx: &RunContext) {
         thought.standing = Standing::Failed;
         thought.error = Some(error.to_string());
         let id = thought.id.as_str().into();
-        tell(Thinking::GotNodeFailed { id, error: error.clone() }, cx).await;
+        emit_step(Thinking::GotNodeFailed { id, error: error.clone() }, cx).await;
     }
 }
 
@@ -125,6 +126,6 @@ fn told(thought: &Thought) -> String {
     format!("{}{score}{of}", summary(&best.text))
 }
 
-async fn tell(step: Thinking, cx: &RunContext) {
+async fn emit_step(step: Thinking, cx: &RunContext) {
     cx.emit.emit(Body::Thinking(Box::new(step))).await;
 }

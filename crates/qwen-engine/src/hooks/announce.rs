@@ -63,7 +63,7 @@ impl<'a> Announcement<'a> {
 
     pub(super) async fn started(&self) {
         if self.wanted {
-            self.tell(HookStep::Started).await;
+            self.emit_step(HookStep::Started).await;
         }
     }
 
@@ -72,23 +72,23 @@ impl<'a> Announcement<'a> {
         let written = capture.len();
         if self.wanted && written > self.told {
             self.told = written;
-            self.tell(HookStep::Progress(capture.output())).await;
+            self.emit_step(HookStep::Progress(capture.output())).await;
         }
     }
 
     pub(super) async fn ended(&self, capture: &HookCapture, outcome: HookOutcome) {
         if self.wanted {
             let exit_code = capture.exit_code();
-            self.tell(HookStep::Ended { output: capture.output(), exit_code, outcome }).await;
+            self.emit_step(HookStep::Ended { output: capture.output(), exit_code, outcome }).await;
         }
     }
 
     /// A message for the user, reported regardless of the [`Announced`] setting.
     pub(super) async fn said(&self, text: &str, failed: bool) {
-        self.tell(HookStep::Said { text: text.into(), failed }).await;
+        self.emit_step(HookStep::Said { text: text.into(), failed }).await;
     }
 
-    async fn tell(&self, step: HookStep) {
+    async fn emit_step(&self, step: HookStep) {
         let notice = HookNotice {
             id: self.id.clone(),
             name: self.name.clone(),

@@ -168,7 +168,7 @@ impl HookSet {
         capture: &HookCapture,
         announcement: &mut Announcement<'_>,
     ) -> Result<HookAnswer, String> {
-        let patience = hook.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let time_limit = hook.timeout.unwrap_or(DEFAULT_TIMEOUT);
         // On a timeout a question to the host must be withdrawn, so it is cancelled rather than dropped.
         let cancel = request.cancel.token().child_token();
         let work = async {
@@ -192,7 +192,7 @@ impl HookSet {
             }
         };
         tokio::pin!(work);
-        let deadline = tokio::time::sleep(patience);
+        let deadline = tokio::time::sleep(time_limit);
         tokio::pin!(deadline);
         loop {
             tokio::select! {
@@ -207,9 +207,9 @@ impl HookSet {
                     if let HookAction::Host(callback) = &hook.action {
                         cancel.cancel();
                         let _ = work.await;
-                        request.host.note_error(unanswered(callback, patience));
+                        request.host.note_error(unanswered(callback, time_limit));
                     }
-                    return Err(format!("it took longer than {} s", patience.as_secs_f64()));
+                    return Err(format!("it took longer than {} s", time_limit.as_secs_f64()));
                 }
                 () = tokio::time::sleep(PROGRESS) => announcement.progress(capture).await,
             }
@@ -253,10 +253,10 @@ pub(crate) fn hook_stop(event: HookEvent, why: &str) -> Stop {
 }
 
 /// The error for a host hook that did not answer in time.
-fn unanswered(callback: &str, patience: Duration) -> ErrorInfo {
+fn unanswered(callback: &str, time_limit: Duration) -> ErrorInfo {
     let message = format!(
         "the hook '{callback}' was not answered within {} ms (the control time-out)",
-        patience.as_millis()
+        time_limit.as_millis()
     );
     let mut error = ErrorInfo::new(ErrorKind::Timeout(Timeout::Control), "control_timeout", message);
     error.retryable = true;

@@ -443,7 +443,7 @@ impl Log {
     }
 
     /// The next turn start continues the unfinished turn `prompt_id`.
-    pub fn go_on_with(&self, prompt_id: PromptId) {
+    pub fn record_resumed(&self, prompt_id: PromptId) {
         self.lock().recorder.going_on = Some(prompt_id);
     }
 

@@ -89,13 +89,13 @@ impl Replay {
             }
             self.folded.take(&entry);
             if let EntryBody::Event(body) = entry.what {
-                self.tell(Event { at: entry.at, scope: entry.scope, body });
+                self.replay_event(Event { at: entry.at, scope: entry.scope, body });
             }
         }
         Ok(self.queue.pop_front())
     }
 
-    fn tell(&mut self, event: Event) {
+    fn replay_event(&mut self, event: Event) {
         let main = is_main(&event.scope);
         match &event.body {
             Body::History(_) | Body::Journal(_) => {}

@@ -230,7 +230,7 @@ impl Store {
 }
 
 /// How long to wait for a lock: processes that a killed process had just started hold its files for a moment.
-const LOCK_PATIENCE: Duration = Duration::from_millis(300);
+const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
 
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -239,7 +239,7 @@ fn lock(file: &File, id: &SessionId) -> Result<(), LogError> {
     let begun = Instant::now();
     loop {
         match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) if begun.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_PAUSE),
+            Err(Errno::WOULDBLOCK) if begun.elapsed() < LOCK_TIMEOUT => std::thread::sleep(LOCK_PAUSE),
             Err(Errno::WOULDBLOCK) => return Err(LogError::InUse(id.clone())),
             // Some network file systems do not support locks; an unlocked session is better than none.
             Ok(()) | Err(_) => return Ok(()),

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 /// The stack size of the sync thread.
 const STACK: usize = 64 * 1024;
 /// How long an idle thread waits for the next job. An idle process has no such thread.
-const PATIENCE: Duration = Duration::from_millis(250);
+const IDLE_LIMIT: Duration = Duration::from_millis(250);
 
 /// The thread that waits for the next job, if there is one. At most one thread waits, so that syncs of
 /// several sessions run concurrently and leave a single thread.
@@ -76,7 +76,7 @@ fn next(sender: &Sender<Job>, jobs: &Receiver<Job>) -> Option<Job> {
         }
         *spare = Some((me, sender.clone()));
     }
-    match jobs.recv_timeout(PATIENCE) {
+    match jobs.recv_timeout(IDLE_LIMIT) {
         Ok(job) => Some(job),
         Err(_) if spare().take_if(|(spare, _)| *spare == me).is_some() => None,
         // A caller has just claimed this thread, so its job is about to arrive.

@@ -14,7 +14,7 @@ impl Node<ReactState> for Act {
     fn run<'a>(&'a self, state: &'a ReactState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             if let Some(steps) = &self.0.steps {
-                steps.taken(&cx.budget, state.pending.last().map(|call| &call.name)).await;
+                steps.report(&cx.budget, state.pending.last().map(|call| &call.name)).await;
             }
             let alone = state.pending.len() == 1 && state.results.is_empty();
             let run = |c| call::run(&self.0, c, state.interrupted.contains(&c.id), alone, cx);

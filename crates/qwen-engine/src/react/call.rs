@@ -38,7 +38,7 @@ const PUT_OFF: &str = "tool_deferred";
 /// `interrupted` call only gets its end. `alone` is true for the only call of its message: hooks may postpone
 /// it.
 pub(crate) async fn run(
-    kit: &TurnContext,
+    context: &TurnContext,
     call: &Arc<ToolCall>,
     interrupted: bool,
     alone: bool,
@@ -48,7 +48,7 @@ pub(crate) async fn run(
     let attempted = if interrupted {
         Err(NotRun::Stopped(INTERRUPTED.into()))
     } else {
-        attempt(kit, call, alone, cx).await
+        attempt(context, call, alone, cx).await
     };
     let deferred = matches!(attempted, Err(NotRun::Deferred));
     let postponed = matches!(attempted, Err(NotRun::Postponed));
@@ -76,7 +76,7 @@ pub(crate) async fn run(
         Ended::Postponed(text) => (ToolStatus::Cancelled, Outcome::failure(PUT_OFF, text)),
     };
     // Tool output goes to the model's server, a third party, so secrets are redacted.
-    let text: Arc<str> = kit.place.bench.redactor.redact(&outcome.text).into();
+    let text: Arc<str> = context.place.bench.redactor.redact(&outcome.text).into();
     let end = ToolEnd {
         call: call.clone(),
         status,
@@ -129,14 +129,14 @@ pub(super) enum NotRun {
 }
 
 async fn attempt(
-    kit: &TurnContext,
+    context: &TurnContext,
     call: &Arc<ToolCall>,
     alone: bool,
     cx: &RunContext,
 ) -> Result<Outcome, NotRun> {
     if let Some(text) = &call.malformed {
         let problem = parse_arguments(text).err().unwrap_or_default();
-        if let Some(answer) = kit.structured.as_ref().filter(|_| structured::is_tool(&call.name)) {
+        if let Some(answer) = context.structured.as_ref().filter(|_| structured::is_tool(&call.name)) {
             answer.reject(&problem);
         }
         let shown: String = text.chars().take(200).collect();
@@ -148,14 +148,14 @@ async fn attempt(
     }
     // From here on the call uses the alias target, so rules, hooks and permission questions see the tool that
     // runs.
-    let call = &match kit.overrides.alias(&call.name) {
+    let call = &match context.overrides.alias(&call.name) {
         Some(name) => Arc::new(ToolCall { name, ..(**call).clone() }),
         None => call.clone(),
     };
-    let wanted = kit.structured.as_ref().filter(|_| structured::is_tool(&call.name));
+    let wanted = context.structured.as_ref().filter(|_| structured::is_tool(&call.name));
     let name = if wanted.is_some() { structured::TOOL } else { &call.name };
-    let Some(tool) = kit.tools.get(name) else {
-        let names: Vec<String> = kit.tools.specs().iter().map(|s| s.name.to_string()).collect();
+    let Some(tool) = context.tools.get(name) else {
+        let names: Vec<String> = context.tools.specs().iter().map(|s| s.name.to_string()).collect();
         let problem = match TOOLS.find(&call.name) {
             Some(_) => format!("Permission for {} was declined: this session does not offer it.", call.name),
             None => format!("There is no tool called '{}'.", call.name),
@@ -166,7 +166,7 @@ async fn attempt(
         ));
     };
     let kind = tool.declaration().map_or(ToolKind::Undeclared, |declaration| declaration.kind);
-    let by_host = kit.host_tools.contains(&tool.spec().name);
+    let by_host = context.host_tools.contains(&tool.spec().name);
     // No permission question is asked about a call that cannot run. The result tool validates its arguments
     // itself and counts mismatches.
     let fits = if wanted.is_some() {
@@ -187,11 +187,11 @@ async fn attempt(
         cx.budget.tool_call().map_err(NotRun::Limit)?;
     }
     let mut tool_cx = ToolCx {
-        cwd: kit.place.cwd.clone(),
-        extra_roots: kit.place.extra_roots.clone(),
+        cwd: context.place.cwd.clone(),
+        extra_roots: context.place.extra_roots.clone(),
         cancel: cx.cancel.token().clone(),
         output: Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() }),
-        bench: kit.place.bench.clone(),
+        bench: context.place.bench.clone(),
         read_only: false,
         harden_git: None,
         trace: None,
@@ -200,58 +200,58 @@ async fn attempt(
         // Answering needs no permission.
         Permitted::as_it_is(call.clone())
     } else {
-        consult(kit, call, alone, tool.as_ref(), &tool_cx, cx).await?
+        consult(context, call, alone, tool.as_ref(), &tool_cx, cx).await?
     };
     tool_cx.harden_git.clone_from(&permitted.harden_git);
     tool_cx.read_only = permitted.read_only;
-    let mut added = kit.permissions.added_directories();
+    let mut added = context.permissions.added_directories();
     added.extend(permitted.granted.clone());
     if !added.is_empty() {
-        tool_cx.extra_roots = kit.place.extra_roots.iter().cloned().chain(added).collect();
+        tool_cx.extra_roots = context.place.extra_roots.iter().cloned().chain(added).collect();
     }
     tokio::select! {
-        () = kit.host.may_start() => {}
+        () = context.host.may_start() => {}
         _ = cx.cancel.stopped() => return Err(NotRun::Stopped("not run: the turn was cancelled".into())),
     }
     cx.emit.emit(Body::ToolStart(permitted.call.clone())).await;
-    if let Some(error) = kit.host.refusal() {
+    if let Some(error) = context.host.refusal() {
         let text = format!("not run: {error}");
         cx.cancel.stop(Stop::refused(error));
         return Err(NotRun::Stopped(text));
     }
     tool_cx.trace = cx.emit.place_of(&call.id);
     let mut outcome = if by_host {
-        host_tool::wait(kit, &permitted.call, cx).await
+        host_tool::wait(context, &permitted.call, cx).await
     } else {
-        let _runs = (!kit.in_background).then(|| kit.overrides.in_flight().track_running(call));
+        let _runs = (!context.in_background).then(|| context.overrides.in_flight().track_running(call));
         tool.run(&permitted.call, &tool_cx).await
     };
-    if kind == ToolKind::ExitPlan && outcome.error_code.is_none() && kit.permissions.mode() == "plan" {
-        leave_plan_mode(kit, cx).await;
+    if kind == ToolKind::ExitPlan && outcome.error_code.is_none() && context.permissions.mode() == "plan" {
+        leave_plan_mode(context, cx).await;
     }
     if outcome.needs_write_access {
-        kit.permissions.note_failed_read_only(&permitted.call, tool.declaration());
+        context.permissions.note_failed_read_only(&permitted.call, tool.declaration());
     }
     if let Some(context) = &permitted.context {
         add(&mut outcome, context);
     }
-    review(kit, &permitted.call, &mut outcome, cx).await;
+    review(context, &permitted.call, &mut outcome, cx).await;
     Ok(outcome)
 }
 
 /// Leaves plan mode after the plan was approved; permission questions are asked as usual.
-async fn leave_plan_mode(kit: &TurnContext, cx: &RunContext) {
+async fn leave_plan_mode(context: &TurnContext, cx: &RunContext) {
     let mode: Arc<str> = "default".into();
-    if kit.permissions.update(&PermissionUpdate::SetMode(mode.clone())).is_ok() {
+    if context.permissions.update(&PermissionUpdate::SetMode(mode.clone())).is_ok() {
         cx.emit.emit(Body::Session(Box::new(SessionEvent::ModeChanged { mode }))).await;
     }
 }
 
 /// Runs the hooks on the result of a call.
-async fn review(kit: &TurnContext, call: &ToolCall, outcome: &mut Outcome, cx: &RunContext) {
+async fn review(context: &TurnContext, call: &ToolCall, outcome: &mut Outcome, cx: &RunContext) {
     let failed = outcome.error_code.is_some();
     let event = if failed { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
-    if outcome.cancelled || !kit.hooks.listens(event) {
+    if outcome.cancelled || !context.hooks.listens(event) {
         return;
     }
     let response = json!({"output": outcome.text, "is_error": failed, "exit_code": outcome.exit_code});
@@ -259,7 +259,7 @@ async fn review(kit: &TurnContext, call: &ToolCall, outcome: &mut Outcome, cx: &
     if failed {
         fields.push(("error", outcome.text.as_str().into()));
     }
-    let ruling = kit.fire(event, Some(call), "", fields, cx).await;
+    let ruling = context.fire(event, Some(call), "", fields, cx).await;
     if let Some(text) = &ruling.updated_output {
         outcome.text = text.to_string();
     }

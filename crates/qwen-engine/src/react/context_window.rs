@@ -19,11 +19,11 @@ const BETWEEN: usize = 4;
 const HALF_DONE: &str = "Part of this is done already: the summary says what. Go on from there.";
 
 /// Whether the window is nearly full between two model calls of one turn.
-pub(super) fn is_short(kit: &TurnContext, state: &ReactState, cx: &RunContext) -> bool {
+pub(super) fn is_short(context: &TurnContext, state: &ReactState, cx: &RunContext) -> bool {
     let messages = &state.messages;
     let at_work = messages.last().is_some_and(|message| message.role == Role::Tool);
     let rested = state.compacted_at.is_none_or(|at| messages.len() >= at + BETWEEN);
-    at_work && rested && kit.window.is_nearly_full(filled(messages, cx))
+    at_work && rested && context.window.is_nearly_full(filled(messages, cx))
 }
 
 /// An estimate of the tokens of the next call: the count of the last call plus what was added since.
@@ -63,12 +63,12 @@ pub(super) fn explain(step: &mut Step<Delta>, compressed: bool) {
 /// summary failed, which is reported. A call and its result are never separated: the summary covers both or
 /// neither.
 pub(super) async fn make(
-    kit: &TurnContext,
+    context: &TurnContext,
     messages: &[Message],
     cx: &RunContext,
 ) -> Option<Arc<Vec<Message>>> {
     let plan = Plan::of(messages)?;
-    match compact(kit, messages, &plan, cx).await {
+    match compact(context, messages, &plan, cx).await {
         Ok(made) => Some(Arc::new(made)),
         Err(error) => {
             if !cx.cancel.is_stopped() {
@@ -108,23 +108,23 @@ impl Plan {
 }
 
 async fn compact(
-    kit: &TurnContext,
+    context: &TurnContext,
     messages: &[Message],
     plan: &Plan,
     cx: &RunContext,
 ) -> Result<Vec<Message>, ErrorInfo> {
     let fields = vec![("trigger", "auto".into()), ("custom_instructions", "".into())];
-    let ruling = kit.fire(HookEvent::PreCompact, None, "auto", fields, cx).await;
+    let ruling = context.fire(HookEvent::PreCompact, None, "auto", fields, cx).await;
     if let Some(why) = ruling.block.or(ruling.stop) {
         return Err(compaction::blocked(&why));
     }
     let before = filled(messages, cx).max(estimate(messages));
-    let name = kit.model_name.clone().or_else(|| kit.overrides.model());
-    let most = kit.window.most_read(messages);
+    let name = context.model_name.clone().or_else(|| context.overrides.model());
+    let most = context.window.most_read(messages);
     let said = &messages[..plan.summarized];
     let asked =
-        compaction::SubagentRequest { messages: said, wish: "", most, caller: kit.origin.parent.clone() };
-    let summary = compaction::summarize(kit.model.as_ref(), name, asked, &cx.budget, &cx.cancel).await?;
+        compaction::SubagentRequest { messages: said, wish: "", most, caller: context.origin.parent.clone() };
+    let summary = compaction::summarize(context.model.as_ref(), name, asked, &cx.budget, &cx.cancel).await?;
     let mut made = compaction::replacement(&summary);
     let mut prompt = messages[plan.prompt].clone();
     if plan.summarized > plan.prompt && !plan.keeps_tail {

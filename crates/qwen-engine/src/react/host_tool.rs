@@ -47,8 +47,12 @@ impl TurnContext {
 }
 
 /// Waits for the host's answer to a call of one of its tools.
-pub(super) async fn wait(kit: &TurnContext, call: &Arc<ToolCall>, cx: &crate::graph::RunContext) -> Outcome {
-    match kit.overrides.in_flight().wait_for_answer(call, cx.cancel.token()).await {
+pub(super) async fn wait(
+    context: &TurnContext,
+    call: &Arc<ToolCall>,
+    cx: &crate::graph::RunContext,
+) -> Outcome {
+    match context.overrides.in_flight().wait_for_answer(call, cx.cancel.token()).await {
         Some(result) => Outcome {
             text: result.text.to_string(),
             media: result.media,

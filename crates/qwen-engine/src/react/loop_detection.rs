@@ -10,7 +10,7 @@ use crate::graph::RunContext;
 const ROUNDS: usize = 10;
 
 /// Warns readers when the calls whose results have arrived complete round `ROUNDS`.
-pub(super) async fn tell(state: &ReactState, cx: &RunContext) {
+pub(super) async fn warn_on_repetition(state: &ReactState, cx: &RunContext) {
     // A sub-agent's loop ends with the sub-agent.
     if rounds(&state.messages, &state.results) != ROUNDS || cx.emit.is_in_call() {
         return;

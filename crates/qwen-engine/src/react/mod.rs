@@ -190,11 +190,11 @@ pub(crate) const ACT: &str = "act";
 pub(crate) const EDGES: [Edge; 4] =
     [("think", "act"), ("think", END), ("act", "observe"), ("observe", "think")];
 
-pub(crate) fn graph(kit: &Arc<TurnContext>) -> Result<Graph<ReactState>, BuildError> {
+pub(crate) fn graph(context: &Arc<TurnContext>) -> Result<Graph<ReactState>, BuildError> {
     GraphBuilder::default()
-        .node(START, think::Think(kit.clone()))
-        .node(ACT, act::Act(kit.clone()))
-        .node("observe", observe::Observe(kit.clone()))
+        .node(START, think::Think(context.clone()))
+        .node(ACT, act::Act(context.clone()))
+        .node("observe", observe::Observe(context.clone()))
         .edges(&EDGES)
         .build()
 }

@@ -14,7 +14,7 @@ pub(super) struct Observe(pub Arc<TurnContext>);
 impl Node<ReactState> for Observe {
     fn run<'a>(&'a self, state: &'a ReactState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
-            loop_detection::tell(state, cx).await;
+            loop_detection::warn_on_repetition(state, cx).await;
             let parts = state.results.iter().cloned().map(Part::Result).collect();
             let mut messages = vec![Message { role: Role::Tool, parts }];
             if cx.cancel.is_stopped() {

@@ -21,7 +21,7 @@ use crate::redact::unblotted;
 use crate::{Question, Stop};
 
 /// How long notified hooks may delay the answer to a question.
-const FAREWELL: Duration = Duration::from_secs(2);
+const HOOK_LIMIT: Duration = Duration::from_secs(2);
 
 /// A call that may run, possibly changed by an answer.
 pub(super) struct Permitted {
@@ -45,17 +45,17 @@ impl Permitted {
 /// Runs the hooks on the call, then judges the call as they changed it. Hooks may postpone a call that is
 /// `alone`.
 pub(super) async fn consult(
-    kit: &TurnContext,
+    turn: &TurnContext,
     call: &Arc<ToolCall>,
     alone: bool,
     tool: &dyn Tool,
     tool_cx: &ToolCx,
     cx: &RunContext,
 ) -> Result<Permitted, NotRun> {
-    if !kit.hooks.listens(HookEvent::PreToolUse) {
-        return permit(kit, call, None, tool, tool_cx, cx).await;
+    if !turn.hooks.listens(HookEvent::PreToolUse) {
+        return permit(turn, call, None, tool, tool_cx, cx).await;
     }
-    let ruling = kit.fire(HookEvent::PreToolUse, Some(call), "", Vec::new(), cx).await;
+    let ruling = turn.fire(HookEvent::PreToolUse, Some(call), "", Vec::new(), cx).await;
     if let Some(why) = &ruling.stop {
         return Err(NotRun::Denied(format!(
             "Permission for {} was declined: a hook ended the turn: {why}",
@@ -76,10 +76,10 @@ pub(super) async fn consult(
         word => word,
     };
     let call = match ruling.updated_input {
-        Some(arguments) => changed(kit, call, &arguments)?,
+        Some(arguments) => changed(turn, call, &arguments)?,
         None => call.clone(),
     };
-    let permitted = permit(kit, &call, word, tool, tool_cx, cx).await?;
+    let permitted = permit(turn, &call, word, tool, tool_cx, cx).await?;
     Ok(Permitted { context, ..permitted })
 }
 
@@ -113,30 +113,30 @@ fn overrule(decision: &mut Decision, word: Option<(Permission, Arc<str>)>) {
 
 /// Judges the call and asks for permission if needed.
 async fn permit(
-    kit: &TurnContext,
+    turn: &TurnContext,
     call: &Arc<ToolCall>,
     word: Option<(Permission, Arc<str>)>,
     tool: &dyn Tool,
     tool_cx: &ToolCx,
     cx: &RunContext,
 ) -> Result<Permitted, NotRun> {
-    let mut judgement = kit.permissions.judge(call, tool.declaration());
-    if judgement.decision.verdict == Verdict::Allow && kit.mcp.has_changed(&call.name) {
+    let mut judgement = turn.permissions.judge(call, tool.declaration());
+    if judgement.decision.verdict == Verdict::Allow && turn.mcp.has_changed(&call.name) {
         judgement.decision.verdict = Verdict::Ask;
         judgement.decision.reason = "The tool describes itself differently than when it was allowed.".into();
     }
-    if judgement.decision.verdict == Verdict::Ask && kit.host_tools.contains(&tool.spec().name) {
+    if judgement.decision.verdict == Verdict::Ask && turn.host_tools.contains(&tool.spec().name) {
         // No question is asked about host tools, because the host decides itself. Deny rules still apply.
         judgement.decision.verdict = Verdict::Allow;
         judgement.decision.reason = "The host runs it.".into();
     }
     overrule(&mut judgement.decision, word);
     let mut call = call.clone();
-    if judgement.decision.verdict == Verdict::Ask && kit.hooks.listens(HookEvent::PermissionRequest) {
-        let ruling = kit.fire(HookEvent::PermissionRequest, Some(&call), "", Vec::new(), cx).await;
+    if judgement.decision.verdict == Verdict::Ask && turn.hooks.listens(HookEvent::PermissionRequest) {
+        let ruling = turn.fire(HookEvent::PermissionRequest, Some(&call), "", Vec::new(), cx).await;
         if let Some(arguments) = ruling.updated_input {
-            call = changed(kit, &call, &arguments)?;
-            judgement = kit.permissions.judge(&call, tool.declaration());
+            call = changed(turn, &call, &arguments)?;
+            judgement = turn.permissions.judge(&call, tool.declaration());
         }
         overrule(&mut judgement.decision, ruling.permission);
     }
@@ -150,24 +150,24 @@ async fn permit(
             granted: None,
             context: None,
         }),
-        Verdict::Deny => Err(NotRun::Denied(declined(kit, &call, tool, decision))),
-        Verdict::Ask if !kit.host.listens() || kit.permissions.never_asks() => {
+        Verdict::Deny => Err(NotRun::Denied(declined(turn, &call, tool, decision))),
+        Verdict::Ask if !turn.host.listens() || turn.permissions.never_asks() => {
             let blocked = judgement.blocked_path.as_deref();
-            Err(NotRun::Denied(nobody_to_ask(kit, &call, tool, decision, blocked)))
+            Err(NotRun::Denied(nobody_to_ask(turn, &call, tool, decision, blocked)))
         }
         Verdict::Ask => {
             let question = Question {
-                origin: kit.origin.clone(),
+                origin: turn.origin.clone(),
                 call: call.clone(),
-                confirmation: kit.permissions.confirmation(&call, tool, tool_cx),
+                confirmation: turn.permissions.confirmation(&call, tool, tool_cx),
                 reason: decision.reason.clone(),
                 blocked_path: judgement.blocked_path.as_ref().map(|path| path.to_string_lossy().into()),
             };
             let asked = call.clone();
-            let mut permitted = ask(kit, question, tool.declaration(), cx).await?;
+            let mut permitted = ask(turn, question, tool.declaration(), cx).await?;
             if Arc::ptr_eq(&permitted.call, &asked) {
                 permitted.granted =
-                    judgement.blocked_path.and_then(|path| directory_of(&kit.place.cwd.join(path)));
+                    judgement.blocked_path.and_then(|path| directory_of(&turn.place.cwd.join(path)));
             }
             Ok(permitted)
         }
@@ -181,13 +181,13 @@ fn directory_of(path: &Path) -> Option<PathBuf> {
 }
 
 /// Why a call is refused that a rule, the mode or a hook forbids: the reason, the subject and what the user can do.
-fn declined(kit: &TurnContext, call: &ToolCall, tool: &dyn Tool, decision: &Decision) -> String {
+fn declined(turn: &TurnContext, call: &ToolCall, tool: &dyn Tool, decision: &Decision) -> String {
     let mut text = format!("Permission for {} was declined: {}", call.name, decision.reason);
-    let subject = kit.permissions.subject(call, tool.declaration(), None);
+    let subject = turn.permissions.subject(call, tool.declaration(), None);
     if let Some(subject) = subject.filter(|subject| !text.contains(subject.as_str())) {
         text.push_str(&format!(" It was asked for `{subject}`."));
     }
-    if let Some(way_out) = kit.permissions.way_out(decision.verdict, decision.rule.as_deref()) {
+    if let Some(way_out) = turn.permissions.way_out(decision.verdict, decision.rule.as_deref()) {
         text.push_str(&format!(" The user can {way_out}."));
     }
     text
@@ -196,7 +196,7 @@ fn declined(kit: &TurnContext, call: &ToolCall, tool: &dyn Tool, decision: &Deci
 /// Why a call is refused that needs an answer when no one can give it: the subject, the reason and the
 /// remedy.
 fn nobody_to_ask(
-    kit: &TurnContext,
+    turn: &TurnContext,
     call: &ToolCall,
     tool: &dyn Tool,
     decision: &Decision,
@@ -205,16 +205,16 @@ fn nobody_to_ask(
     let reason = &decision.reason;
     let declaration = tool.declaration();
     let subject =
-        kit.permissions.subject(call, declaration, blocked).map(|subject| format!(" for `{subject}`"));
-    let refusal = if kit.permissions.never_asks() {
+        turn.permissions.subject(call, declaration, blocked).map(|subject| format!(" for `{subject}`"));
+    let refusal = if turn.permissions.never_asks() {
         "the mode dontAsk denies what would be asked"
     } else {
         "nobody is there to give it"
     };
     let mut text =
         format!("{} requires permission{}, and {refusal}: {reason}", call.name, subject.unwrap_or_default());
-    let remedy = kit.permissions.remedy(call, declaration, blocked).unwrap_or_else(|| {
-        let way_out = kit.permissions.way_out(decision.verdict, decision.rule.as_deref());
+    let remedy = turn.permissions.remedy(call, declaration, blocked).unwrap_or_else(|| {
+        let way_out = turn.permissions.way_out(decision.verdict, decision.rule.as_deref());
         let way_out = way_out.map(|way_out| format!(", or {way_out}")).unwrap_or_default();
         format!("answer the question at a terminal or with --ask-later{way_out}")
     });
@@ -224,7 +224,7 @@ fn nobody_to_ask(
 
 /// Asks the host for permission and judges the call again if the answer changes it.
 async fn ask(
-    kit: &TurnContext,
+    turn: &TurnContext,
     question: Question,
     declaration: Option<&ToolDeclaration>,
     cx: &RunContext,
@@ -237,17 +237,17 @@ async fn ask(
         reason: reason.clone(),
     };
     cx.emit.emit(approval).await;
-    if kit.host.defers(&call) {
+    if turn.host.defers(&call) {
         return Err(NotRun::Deferred);
     }
     let answer = {
-        let mut asked = pin!(kit.host.ask(question, cx.cancel.token()));
-        let mut told = pin!(notify(kit, &call, &reason, cx));
+        let mut asked = pin!(turn.host.ask(question, cx.cancel.token()));
+        let mut told = pin!(notify(turn, &call, &reason, cx));
         tokio::select! {
             biased;
             answer = &mut asked => {
                 // Once the answer has arrived, notification hooks need not finish.
-                let _ = tokio::time::timeout(FAREWELL, told).await;
+                let _ = tokio::time::timeout(HOOK_LIMIT, told).await;
                 answer
             }
             () = &mut told => asked.await,
@@ -265,13 +265,13 @@ async fn ask(
             message.map_or_else(|| reason.to_string(), |why| format!("[Operation Cancelled] Reason: {why}"));
         return Err(NotRun::Denied(format!("Permission for {} was declined: {why}", call.name)));
     }
-    if let Err(error) = kit.permissions.update_all(&updated_permissions) {
+    if let Err(error) = turn.permissions.update_all(&updated_permissions) {
         // An answer that cannot be parsed completely never allows the call.
         let why = error.message.clone();
         cx.emit.emit(Body::Error(Box::new(error))).await;
         return Err(NotRun::Denied(format!("Permission for {} was declined: {why}", call.name)));
     }
-    kit.mcp.accept(&call.name);
+    turn.mcp.accept(&call.name);
     // An empty object and the unchanged arguments both mean no change: hosts send either when they agree.
     let read = |text: &Json| serde_json::from_str::<Map<String, Value>>(text.as_str()).unwrap_or_default();
     let changes = |input: &Json| {
@@ -281,9 +281,9 @@ async fn ask(
     let Some(arguments) = updated_input.filter(changes) else {
         return Ok(Permitted::as_it_is(call));
     };
-    let changed = changed(kit, &call, &arguments)?;
+    let changed = changed(turn, &call, &arguments)?;
     // Changed input is judged again: deny rules apply regardless of who wrote it.
-    let again = kit.permissions.judge(&changed, declaration);
+    let again = turn.permissions.judge(&changed, declaration);
     if again.decision.verdict == Verdict::Deny {
         let why = &again.decision.reason;
         return Err(NotRun::Denied(format!("The changed call of {} was declined: {why}", call.name)));
@@ -293,8 +293,8 @@ async fn ask(
 
 /// The call with the input that a host or a hook returned. They saw it redacted, so unchanged placeholders
 /// are replaced by their secrets.
-fn changed(kit: &TurnContext, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc<ToolCall>, NotRun> {
-    match unblotted(&kit.place.bench.redactor, &call.arguments, wanted) {
+fn changed(turn: &TurnContext, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc<ToolCall>, NotRun> {
+    match unblotted(&turn.place.bench.redactor, &call.arguments, wanted) {
         Ok(arguments) => Ok(Arc::new(ToolCall { arguments, ..(**call).clone() })),
         Err(blotted) => {
             Err(NotRun::Denied(format!("The changed call of {} was declined: {blotted}", call.name)))
@@ -303,10 +303,10 @@ fn changed(kit: &TurnContext, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc
 }
 
 /// Runs the notification hooks: the call needs attention.
-async fn notify(kit: &TurnContext, call: &ToolCall, reason: &str, cx: &RunContext) {
-    if kit.hooks.listens(HookEvent::Notification) {
+async fn notify(turn: &TurnContext, call: &ToolCall, reason: &str, cx: &RunContext) {
+    if turn.hooks.listens(HookEvent::Notification) {
         let message = format!("{} requires permission: {reason}", call.name);
         let fields = vec![("message", message.into()), ("notification_type", "permission_prompt".into())];
-        kit.fire(HookEvent::Notification, None, "permission_prompt", fields, cx).await;
+        turn.fire(HookEvent::Notification, None, "permission_prompt", fields, cx).await;
     }
 }

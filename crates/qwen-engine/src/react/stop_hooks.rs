@@ -54,22 +54,22 @@ pub(crate) struct StopHooks<'a> {
 
 /// Runs the agent until it is done and no hook sends it back to work.
 pub(crate) async fn run_with_stop_hooks(
-    kit: &Arc<TurnContext>,
+    context: &Arc<TurnContext>,
     from: &'static str,
     state: &mut ReactState,
     cx: &RunContext,
     watch: &StopHooks<'_>,
 ) -> Result<RunOutcome, BuildError> {
     let StopHooks { done, agent } = *watch;
-    let graph = graph(kit)?;
+    let graph = graph(context)?;
     if from == START {
-        let steered = steering::deliver(kit, false, cx).await;
+        let steered = steering::deliver(context, false, cx).await;
         Arc::make_mut(&mut state.messages).extend(steered);
     }
     let mut ran = graph.run_from(from, state, cx).await;
-    finish(kit, &graph, state, &mut ran, cx).await;
+    finish(context, &graph, state, &mut ran, cx).await;
     for objections in 0..MAX_OBJECTIONS {
-        if ran.stop.is_some() || !kit.hooks.listens(done) {
+        if ran.stop.is_some() || !context.hooks.listens(done) {
             break;
         }
         let mut fields = vec![
@@ -79,37 +79,37 @@ pub(crate) async fn run_with_stop_hooks(
         if !agent.is_empty() {
             fields.push(("agent_type", agent.into()));
         }
-        let ruling = kit.fire(done, None, agent, fields, cx).await;
+        let ruling = context.fire(done, None, agent, fields, cx).await;
         let Some(why) = ruling.block.filter(|_| ruling.stop.is_none()) else { break };
         let why =
             if why.is_empty() { "A hook says that the work is not done yet. Go on.".into() } else { why };
-        if let Some(wanted) = &kit.structured {
+        if let Some(wanted) = &context.structured {
             wanted.take_back();
         }
-        go_on(&graph, why, state, &mut ran, cx).await;
-        finish(kit, &graph, state, &mut ran, cx).await;
+        run_again_with(&graph, why, state, &mut ran, cx).await;
+        finish(context, &graph, state, &mut ran, cx).await;
     }
     Ok(ran)
 }
 
 /// Continues the agent until its answer matches the required schema and no prompt waits to join the turn.
 async fn finish(
-    kit: &TurnContext,
+    context: &TurnContext,
     graph: &Graph<ReactState>,
     state: &mut ReactState,
     ran: &mut RunOutcome,
     cx: &RunContext,
 ) {
     loop {
-        structure(kit, graph, state, ran, cx).await;
+        structure(context, graph, state, ran, cx).await;
         if ran.stop.is_some() {
             return;
         }
-        let steered = steering::deliver(kit, true, cx).await;
+        let steered = steering::deliver(context, true, cx).await;
         if steered.is_empty() {
             return;
         }
-        if let Some(wanted) = &kit.structured {
+        if let Some(wanted) = &context.structured {
             wanted.take_back();
         }
         Arc::make_mut(&mut state.messages).extend(steered);
@@ -118,7 +118,7 @@ async fn finish(
 }
 
 /// Sends an agent that considers itself done back to work.
-async fn go_on(
+async fn run_again_with(
     graph: &Graph<ReactState>,
     why: impl Into<Arc<str>>,
     state: &mut ReactState,
@@ -139,20 +139,20 @@ async fn run_again(graph: &Graph<ReactState>, state: &mut ReactState, ran: &mut 
 
 /// Sends the agent back until its answer matches the schema or the attempts are used up.
 async fn structure(
-    kit: &TurnContext,
+    context: &TurnContext,
     graph: &Graph<ReactState>,
     state: &mut ReactState,
     ran: &mut RunOutcome,
     cx: &RunContext,
 ) {
-    let Some(wanted) = &kit.structured else { return };
+    let Some(wanted) = &context.structured else { return };
     while ran.stop.is_none() {
-        let Err(problem) = wanted.hear(&state.reply) else { return };
+        let Err(problem) = wanted.accept_text(&state.reply) else { return };
         match wanted.exhausted() {
             Some(stop) => ran.stop = Some(stop),
             None => {
-                let name = kit.tools.name_of(&structured::DECLARATION);
-                go_on(graph, structured::reminder(&problem, name), state, ran, cx).await;
+                let name = context.tools.name_of(&structured::DECLARATION);
+                run_again_with(graph, structured::reminder(&problem, name), state, ran, cx).await;
             }
         }
     }

@@ -34,19 +34,19 @@ impl Think {
     /// Calls the model. If the window cannot hold the conversation, a summary replaces older messages: before
     /// the call if that can be foreseen, after it if the model reports it.
     async fn call_model_within_window(&self, state: &ReactState, cx: &RunContext) -> Step<Delta> {
-        let kit = &self.0;
-        let tools = || Some(kit.tools.specs());
+        let context = &self.0;
+        let tools = || Some(context.tools.specs());
         let mut made = None;
-        if context_window::is_short(kit, state, cx) {
-            made = context_window::make(kit, &state.messages, cx).await;
+        if context_window::is_short(context, state, cx) {
+            made = context_window::make(context, &state.messages, cx).await;
         }
         let messages = made.clone().unwrap_or_else(|| state.messages.clone());
-        let mut step = say(kit, messages.clone(), tools(), cx).await;
+        let mut step = say(context, messages.clone(), tools(), cx).await;
         if context_window::is_too_long(&step) && !cx.cancel.is_stopped() {
-            let again = context_window::make(kit, &messages, cx).await;
+            let again = context_window::make(context, &messages, cx).await;
             let compressed = again.is_some();
             if let Some(shorter) = again {
-                step = say(kit, shorter.clone(), tools(), cx).await;
+                step = say(context, shorter.clone(), tools(), cx).await;
                 made = Some(shorter);
             }
             context_window::explain(&mut step, compressed);
@@ -61,7 +61,7 @@ impl Think {
 /// One model call whose answer becomes a message of the conversation, streamed as it arrives. Without `tools`
 /// the model cannot call any.
 pub(crate) async fn say(
-    kit: &TurnContext,
+    context: &TurnContext,
     messages: Arc<Vec<Message>>,
     tools: Option<Arc<[ToolSpec]>>,
     cx: &RunContext,
@@ -71,12 +71,12 @@ pub(crate) async fn say(
         return Step { delta: Delta::None, next: Next::Stop(stop) };
     }
     let may_call = tools.is_some();
-    let request = kit.request(messages, tools.unwrap_or_default());
-    let model = request.model.clone().unwrap_or_else(|| kit.model.name().into());
+    let request = context.request(messages, tools.unwrap_or_default());
+    let model = request.model.clone().unwrap_or_else(|| context.model.name().into());
     let mut answer = StreamedMessage::new(model, calls_of_turn(&request.messages));
     answer.hides_thoughts = request.sampling.thoughts == Some(Thoughts::Omitted);
     let started = Instant::now();
-    let mut pieces = kit.model.call(request.clone());
+    let mut pieces = context.model.call(request.clone());
     let stopped = cx.cancel.stopped();
     tokio::pin!(stopped);
     let ended = loop {
@@ -103,7 +103,7 @@ pub(crate) async fn say(
     if ended.is_err() {
         answer.count_unfinished(&request);
     }
-    answer.end(kit, ended, started, cx).await
+    answer.end(context, ended, started, cx).await
 }
 
 /// The answer received so far.
@@ -271,7 +271,7 @@ impl StreamedMessage {
 
     async fn end(
         mut self,
-        kit: &TurnContext,
+        context: &TurnContext,
         ended: Result<Finish, Stop>,
         started: Instant,
         cx: &RunContext,
@@ -287,7 +287,7 @@ impl StreamedMessage {
             // conversation.
             self.start(cx).await;
             calls.extend(std::mem::take(&mut self.calls).into_iter().map(PartialCall::finish));
-            kit.expect_host(&calls);
+            context.expect_host(&calls);
             for call in &calls {
                 cx.emit.emit(Body::ToolCall(call.clone())).await;
             }

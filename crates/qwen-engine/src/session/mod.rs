@@ -290,7 +290,7 @@ impl Session {
             return;
         }
         self.end_unfinished();
-        self.tell_unsaid();
+        self.log_unsent_prompts();
         if !self.held.is_empty() {
             self.close_calls();
         }
@@ -343,7 +343,7 @@ impl Session {
 
     /// Corrects the log after prompts that never reached the model. One entry covers all of them, because it
     /// holds the whole conversation.
-    fn tell_unsaid(&mut self) {
+    fn log_unsent_prompts(&mut self) {
         if std::mem::take(&mut self.unsaid) {
             self.note(HistoryChange::Replaced(self.history.clone()));
         }

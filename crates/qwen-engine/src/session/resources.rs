@@ -11,7 +11,7 @@ use crate::redact::hide_secrets;
 use crate::{Cancel, Emitter};
 
 /// The timeout for reading one resource, including its server's start.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 impl Session {
     /// Reads the resources that a prompt refers to. Failures are reported to the user and to the model.
@@ -58,12 +58,12 @@ impl Session {
         let mut problem = String::new();
         for uri in name.spellings() {
             let reading = self.setup.mcp.read_resource(&name.server, uri, cancel.token());
-            match tokio::time::timeout(PATIENCE, reading).await {
+            match tokio::time::timeout(TIME_LIMIT, reading).await {
                 Ok(Ok(contents)) => return Ok(contents),
                 // Of two spellings the first is what the user typed, so its error is reported.
                 Ok(Err(McpError { message, .. })) if problem.is_empty() => problem = message,
                 Ok(Err(_)) => {}
-                Err(_) => return Err(format!("it took longer than {} s", PATIENCE.as_secs())),
+                Err(_) => return Err(format!("it took longer than {} s", TIME_LIMIT.as_secs())),
             }
         }
         Err(problem)

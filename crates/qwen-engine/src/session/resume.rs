@@ -59,7 +59,7 @@ impl Session {
 
     /// Continues the unfinished turn and returns how it ended; `None` if there is no such turn. A call that
     /// had already started is not started again, because its effects are unknown.
-    pub async fn go_on(&mut self, emit: &Emitter, cancel: &Cancel) -> Option<TurnEnd> {
+    pub async fn continue_unfinished(&mut self, emit: &Emitter, cancel: &Cancel) -> Option<TurnEnd> {
         let unfinished = self.unfinished.take()?;
         emit.turn_begins(None);
         let mut kept = StoredRun::of(&unfinished.journal);
@@ -132,7 +132,7 @@ impl Session {
             Some(prompt_id) => self.same_start(TurnStart { prompt_id, ..unfinished.start }, &input, &tools),
             None => {
                 if let Some(log) = &self.log {
-                    log.go_on_with(unfinished.start.prompt_id.clone());
+                    log.record_resumed(unfinished.start.prompt_id.clone());
                 }
                 self.same_start(unfinished.start, &input, &tools)
             }

@@ -43,7 +43,7 @@ fn known(ours: &[Message], sent: &[Message]) -> Option<usize> {
                 return Some(place);
             }
             let (same, further) = rest.split_at_checked(said.len())?;
-            if !same.iter().zip(&said).all(|(ours, sent)| ours.tells(sent)) {
+            if !same.iter().zip(&said).all(|(ours, sent)| ours.covers(sent)) {
                 return None;
             }
             rest = further;
@@ -58,7 +58,7 @@ fn known(ours: &[Message], sent: &[Message]) -> Option<usize> {
 }
 
 impl Item {
-    fn tells(&self, sent: &Self) -> bool {
+    fn covers(&self, sent: &Self) -> bool {
         match (self, sent) {
             (Self::User(ours), Self::User(sent)) => {
                 let sent: String = sent.concat();

@@ -10,7 +10,7 @@ use crate::hooks::{HookEvent, HookRequest, Ruling, hook_stop};
 use crate::{Cancel, Emitter, QuestionOrigin, Stop};
 
 /// How long hooks may delay the end of a session.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
 /// The hooks' verdict on a prompt.
 #[derive(Default)]
@@ -34,7 +34,12 @@ fn objection(event: HookEvent, ruling: &Ruling) -> Option<Stop> {
 
 impl Session {
     /// Runs the prompt hooks, after the session-start hooks if the session has not started yet.
-    pub(super) async fn hear(&mut self, start: &TurnStart, emit: &Emitter, cancel: &Cancel) -> PromptReview {
+    pub(super) async fn review_prompt(
+        &mut self,
+        start: &TurnStart,
+        emit: &Emitter,
+        cancel: &Cancel,
+    ) -> PromptReview {
         if cancel.is_stopped() {
             return PromptReview::default();
         }
@@ -61,9 +66,9 @@ impl Session {
     }
 
     /// Runs the session-end hooks with a reason: `exit`, `clear`, `prompt_input_exit`, `other`. Their time is
-    /// bounded by `FAREWELL`.
+    /// bounded by `SHUTDOWN_LIMIT`.
     pub async fn end(&mut self, reason: &str, emit: &Emitter) {
-        self.tell_unsaid();
+        self.log_unsent_prompts();
         if !std::mem::take(&mut self.greeted) {
             return;
         }
@@ -72,7 +77,7 @@ impl Session {
         let fields = vec![("reason", reason.into())];
         let told = self.fire(HookEvent::SessionEnd, &prompt_id, reason, fields, emit, &cancel);
         // Their answers have no effect at this point.
-        let _ = tokio::time::timeout(FAREWELL, told).await;
+        let _ = tokio::time::timeout(SHUTDOWN_LIMIT, told).await;
     }
 
     pub(super) async fn fire(

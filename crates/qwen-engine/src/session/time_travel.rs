@@ -58,7 +58,7 @@ impl Session {
 
     /// Emits the message whose calls are about to run, as a separate step, because readers of this turn have
     /// not seen it.
-    pub(super) async fn retell(&self, state: &ReactState, emit: &Emitter) {
+    pub(super) async fn emit_pending_message(&self, state: &ReactState, emit: &Emitter) {
         let Some(message) = state.messages.last().filter(|message| message.role == Role::Assistant) else {
             return;
         };

@@ -26,7 +26,7 @@ use crate::subagent::{self, AgentTool, SubagentScope};
 use crate::{Budget, Cancel, Emitter, QuestionOrigin, REACT, Stop};
 
 /// How long a turn waits for MCP servers to start; slower servers join the next turn.
-const MCP_PATIENCE: Duration = Duration::from_secs(10);
+const MCP_START_LIMIT: Duration = Duration::from_secs(10);
 
 impl Session {
     /// Runs one turn and returns how it ended. The end is always emitted. An unfinished turn of an earlier
@@ -41,7 +41,7 @@ impl Session {
             self.close_interrupted();
         }
         if !cancel.is_stopped() {
-            self.tell_unsaid();
+            self.log_unsent_prompts();
         }
         let prompt_id = input.prompt_id.clone().unwrap_or_else(|| self.next_prompt_id());
         let continuation = self.prompts.contains(&prompt_id);
@@ -55,7 +55,7 @@ impl Session {
         if is_typed_command {
             start.agent = REACT.into();
         }
-        let heard = self.hear(&start, emit, cancel).await;
+        let heard = self.review_prompt(&start, emit, cancel).await;
         start.parts.extend(input.attachments);
         if heard.objection.is_none() {
             start.parts.extend(self.read_resources(&input.resources, emit, cancel).await);
@@ -72,7 +72,7 @@ impl Session {
         }
         let decides = decides && heard.objection.is_none();
         let said = Message { role: Role::User, parts: start.parts.clone() };
-        let mut state = if decides { self.decide_first(said) } else { self.hear_out(said) };
+        let mut state = if decides { self.decide_first(said) } else { self.with_user_message(said) };
         let mut retold = decides.then_some(ReplayTarget::Readers);
         if let Some(command) = typed_command.filter(|_| heard.objection.is_none()) {
             state = typed_command::request(&command, &tools, state);
@@ -106,7 +106,7 @@ impl Session {
     }
 
     /// The conversation with the user's message appended.
-    fn hear_out(&mut self, said: Message) -> ReactState {
+    fn with_user_message(&mut self, said: Message) -> ReactState {
         self.close_calls();
         let mut messages = std::mem::take(&mut self.history);
         messages.push(said);
@@ -133,7 +133,7 @@ impl Session {
         let mut tools = self.setup.tools.clone();
         if !self.setup.mcp.is_empty() {
             tokio::select! {
-                () = self.setup.mcp.connect_all(MCP_PATIENCE) => {}
+                () = self.setup.mcp.connect_all(MCP_START_LIMIT) => {}
                 _ = cancel.stopped() => {}
             }
             let mut all = Registry::clone(&tools);
@@ -167,7 +167,7 @@ impl Session {
         }
         let budget = Arc::new(budget);
         let tasks = &self.setup.place.bench.tasks;
-        tasks.tell(Some(Arc::new(TaskEventForwarder(live.in_background()))));
+        tasks.set_listener(Some(Arc::new(TaskEventForwarder(live.in_background()))));
         self.setup.overrides.in_flight().begin_turn();
         if &*agent == REACT {
             // The other agents make no model call that a prompt could join.
@@ -192,14 +192,14 @@ impl Session {
             emit.emit(Body::Console { level, scope, text }).await;
         }
         match retold {
-            Some(ReplayTarget::Readers) => self.retell(&state, live).await,
-            Some(ReplayTarget::ReadersAndLog) => self.retell(&state, emit).await,
+            Some(ReplayTarget::Readers) => self.emit_pending_message(&state, live).await,
+            Some(ReplayTarget::ReadersAndLog) => self.emit_pending_message(&state, emit).await,
             None => {}
         }
         if from == Ok(react::START) {
             self.make_room(Arc::make_mut(&mut state.messages), &prompt_id, &budget, emit, cancel).await;
         }
-        let kit = TurnContext {
+        let context = TurnContext {
             model: self.setup.model.clone(),
             model_name: model,
             overrides: self.setup.overrides.clone(),
@@ -237,13 +237,13 @@ impl Session {
             cancel: cancel.clone(),
             levels: if offers_agents { self.setup.agent_levels } else { 0 },
         };
-        let mut kit = AgentTool::offered_in(kit, scope);
+        let mut context = AgentTool::offered_in(context, scope);
         let wanted = answer_schema.map(|form| Arc::new(StructuredAnswer::new(form, &state.messages)));
         if let Some(wanted) = wanted.clone() {
             // Sub-agents return plain text to their parent agent, so they never get the answer schema.
-            kit = Arc::new(match &*agent {
-                REACT => wanted.offered_in(&kit),
-                _ => TurnContext { structured: Some(wanted), ..TurnContext::clone(&kit) },
+            context = Arc::new(match &*agent {
+                REACT => wanted.offered_in(&context),
+                _ => TurnContext { structured: Some(wanted), ..TurnContext::clone(&context) },
             });
         }
         let cx = RunContext {
@@ -257,7 +257,8 @@ impl Session {
         let AgentOutcome { mut ran, conversation: mut state, state: shown } = match from {
             Ok(from) => {
                 let options = &self.setup.thinking;
-                let work = AgentRun { agent: &agent, options, kit: &kit, conversation: state, from, kept };
+                let work =
+                    AgentRun { agent: &agent, options, context: &context, conversation: state, from, kept };
                 // The agents' futures are large; one allocation per turn is negligible.
                 within(&budget, cancel, Box::pin(agent::run(work, &cx))).await
             }

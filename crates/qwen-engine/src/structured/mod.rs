@@ -155,16 +155,16 @@ impl StructuredAnswer {
     }
 
     /// The context of an agent that can call tools, with the result tool added.
-    pub fn offered_in(self: Arc<Self>, kit: &TurnContext) -> TurnContext {
-        let mut tools = Registry::clone(&kit.tools);
+    pub fn offered_in(self: Arc<Self>, context: &TurnContext) -> TurnContext {
+        let mut tools = Registry::clone(&context.tools);
         let name = tools.name_of(&DECLARATION);
         tools.add(Arc::new(tool::StructuredOutputTool { answer: self.clone(), name }));
-        let system = format!("{}\n\n{}", kit.system, instruction(name));
+        let system = format!("{}\n\n{}", context.system, instruction(name));
         TurnContext {
             tools: Arc::new(tools),
             system: system.trim_start().into(),
             structured: Some(self),
-            ..kit.clone()
+            ..context.clone()
         }
     }
 
@@ -184,7 +184,7 @@ impl StructuredAnswer {
     }
 
     /// Accepts an answer in a text, if there is none yet.
-    pub fn hear(&self, words: &str) -> Result<(), String> {
+    pub fn accept_text(&self, words: &str) -> Result<(), String> {
         if self.answer().is_some() {
             return Ok(());
         }
@@ -225,12 +225,12 @@ impl StructuredAnswer {
     }
 
     /// The step that replaces a model call, if none is needed any more or none may be made.
-    pub async fn conclude(&self, kit: &TurnContext, cx: &RunContext) -> Option<Step<Delta>> {
+    pub async fn conclude(&self, context: &TurnContext, cx: &RunContext) -> Option<Step<Delta>> {
         if let Some(stop) = self.exhausted() {
             return Some(Step { delta: Delta::None, next: Next::Stop(stop) });
         }
         let answer = self.answer()?;
-        let message = emit_message(kit, answer.as_str().into(), cx).await;
+        let message = emit_message(context, answer.as_str().into(), cx).await;
         let reply: Arc<str> = answer.as_str().into();
         let delta =
             Delta::MessageAdded { message: Some(message), calls: Vec::new(), reply, finish: Finish::Stop };

@@ -19,7 +19,7 @@ const LONGEST_SUMMARY: usize = 1000;
 /// A run that has not started yet.
 pub(super) struct Run {
     pub request: SubagentRequest,
-    pub kit: Arc<TurnContext>,
+    pub context: Arc<TurnContext>,
     pub state: ReactState,
     pub cx: RunContext,
     pub cancel: Cancel,
@@ -41,12 +41,12 @@ impl Run {
     /// Runs the start hooks and passes their context to the sub-agent. Returns the reason if one of them
     /// blocks it.
     pub(super) async fn fire_start_hooks(&mut self) -> Option<Arc<str>> {
-        if !self.kit.hooks.listens(HookEvent::SubagentStart) {
+        if !self.context.hooks.listens(HookEvent::SubagentStart) {
             return None;
         }
         let agent = &*self.request.definition.name;
         let fields = vec![("agent_type", agent.into()), ("prompt", (*self.request.prompt).into())];
-        let ruling = self.kit.fire(HookEvent::SubagentStart, None, agent, fields, &self.cx).await;
+        let ruling = self.context.fire(HookEvent::SubagentStart, None, agent, fields, &self.cx).await;
         if let (Some(context), Some(first)) =
             (ruling.context_text(), Arc::make_mut(&mut self.state.messages).first_mut())
         {
@@ -56,10 +56,10 @@ impl Run {
     }
 
     pub(super) async fn finish(self) -> SubagentOutcome {
-        let Self { request, kit, mut state, cx, cancel, budget, denials, task } = self;
+        let Self { request, context, mut state, cx, cancel, budget, denials, task } = self;
         let watch = StopHooks { done: HookEvent::SubagentStop, agent: &request.definition.name };
         let ran = {
-            let ran = react::run_with_stop_hooks(&kit, react::START, &mut state, &cx, &watch);
+            let ran = react::run_with_stop_hooks(&context, react::START, &mut state, &cx, &watch);
             let ran = within(&budget, &cancel, Box::pin(ran));
             tokio::pin!(ran);
             tokio::select! {

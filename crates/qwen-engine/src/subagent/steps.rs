@@ -24,7 +24,7 @@ impl Steps {
     }
 
     /// Reports a step of the agent; `tool` is the last tool that it uses.
-    pub(crate) async fn taken(&self, budget: &Budget, tool: Option<&Arc<str>>) {
+    pub(crate) async fn report(&self, budget: &Budget, tool: Option<&Arc<str>>) {
         let now = Instant::now();
         {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,7 +34,7 @@ impl Steps {
             *told = Some(now);
         }
         let spent = spent(&budget.sums());
-        self.task.tell(TaskUpdate::Progress { spent, last_tool: tool.cloned() }).await;
+        self.task.notify(TaskUpdate::Progress { spent, last_tool: tool.cloned() }).await;
     }
 }
 

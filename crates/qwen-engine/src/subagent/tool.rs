@@ -32,31 +32,31 @@ pub(crate) struct SubagentScope {
 pub(crate) struct AgentTool {
     spec: ToolSpec,
     /// The context of the agent that offers this tool, without the tool itself.
-    kit: Arc<TurnContext>,
+    context: Arc<TurnContext>,
     scope: SubagentScope,
 }
 
 impl AgentTool {
-    /// The tool for an agent that runs with `kit`.
-    pub(crate) fn new(kit: Arc<TurnContext>, scope: SubagentScope) -> Self {
-        Self { spec: spec(&scope.definitions), kit, scope }
+    /// The tool for an agent that runs with `context`.
+    pub(crate) fn new(context: Arc<TurnContext>, scope: SubagentScope) -> Self {
+        Self { spec: spec(&scope.definitions), context, scope }
     }
 
-    /// `kit` with this tool added, if the nesting limit allows it.
-    pub(crate) fn offered_in(kit: TurnContext, scope: SubagentScope) -> Arc<TurnContext> {
+    /// `context` with this tool added, if the nesting limit allows it.
+    pub(crate) fn offered_in(context: TurnContext, scope: SubagentScope) -> Arc<TurnContext> {
         if scope.levels == 0 || scope.definitions.is_empty() {
-            return Arc::new(kit);
+            return Arc::new(context);
         }
-        let mut tools = Registry::clone(&kit.tools);
-        tools.add(Arc::new(Self::new(Arc::new(kit.clone()), scope)));
-        Arc::new(TurnContext { tools: Arc::new(tools), ..kit })
+        let mut tools = Registry::clone(&context.tools);
+        tools.add(Arc::new(Self::new(Arc::new(context.clone()), scope)));
+        Arc::new(TurnContext { tools: Arc::new(tools), ..context })
     }
 
     async fn start(&self, call: &ToolCall, cx: &ToolCx) -> Outcome {
         let request = match SubagentRequest::of(call, &self.scope.definitions) {
             // A run of a single prompt has no later turn that could receive the report.
             Ok(request) => SubagentRequest {
-                background: request.background && self.kit.overrides.in_flight().is_host_attached(),
+                background: request.background && self.context.overrides.in_flight().is_host_attached(),
                 ..request
             },
             Err(text) => return Outcome::failure("invalid_arguments", text),
@@ -79,7 +79,7 @@ impl AgentTool {
             return blocked(&why);
         }
         let task = run.task.clone();
-        task.tell(TaskUpdate::Started).await;
+        task.notify(TaskUpdate::Started).await;
         let cancel = run.cancel.clone();
         let outcome = run.finish().await;
         // A limit of the sub-agent, or a stop directed at it, ends only the sub-agent and not the turn.
@@ -93,7 +93,7 @@ impl AgentTool {
 
     /// Runs the sub-agent in the background and returns its task name.
     async fn start_in_background(&self, request: SubagentRequest, call: &ToolCall) -> Outcome {
-        let (path, file) = match self.kit.place.bench.scratch.create("agent") {
+        let (path, file) = match self.context.place.bench.scratch.create("agent") {
             Ok(output) => output,
             Err(error) => {
                 return Outcome::failure("not_started", format!("The sub-agent cannot be started: {error}"));
@@ -101,7 +101,7 @@ impl AgentTool {
         };
         // Its detailed events go to its file, because it is not part of the turn whose stream is open.
         let (emit, transcript) =
-            transcript::open(file, &self.kit.place.bench.redactor, self.scope.main.clone());
+            transcript::open(file, &self.context.place.bench.redactor, self.scope.main.clone());
         let showing = request.clone();
         let mut run = self.run(request, call, emit.in_call(call.id.clone()), path);
         drop(emit);
@@ -111,7 +111,7 @@ impl AgentTool {
             self.tasks().forget(&id);
             return blocked(&why);
         }
-        task.tell(TaskUpdate::Started).await;
+        task.notify(TaskUpdate::Started).await;
         let file = task.output.display().to_string();
         let display = showing.display("running", None);
         self.tasks().work(&id, async move {
@@ -129,7 +129,7 @@ impl AgentTool {
     }
 
     fn tasks(&self) -> &BackgroundTasks {
-        &self.kit.place.bench.tasks
+        &self.context.place.bench.tasks
     }
 
     /// Prepares a run of the requested sub-agent.
@@ -146,7 +146,7 @@ impl AgentTool {
             ..self.scope.clone()
         };
         let denials = self.scope.denials.clone();
-        let kit = self.kit_for(&request, call.id.clone(), scope, Steps::of(task.clone()));
+        let context = self.context_for(&request, call.id.clone(), scope, Steps::of(task.clone()));
         let state = ReactState {
             messages: vec![Message::text(Role::User, request.prompt.clone())].into(),
             ..ReactState::default()
@@ -159,11 +159,11 @@ impl AgentTool {
             effects: Effects::default(),
             nested: true,
         };
-        Run { request, kit, state, cx, cancel, budget, denials, task }
+        Run { request, context, state, cx, cancel, budget, denials, task }
     }
 
     /// The context that the sub-agent runs with.
-    fn kit_for(
+    fn context_for(
         &self,
         request: &SubagentRequest,
         call: CallId,
@@ -172,8 +172,8 @@ impl AgentTool {
     ) -> Arc<TurnContext> {
         let AgentDefinition { tools: wanted, disallowed_tools: unwanted, .. } = &request.definition;
         let mut tools = match wanted {
-            Some(names) => Arc::new(self.kit.tools.restricted(names.iter().map(|name| &**name))),
-            None => self.kit.tools.clone(),
+            Some(names) => Arc::new(self.context.tools.restricted(names.iter().map(|name| &**name))),
+            None => self.context.tools.clone(),
         };
         let means = |names: &[Arc<str>], tool: &str| {
             names.iter().any(|name| **name == *tool || *crate::TOOLS.canonical_name(name) == *tool)
@@ -181,33 +181,33 @@ impl AgentTool {
         if !unwanted.is_empty() {
             tools = Arc::new(tools.without(unwanted.iter().map(|name| &**name)));
         }
-        let in_background = self.kit.in_background || request.background;
-        let mut host_tools = self.kit.host_tools.clone();
+        let in_background = self.context.in_background || request.background;
+        let mut host_tools = self.context.host_tools.clone();
         if in_background {
             // The host runs tools only for a turn that waits for it, and the plan belongs to the main agent.
             let left_out = host_tools.iter().map(|name| &**name).chain(["exit_plan_mode"]);
             tools = Arc::new(tools.without(left_out));
             host_tools = Arc::default();
         }
-        let kit = TurnContext {
-            model_name: request.definition.model.clone().or_else(|| self.kit.model_name.clone()),
+        let context = TurnContext {
+            model_name: request.definition.model.clone().or_else(|| self.context.model_name.clone()),
             tools,
             origin: QuestionOrigin {
                 parent: Some(call),
                 agent: request.definition.name.clone(),
-                ..self.kit.origin.clone()
+                ..self.context.origin.clone()
             },
             system: request.definition.prompt.clone(),
             host_tools,
             in_background,
             steps: Some(Arc::new(steps)),
-            ..TurnContext::clone(&self.kit)
+            ..TurnContext::clone(&self.context)
         };
         // An agent that lists its tools can start agents only if the list contains this tool.
         let starts =
             wanted.as_ref().is_none_or(|names| means(names, super::TOOL)) && !means(unwanted, super::TOOL);
         let levels = if starts { scope.levels - 1 } else { 0 };
-        Self::offered_in(kit, SubagentScope { levels, ..scope })
+        Self::offered_in(context, SubagentScope { levels, ..scope })
     }
 }
 

@@ -39,10 +39,10 @@ pub(crate) async fn answer(
         crate::react::announce_limit(&limit, cx).await;
         return (best_so_far(runner, &answering.best_so_far, cx).await, Next::Stop(limit));
     }
-    if let Some(wanted) = &runner.kit.structured {
+    if let Some(wanted) = &runner.turn.structured {
         return structured_answer(runner, wanted, answering, cx).await;
     }
-    let step = say(&runner.kit, runner.messages(answering.prompt).into(), None, cx).await;
+    let step = say(&runner.turn, runner.messages(answering.prompt).into(), None, cx).await;
     let answered = match step.delta {
         Delta::MessageAdded { message, reply, finish, .. } => Answered { reply, message, finish },
         // This call itself reached the limit.
@@ -85,9 +85,9 @@ async fn structured_answer(
                 return (best_so_far(runner, &answering.best_so_far, cx).await, Next::Stop(stop));
             }
         };
-        match (wanted.hear(&said), wanted.answer(), wanted.exhausted()) {
+        match (wanted.accept_text(&said), wanted.answer(), wanted.exhausted()) {
             (_, Some(answer), _) => {
-                let message = emit_message(&runner.kit, answer.as_str().into(), cx).await;
+                let message = emit_message(&runner.turn, answer.as_str().into(), cx).await;
                 let reply: Arc<str> = answer.as_str().into();
                 return (Answered { reply, message: Some(message), finish: Finish::Stop }, Next::End);
             }
@@ -106,6 +106,6 @@ async fn best_so_far(runner: &ThoughtRunner, text: &str, cx: &RunContext) -> Ans
     if text.is_empty() {
         return Answered { reply, message: None, finish: Finish::Stop };
     }
-    let message = emit_message(&runner.kit, reply.clone(), cx).await;
+    let message = emit_message(&runner.turn, reply.clone(), cx).await;
     Answered { message: Some(message), reply, finish: Finish::Stop }
 }

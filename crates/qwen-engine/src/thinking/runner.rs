@@ -24,7 +24,7 @@ const TOOL_ROUNDS: usize = 12;
 
 /// State shared by the thoughts of a run.
 pub(crate) struct ThoughtRunner {
-    pub kit: Arc<TurnContext>,
+    pub turn: Arc<TurnContext>,
     /// The conversation before the message of this turn.
     context: Vec<Message>,
     /// The parts of the turn's message that are not text.
@@ -88,13 +88,13 @@ struct StoredResult {
 
 impl ThoughtRunner {
     /// A runner for a turn whose conversation ends with the user's message.
-    pub fn new(kit: Arc<TurnContext>, conversation: &[Message], options: &ThinkingOptions) -> Self {
+    pub fn new(turn: Arc<TurnContext>, conversation: &[Message], options: &ThinkingOptions) -> Self {
         let (said, context) =
             conversation.split_last().map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
         let parts = said.map(|message| message.parts.as_slice()).unwrap_or_default();
         let media = parts.iter().filter(|part| matches!(part, Part::Media(_))).cloned().collect();
         Self {
-            kit,
+            turn,
             context: context.to_vec(),
             media,
             parallel: options.parallel.max(1),
@@ -130,7 +130,7 @@ impl ThoughtRunner {
         let mut rounds = 0;
         loop {
             let tools =
-                if ask.tools && rounds < TOOL_ROUNDS { self.kit.tools.specs() } else { Arc::from([]) };
+                if ask.tools && rounds < TOOL_ROUNDS { self.turn.tools.specs() } else { Arc::from([]) };
             let key = if rounds == 0 { ask.key.to_owned() } else { format!("{}/{rounds}", ask.key) };
             let said = cx.once(&key, self.call(messages.clone().into(), tools, cx)).await?;
             if said.calls.is_empty() {
@@ -158,12 +158,12 @@ impl ThoughtRunner {
         };
         cx.budget.model_call().map_err(ThoughtFailure::Run)?;
         let offered = !tools.is_empty();
-        let request = self.kit.request(messages, tools);
-        let name = request.model.clone().unwrap_or_else(|| self.kit.model.name().into());
+        let request = self.turn.request(messages, tools);
+        let name = request.model.clone().unwrap_or_else(|| self.turn.model.name().into());
         let mut answer =
             StreamedAnswer { model: name, text: String::new(), calls: Vec::new(), usage: Usage::default() };
         let started = Instant::now();
-        let mut pieces = self.kit.model.call(request.clone());
+        let mut pieces = self.turn.model.call(request.clone());
         let ended = loop {
             let piece = tokio::select! {
                 biased;
@@ -232,7 +232,7 @@ impl ThoughtRunner {
         let interrupted = cx.effects.recall(&StoredRun::started(&call.id)).is_some();
         let gave = cx
             .once(&key, async {
-                let done = run_call(&self.kit, call, interrupted, false, cx).await;
+                let done = run_call(&self.turn, call, interrupted, false, cx).await;
                 if let Some(denial) = done.denial {
                     self.denials.lock().unwrap_or_else(PoisonError::into_inner).push(denial);
                 }
@@ -262,7 +262,7 @@ impl ThoughtRunner {
     /// one.
     fn named(&self, call: PartialCall, place: &str) -> Arc<ToolCall> {
         let mut hash = std::hash::DefaultHasher::new();
-        (self.kit.origin.prompt_id.as_str(), place).hash(&mut hash);
+        (self.turn.origin.prompt_id.as_str(), place).hash(&mut hash);
         let id = CallId::new(format!("{}-{:08x}", call.id, hash.finish() & 0xffff_ffff));
         let written = written_call(id, call.name.into(), call.arguments);
         Arc::new(ToolCall { provider_fields: call.provider_fields.map(Json::trusted), ..written })
@@ -271,9 +271,9 @@ impl ThoughtRunner {
     /// Emits a message that contains only calls. The thought's text is not emitted.
     async fn show(&self, calls: &[Arc<ToolCall>], cx: &RunContext) {
         let _voice = self.voice.lock().await;
-        self.kit.expect_host(calls);
+        self.turn.expect_host(calls);
         let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
-        let model: Arc<str> = self.kit.model.name().into();
+        let model: Arc<str> = self.turn.model.name().into();
         let start = Body::MessageStart { message_id: message_id.clone(), model: model.clone() };
         cx.emit.emit(start).await;
         for call in calls {

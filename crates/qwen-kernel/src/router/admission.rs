@@ -299,25 +299,25 @@ impl Router {
 
     /// Refuses requests that waited too long for a worker.
     pub(super) fn expire_queue(&mut self) {
-        let patience = self.pool.limits().queue_timeout;
+        let timeout = self.pool.limits().queue_timeout;
         let late: Vec<SessionId> = self
             .queue
             .iter()
             .filter(|id| {
                 let since = self.sessions.get(id).and_then(|session| session.queued_at);
-                since.is_some_and(|since| self.now >= since + patience)
+                since.is_some_and(|since| self.now >= since + timeout)
             })
             .cloned()
             .collect();
         for id in late {
-            let error = self.overloaded(&format!("no worker became free within {} s", patience.as_secs()));
+            let error = self.overloaded(&format!("no worker became free within {} s", timeout.as_secs()));
             self.fail_waiting(&id, &error);
         }
     }
 
     /// Releases the workers of sessions that have been idle longer than `idle_timeout`.
     pub(super) fn release_resting(&mut self) {
-        let patience = self.pool.limits().idle_timeout;
+        let timeout = self.pool.limits().idle_timeout;
         let resting: Vec<SessionId> = self
             .sessions
             .values()
@@ -325,7 +325,7 @@ impl Router {
                 session.worker.is_some()
                     && session.is_idle()
                     && session.is_resumable
-                    && self.now >= session.active_at + patience
+                    && self.now >= session.active_at + timeout
             })
             .map(|session| session.id.clone())
             .collect();

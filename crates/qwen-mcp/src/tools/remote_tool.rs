@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::McpError;
 use crate::error::{CANCELLED, PROTOCOL, SESSION_EXPIRED, TOOL_CHANGED};
-use crate::peer::Patience;
+use crate::peer::CallLimits;
 use crate::server::Server;
 use crate::tools::catalogue::{Definition, Fingerprint};
 use crate::tools::result::{self, CallResult, TextSink};
@@ -92,7 +92,7 @@ impl RemoteTool {
             () = cx.cancel.cancelled() => return Err(McpError::new(CANCELLED, "The call was cancelled.")),
             up = self.ready() => up?,
         };
-        let patience = Patience {
+        let limits = CallLimits {
             limit: Some(self.server.call_limit()),
             cancel: Some(cx.cancel),
             output: Some(cx.progress),
@@ -105,7 +105,7 @@ impl RemoteTool {
                 meta(id, cx.trace)
             )
         };
-        let answer = up.peer.request("tools/call", params, &patience).await?;
+        let answer = up.peer.request("tools/call", params, &limits).await?;
         result::call_result(&answer, out).ok_or_else(|| {
             let words =
                 format!("The MCP server `{}` gave back a result that cannot be read.", self.server.name);

@@ -31,7 +31,7 @@ const LASTING: Duration = Duration::from_secs(10);
 /// Delay before reopening.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 /// Time limit for the last request to a server.
-const FAREWELL: Duration = Duration::from_millis(500);
+const SHUTDOWN_LIMIT: Duration = Duration::from_millis(500);
 
 /// The connection to one server.
 pub(crate) struct Http {
@@ -96,7 +96,7 @@ impl Http {
         let way = self.way.clone();
         tokio::spawn(async move {
             // No caller waits for the result, so errors are ignored.
-            let _ = tokio::time::timeout(FAREWELL, way.post(message)).await;
+            let _ = tokio::time::timeout(SHUTDOWN_LIMIT, way.post(message)).await;
         });
     }
 
@@ -118,7 +118,7 @@ impl Http {
             request.method = Method::DELETE;
             request.headers = self.way.headers();
             // The server may ignore this.
-            let _ = tokio::time::timeout(FAREWELL, self.way.client.send(request)).await;
+            let _ = tokio::time::timeout(SHUTDOWN_LIMIT, self.way.client.send(request)).await;
         }
     }
 

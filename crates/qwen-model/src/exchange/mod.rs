@@ -180,7 +180,7 @@ impl<W: Wire> HttpAttempt<W> {
         };
         let response = self.backend.client.send(request).await.map_err(|e| failure::unanswered(&e))?;
         let clock = Clock::new(response.sent_at, timeouts);
-        self.hear_limit(response.status.as_u16(), &response.headers);
+        self.note_rate_limit(response.status.as_u16(), &response.headers);
         let form = Form::Unknown { start: Vec::new(), content_type: ContentType::of(&response.headers) };
         let mut reading = Reading { body: response.body, form, clock };
         if !response.status.is_success() {
@@ -203,7 +203,7 @@ impl<W: Wire> HttpAttempt<W> {
         Ok(())
     }
 
-    fn hear_limit(&mut self, status: u16, headers: &HeaderMap) {
+    fn note_rate_limit(&mut self, status: u16, headers: &HeaderMap) {
         let now = SystemTime::now();
         let news = self.backend.limit.news(status, headers, failure::retry_after(headers, now), now);
         self.out.extend(news.map(|limit| Piece::RateLimit(Box::new(limit))));

@@ -66,7 +66,7 @@ impl Calls {
         let call = &mut self.all[at];
         let mut bytes = arguments.len();
         if let Some(name) = name {
-            bytes += call.hear_name(name);
+            bytes += call.append_name(name);
         }
         let has_fields = call.keep_fields(&delta.fields);
         if !call.given || call.wire_id.is_none() {
@@ -188,7 +188,7 @@ impl Call {
     /// Processes a name or a piece of one; returns the number of new bytes. Most servers send it once and
     /// some split it. Some repeat it with every piece, completely or as far as it is written; once the
     /// arguments have begun it is ignored.
-    fn hear_name(&mut self, piece: &str) -> usize {
+    fn append_name(&mut self, piece: &str) -> usize {
         let before = match &self.name {
             None => 0,
             Some(known) if !self.awaits_arguments() || **known == *piece => return 0,

@@ -34,7 +34,7 @@ use statement::Reader;
 const MAX_DEPTH: usize = 8;
 
 /// Time limit for parsing one line. An ordinary line takes a thousandth of it.
-const PATIENCE: Duration = Duration::from_millis(250);
+const TIME_LIMIT: Duration = Duration::from_millis(250);
 
 /// What a command line does, as far as it can be known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -189,7 +189,7 @@ fn read(
 fn parse(script: &[u8]) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIME_LIMIT;
     let mut in_time = |_: &ParseState| {
         if Instant::now() < deadline { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };

@@ -131,7 +131,7 @@ pub(super) fn kill(guardian: pid_t) {
 }
 
 /// Resumes a guardian that its command may have stopped.
-pub(super) fn go_on(guardian: pid_t) {
+pub(super) fn wake(guardian: pid_t) {
     // SAFETY: kill has no memory effects.
     unsafe { libc::kill(guardian, libc::SIGCONT) };
 }

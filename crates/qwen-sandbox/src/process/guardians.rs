@@ -18,7 +18,7 @@ use super::spawn::above_stdio;
 /// pages.
 const MOST: usize = 4;
 /// How long a guardian stays idle before it is ended.
-const PATIENCE: Duration = Duration::from_secs(5);
+const IDLE_LIMIT: Duration = Duration::from_secs(5);
 
 /// A guardian: its process id, and the line. Closing the line makes it kill its command.
 pub(super) struct Guardian {
@@ -64,14 +64,14 @@ impl Guardian {
         // A guardian that has already ended needs no message.
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let _ = rustix::net::send(&self.line, &[guardian::TERMINATE], flags);
-        self.go_on();
+        self.wake();
     }
 
     pub(super) fn kill(&mut self) {
         self.killing = true;
         // The guardian can still report the end.
         let _ = rustix::net::shutdown(&self.line, Shutdown::Write);
-        self.go_on();
+        self.wake();
     }
 
     /// Kills a guardian that no longer responds. Reaping it kills the processes it supervised.
@@ -82,9 +82,9 @@ impl Guardian {
     }
 
     /// Resumes it in case it was stopped.
-    pub(super) fn go_on(&self) {
+    pub(super) fn wake(&self) {
         if !self.reaped {
-            guardian::go_on(self.pid);
+            guardian::wake(self.pid);
         }
     }
 
@@ -206,10 +206,10 @@ impl Guardians {
     /// Ends guardians that were idle too long.
     async fn watch(guardians: Weak<Self>) {
         loop {
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(IDLE_LIMIT).await;
             let Some(guardians) = guardians.upgrade() else { return };
             let mut waiting = guardians.waiting();
-            for mut idle in waiting.idle.extract_if(.., |idle| idle.since.elapsed() >= PATIENCE) {
+            for mut idle in waiting.idle.extract_if(.., |idle| idle.since.elapsed() >= IDLE_LIMIT) {
                 idle.guardian.end();
             }
             if waiting.idle.is_empty() {

@@ -12,7 +12,7 @@ use super::guardians::{Guardian, Guardians, Hook};
 
 /// How long a guardian may take to end its command before we do it ourselves. Longer than the guardian's own
 /// limits.
-const PATIENCE: Duration =
+const END_LIMIT: Duration =
     Duration::from_millis((guardian::GRACE_MS + guardian::KILL_LIMIT_MS + 1_000).cast_unsigned());
 
 /// A running command. Dropping it kills the command and everything that it started.
@@ -31,7 +31,7 @@ pub struct Running {
     exit: Option<Exit>,
     gone: bool,
     /// Deadline for the guardian after it was told to end the command.
-    patience: Option<Instant>,
+    deadline: Option<Instant>,
 }
 
 /// How a command ended.
@@ -64,7 +64,7 @@ impl Running {
         stderr: pipe::Receiver,
     ) -> Self {
         let (guardian, stdout, stderr) = (Some(guardian), Some(stdout), Some(stderr));
-        Self { stdin, stdout, stderr, guardian, afterwards, pid: 0, exit: None, gone: false, patience: None }
+        Self { stdin, stdout, stderr, guardian, afterwards, pid: 0, exit: None, gone: false, deadline: None }
     }
 
     /// The command's process id, which is also its process group id.
@@ -76,7 +76,7 @@ impl Running {
     pub fn terminate(&mut self) {
         if let Some(guardian) = &self.guardian {
             guardian.terminate();
-            self.patience.get_or_insert_with(|| Instant::now() + PATIENCE);
+            self.deadline.get_or_insert_with(|| Instant::now() + END_LIMIT);
         }
     }
 
@@ -85,21 +85,21 @@ impl Running {
     pub fn kill(&mut self) {
         if let Some(guardian) = &mut self.guardian {
             guardian.kill();
-            self.patience.get_or_insert_with(|| Instant::now() + PATIENCE);
+            self.deadline.get_or_insert_with(|| Instant::now() + END_LIMIT);
         }
     }
 
     /// Resumes the guardian in case it was stopped.
-    pub(super) fn go_on(&self) {
+    pub(super) fn wake(&self) {
         if let Some(guardian) = &self.guardian {
-            guardian.go_on();
+            guardian.wake();
         }
     }
 
     /// Waits until the command has ended and nothing that it started is left. Cancel-safe.
     pub async fn gone(&mut self) -> Exit {
         while !self.gone {
-            let report = match self.patience {
+            let report = match self.deadline {
                 None => self.report().await,
                 Some(until) => match timeout_at(until, self.report()).await {
                     Ok(report) => report,

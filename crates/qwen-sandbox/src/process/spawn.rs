@@ -33,7 +33,7 @@ pub async fn spawn(spec: ProcessSpec) -> Result<Running, SpawnError> {
     let (mut running, mut ordered) = start(&spec, program.as_os_str(), spec.guardians.as_deref())?;
     loop {
         let Ok(report) = timeout(SILENCE, running.report()).await else {
-            running.go_on();
+            running.wake();
             continue;
         };
         match report? {

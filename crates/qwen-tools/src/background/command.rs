@@ -50,7 +50,7 @@ impl BackgroundTasks {
             let _ = seen.await;
             watched.end(ended).await;
         });
-        task.tell(TaskUpdate::Started).await;
+        task.notify(TaskUpdate::Started).await;
         let _ = known.send(());
         task
     }

@@ -24,7 +24,7 @@ type CatchUp = oneshot::Sender<()>;
 /// Receives task events. Applies back-pressure: the future completes only when the reader accepts the event.
 pub trait TaskListener: Send + Sync {
     /// Receives one event.
-    fn hear<'a>(&'a self, event: TaskEvent) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+    fn on_event<'a>(&'a self, event: TaskEvent) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 }
 
 /// The tasks of a session. Dropping it ends its commands. Agents hold a reference to it, so they are ended
@@ -84,7 +84,7 @@ pub struct Ended {
 
 impl BackgroundTasks {
     /// Replaces the listener that receives task events.
-    pub fn tell(&self, listener: Option<Arc<dyn TaskListener>>) {
+    pub fn set_listener(&self, listener: Option<Arc<dyn TaskListener>>) {
         *self.listener.write().unwrap_or_else(PoisonError::into_inner) = listener;
     }
 
@@ -151,7 +151,7 @@ impl BackgroundTasks {
 
     /// Drops the background sub-agents without waiting for them, and the listener.
     pub fn abandon_agents(&self) {
-        self.tell(None);
+        self.set_listener(None);
         let agents: Vec<Option<Tethered>> = {
             let mut started = self.lock();
             let held = started.tasks.iter_mut();
@@ -230,10 +230,10 @@ impl BackgroundTask {
     }
 
     /// Sends an update to the listener.
-    pub async fn tell(&self, news: TaskUpdate) {
+    pub async fn notify(&self, news: TaskUpdate) {
         let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(listener) = listener {
-            listener.hear(TaskEvent { task: self.task.clone(), news }).await;
+            listener.on_event(TaskEvent { task: self.task.clone(), news }).await;
         }
     }
 
@@ -246,7 +246,7 @@ impl BackgroundTask {
             spent: ended.spent,
         };
         self.ended.send_replace(Some(ended));
-        self.tell(TaskUpdate::Ended(end)).await;
+        self.notify(TaskUpdate::Ended(end)).await;
     }
 
     /// Waits until all output so far is in the file.

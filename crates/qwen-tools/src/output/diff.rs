@@ -7,14 +7,14 @@ use qwen_events::{DiffStat, FileDiff};
 use similar::{ChangeTag, TextDiff};
 
 /// Time limit for computing a minimal diff; after it, an approximate one is used.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIME_LIMIT: Duration = Duration::from_millis(200);
 /// Unchanged lines around each change.
 const CONTEXT: usize = 3;
 
 /// The change of a file from `original` (none when it is new) to `modified`.
 pub(crate) fn file_diff(shown: &Path, path: &Path, original: Option<&str>, modified: &str) -> FileDiff {
     let name = shown.to_string_lossy();
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(original.unwrap_or_default(), modified);
+    let diff = TextDiff::configure().timeout(TIME_LIMIT).diff_lines(original.unwrap_or_default(), modified);
     let mut stat = DiffStat::default();
     for change in diff.iter_all_changes() {
         match change.tag() {

@@ -33,7 +33,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
 /// How long unsent spans may delay the end of the process.
-const FAREWELL: Duration = Duration::from_millis(1500);
+const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1500);
 
 /// Sends spans. Its task starts with the first span.
 pub(super) struct Exporter {
@@ -86,7 +86,7 @@ impl Exporter {
         }
     }
 
-    /// Sends the waiting spans within [`FAREWELL`], and nothing after that.
+    /// Sends the waiting spans within [`SHUTDOWN_LIMIT`], and nothing after that.
     pub async fn close(&self) {
         let task = {
             let mut waiting = self.lock();
@@ -95,7 +95,7 @@ impl Exporter {
         };
         self.news.notify_one();
         if let Some(mut task) = task
-            && tokio::time::timeout(FAREWELL, &mut task).await.is_err()
+            && tokio::time::timeout(SHUTDOWN_LIMIT, &mut task).await.is_err()
         {
             task.abort();
             let lost = {
@@ -104,19 +104,21 @@ impl Exporter {
                     .unwrap_or(u64::MAX)
                     .saturating_add(waiting.dropped)
             };
-            let limit = FAREWELL.as_millis();
-            self.tell(&format!(
+            let limit = SHUTDOWN_LIMIT.as_millis();
+            self.report_problem(&format!(
                 "{lost} spans were not taken by the end and the {limit} ms after it, and are lost"
             ));
         }
         let dropped = self.lock().dropped;
         if dropped > 0 {
-            self.tell(&format!("{dropped} spans were dropped: they came faster than they could be sent"));
+            self.report_problem(&format!(
+                "{dropped} spans were dropped: they came faster than they could be sent"
+            ));
         }
     }
 
     /// Reports a problem to the user, once.
-    pub fn tell(&self, text: &str) {
+    pub fn report_problem(&self, text: &str) {
         if !self.told.swap(true, Ordering::Relaxed) {
             exit::report(&format!("qwen: telemetry: {text}"));
         }
@@ -173,14 +175,15 @@ impl Exporter {
         loop {
             match sink.deliver(&body).await {
                 Ok(None) => return,
-                Ok(Some(refused)) => return self.tell(&refused),
+                Ok(Some(refused)) => return self.report_problem(&refused),
                 Err(Failure { again: Some(at_least), .. }) if attempt < RETRIES && !self.lock().closing => {
                     let pause = (RETRY_PAUSE * 2_u32.pow(attempt)).max(at_least.min(MAX_RETRY_PAUSE));
                     attempt += 1;
                     self.pause(pause).await;
                 }
                 Err(Failure { why, .. }) => {
-                    return self.tell(&format!("{why}; {count} spans are lost, and the work goes on"));
+                    return self
+                        .report_problem(&format!("{why}; {count} spans are lost, and the work goes on"));
                 }
             }
         }

@@ -10,8 +10,8 @@ use crate::decode::options::filled;
 pub(in crate::decode) fn read(subtype: &str, fields: &Object<'_>) -> Result<Option<SessionControl>> {
     Ok(Some(match subtype {
         "set_max_thinking_tokens" => SessionControl::Thinking {
-            tokens: wish(fields, "max_thinking_tokens", Value::count)?,
-            display: wish(fields, "thinking_display", Value::string)?,
+            tokens: nullable(fields, "max_thinking_tokens", Value::count)?,
+            display: nullable(fields, "thinking_display", Value::string)?,
         },
         "mcp_set_servers" => {
             let servers = fields.need("servers", "MCP servers by name")?.object()?;
@@ -45,7 +45,7 @@ pub(in crate::decode) fn read(subtype: &str, fields: &Object<'_>) -> Result<Opti
 }
 
 /// A field for which null and absent mean different things.
-fn wish<'a, T>(
+fn nullable<'a, T>(
     fields: &Object<'a>,
     name: &str,
     read: impl FnOnce(&Value<'a>) -> Result<T>,

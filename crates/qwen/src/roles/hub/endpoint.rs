@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 
 /// The timeout for a reader.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Serves both endpoints from now on.
 pub async fn offer(hub: Hub, address: &str) -> io::Result<()> {
@@ -25,7 +25,7 @@ pub async fn offer(hub: Hub, address: &str) -> io::Result<()> {
         let listener = UnixListener::bind(path)?;
         tokio::task::spawn_local(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::task::spawn_local(tokio::time::timeout(PATIENCE, answer(hub.clone(), stream)));
+                tokio::task::spawn_local(tokio::time::timeout(TIME_LIMIT, answer(hub.clone(), stream)));
             }
         });
         return Ok(());
@@ -34,7 +34,7 @@ pub async fn offer(hub: Hub, address: &str) -> io::Result<()> {
     let listener = TcpListener::bind(resolved).await?;
     tokio::task::spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::task::spawn_local(tokio::time::timeout(PATIENCE, answer(hub.clone(), stream)));
+            tokio::task::spawn_local(tokio::time::timeout(TIME_LIMIT, answer(hub.clone(), stream)));
         }
     });
     Ok(())
@@ -77,12 +77,12 @@ pub fn status(address: &str) -> io::Result<String> {
     let mut text = String::new();
     if let Some(path) = address.strip_prefix("unix:") {
         let mut stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIME_LIMIT))?;
         stream.write_all(request)?;
         stream.read_to_string(&mut text)?;
     } else {
         let mut stream = TcpStream::connect(loopback(address)?)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIME_LIMIT))?;
         stream.write_all(request)?;
         stream.read_to_string(&mut text)?;
     }

@@ -34,7 +34,7 @@ const EVENTS_LIMIT: u64 = 64 * 1024 * 1024;
 const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// How long metrics that are not sent yet may delay the end of the process.
-const FAREWELL: Duration = Duration::from_millis(1500);
+const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1500);
 
 /// A hub that is about to start.
 pub struct Prepared {
@@ -258,7 +258,13 @@ async fn serve(prepared: Prepared) -> u8 {
         (telemetry.tracing, metrics)
     });
     tokio::task::spawn_local(read(hub.clone(), Lines::new(input)));
-    tokio::task::spawn_local(obey(hub.clone(), signals, prepared.args, prepared.config, prepared.front));
+    tokio::task::spawn_local(handle_signals(
+        hub.clone(),
+        signals,
+        prepared.args,
+        prepared.config,
+        prepared.front,
+    ));
     loop {
         let next = tokio::select! {
             next = hub.next_output() => next,
@@ -275,7 +281,7 @@ async fn serve(prepared: Prepared) -> u8 {
         if let Some(MetricsTask { stop, task }) = metrics {
             stop.notify_one();
             // A collector that does not answer must not hold up the end.
-            let _ = tokio::time::timeout(FAREWELL, task).await;
+            let _ = tokio::time::timeout(SHUTDOWN_LIMIT, task).await;
         }
         tracing.close().await;
     }
@@ -401,7 +407,13 @@ fn report_unknown(config: &HubConfig) {
 }
 
 /// SIGTERM and SIGINT drain, a second one ends at once; SIGHUP reloads the configuration.
-async fn obey(hub: Hub, mut signals: Signals, args: HubArgs, mut config: HubConfig, front: Arc<dyn Front>) {
+async fn handle_signals(
+    hub: Hub,
+    mut signals: Signals,
+    args: HubArgs,
+    mut config: HubConfig,
+    front: Arc<dyn Front>,
+) {
     loop {
         tokio::select! {
             _ = signals.interrupt.recv() => hub.drain(130),

@@ -22,7 +22,7 @@ const SERVERS: &[(u16, &str)] =
     &[(11434, "Ollama"), (8000, "vLLM"), (1234, "LM Studio"), (8080, "llama.cpp"), (30000, "SGLang")];
 
 /// A local server accepts a connection at once or not at all.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIME_LIMIT: Duration = Duration::from_millis(50);
 
 /// The ways to a model that were found, as lines.
 pub fn advice(invocation: &Invocation) -> Vec<String> {
@@ -36,7 +36,7 @@ pub fn advice(invocation: &Invocation) -> Vec<String> {
     }
     for (port, name) in SERVERS {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
-        if TcpStream::connect_timeout(&address, PATIENCE).is_ok() {
+        if TcpStream::connect_timeout(&address, TIME_LIMIT).is_ok() {
             lines.push(format!(
                 "A server listens on port {port} ({name}?): \
                  OPENAI_API_KEY=none qwen --openai-base-url http://127.0.0.1:{port}/v1 --model NAME"

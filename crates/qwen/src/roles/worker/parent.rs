@@ -223,7 +223,7 @@ impl ParentProcess {
             self.send(&question(id, &point));
             let outcome = tokio::select! {
                 outcome = answered => outcome.ok(),
-                () = self.patience_at_end() => None,
+                () = self.shutdown_limit() => None,
             };
             match outcome {
                 Some(Outcome::Ok) => return,
@@ -237,7 +237,7 @@ impl ParentProcess {
     }
 
     /// A process that must end cannot wait for ever for a parent that may never answer.
-    async fn patience_at_end(&self) {
+    async fn shutdown_limit(&self) {
         self.ending.stopped().await;
         tokio::time::sleep(END_PATIENCE).await;
     }

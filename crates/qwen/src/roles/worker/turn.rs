@@ -101,7 +101,7 @@ impl Worker {
         let seal = session.sealer();
         let turn = async {
             if queued.continues_turn {
-                session.go_on(&emit, &cancel).await
+                session.continue_unfinished(&emit, &cancel).await
             } else {
                 Some(session.turn(input, &emit, &cancel).await)
             }

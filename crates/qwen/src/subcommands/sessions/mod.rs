@@ -153,7 +153,7 @@ fn show(store: &Store, id: &SessionId, out: &mut impl Write) -> Result<(), Subco
     transcript::head(reader.header(), out)?;
     let mut replay = Replay::new(reader, false);
     while let Some(event) = replay.next_event()? {
-        transcript::tell(&event, out)?;
+        transcript::write_event(&event, out)?;
     }
     Ok(())
 }

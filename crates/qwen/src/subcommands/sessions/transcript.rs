@@ -23,7 +23,7 @@ pub fn head(header: &LogHeader, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Writes an event as readable text.
-pub fn tell(event: &Event, out: &mut impl Write) -> io::Result<()> {
+pub fn write_event(event: &Event, out: &mut impl Write) -> io::Result<()> {
     if event.scope.parent.is_some() {
         return Ok(());
     }
