@@ -179,7 +179,7 @@ async def test_without_a_callback_what_needs_permission_is_denied(model, place):
 async def test_a_mode_decides_what_runs_unasked(model, place, mode, writes, runs):
     model(say(WRITE, SHELL), say("done"))
     messages = await run("go", permission_mode=mode)
-    assert init(messages)["permissionMode"] == (mode if mode not in ("dontAsk", "auto") else "default")
+    assert init(messages)["permissionMode"] == mode
     assert (place.work / "out.txt").exists() is writes
     assert (place.work / "made.txt").exists() is runs
     assert len(tool_results(messages)) == 2
