@@ -14,6 +14,7 @@ mod json;
 mod message;
 mod session;
 mod task;
+mod terminal_text;
 mod tool;
 mod trace;
 mod turn;
@@ -39,6 +40,7 @@ pub use session::{
     HintStatus, Level, LogScope, SessionEvent, Suggestion,
 };
 pub use task::{Task, TaskEnd, TaskEvent, TaskKind, TaskStatus, TaskTotals, TaskUpdate};
+pub use terminal_text::{is_misleading, terminal_text};
 pub use tool::declaration::{
     Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCatalogue, ToolDeclaration, ToolKind,
 };

@@ -17,6 +17,9 @@ use crate::table::Row;
 const READ_MS: f64 = 0.5;
 const SHELL_MS: f64 = 1.5;
 const SHELL_RATIO: f64 = 2.0;
+/// A call that runs without approval because it only reads, in the sandbox that cannot write.
+const READ_ONLY_LINE: &str = "cat notes.txt";
+const READ_ONLY_RATIO: f64 = 1.1;
 const CALLS: usize = 50;
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
@@ -28,10 +31,12 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let runs = bench.options.runs.div_ceil(2);
     let read = json!({ "tool_call": { "name": "read_file", "arguments": { "file_path": "notes.txt" } } });
 
-    let cold = costs(bench, &place, runs, &[], 0)?;
-    let one_by_one = |call: &Value| costs(bench, &place, runs, &vec![json!([call]); calls], calls);
+    let cold = costs(bench, &place, runs, "yolo", (&[], 0))?;
+    let in_mode =
+        |mode: &str, call: &Value| costs(bench, &place, runs, mode, (&vec![json!([call]); calls], calls));
+    let one_by_one = |call: &Value| in_mode("yolo", call);
     let reads = one_by_one(&read)?;
-    let together = costs(bench, &place, runs, &[vec![read; calls].into()], calls)?;
+    let together = costs(bench, &place, runs, "yolo", (&[vec![read; calls].into()], calls))?;
 
     #[expect(clippy::cast_precision_loss, reason = "a count of calls is small")]
     let each = |many: &[Cost], none: &[Cost], cost: fn(&Cost) -> f64| {
@@ -84,22 +89,42 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
             ),
         ]);
     }
+    let call =
+        json!({ "tool_call": { "name": "run_shell_command", "arguments": { "command": READ_ONLY_LINE } } });
+    let (read_only, ordinary) = (in_mode("default", &call)?, one_by_one(&call)?);
+    let (read_only, ordinary) = (each(&read_only, &cold, all), each(&ordinary, &cold, all));
+    rows.extend([
+        Row::told(
+            format!(
+                "shell call (`{READ_ONLY_LINE}`) without approval, in the read-only sandbox: processor time"
+            ),
+            read_only,
+            "ms",
+        ),
+        Row::told(format!("shell call (`{READ_ONLY_LINE}`), approved: processor time"), ordinary, "ms"),
+        Row::at_most(
+            "shell call in the read-only sandbox beside an approved one",
+            read_only / ordinary,
+            "×",
+            READ_ONLY_RATIO,
+        ),
+    ]);
     Ok(rows)
 }
 
-/// Turns with these replies before the last one, in which `calls` tools succeed.
+/// Turns with these replies before the last one, in which `calls` tools succeed in an approval mode.
 fn costs(
     bench: &Bench,
     place: &Place,
     runs: usize,
-    replies: &[Value],
-    calls: usize,
+    mode: &str,
+    (replies, calls): (&[Value], usize),
 ) -> Result<Vec<Cost>, String> {
     let replies: Vec<Value> = replies.iter().cloned().chain([json!([{ "text": "done" }])]).collect();
     let mock = Mock::scripted(&replies)?;
     repeat(runs, || {
         let mut command = bench.subject.turn(Mode::Claude, &mock, place);
-        tool_turn(command.args(["--approval-mode", "yolo"]), calls, |_, _| {})
+        tool_turn(command.args(["--approval-mode", mode]), calls, |_, _| {})
     })
 }
 

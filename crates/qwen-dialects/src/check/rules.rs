@@ -248,8 +248,8 @@ pub const RULES: &[Rule] = &[
         name: "thoughts",
         applies_to: "loom, loom-export",
         level: Level::Error,
-        promise: "candidates are proposed before they are scored, each with a score; a plan names each thought once; a thought that started ends once",
-        example: Example::Lines(Dialect::Loom, &[r#"{"type":"tot_evaluate","chosen":3,"scores":[0.5]}"#]),
+        promise: "candidates are proposed before they are scored, each with a score; a plan names each thought once; a thought starts and ends once",
+        example: Example::Lines(Dialect::Loom, &[r#"{"type":"tot_evaluate","chosen":0,"scores":[0.5]}"#]),
     },
     Rule {
         name: "timestamp",

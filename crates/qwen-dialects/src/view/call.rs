@@ -21,11 +21,29 @@ pub(super) struct CallView {
     tail: VecDeque<String>,
     /// The number of omitted lines before those.
     left_out: u64,
+    /// What an edit changes, line by line.
+    change: Vec<String>,
 }
 
 impl CallView {
     pub(super) fn new(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    /// Remembers what an edit changes, for streams whose results do not tell.
+    pub(super) fn changing(mut self, arguments: &str) -> Self {
+        let Ok(arguments) = serde_json::from_str::<serde_json::Value>(arguments) else { return self };
+        let text = |name: &str| arguments.get(name).and_then(serde_json::Value::as_str);
+        if let (Some(old), Some(new)) = (text("old_string"), text("new_string")) {
+            self.change = shortened("-", old).chain(shortened("+", new)).collect();
+        } else if let (Some(content), Some(_)) = (text("content"), text("file_path")) {
+            self.change = shortened("+", content).collect();
+        }
+        self
+    }
+
+    pub(super) fn change(&self) -> &[String] {
+        &self.change
     }
 
     /// Adds output, and returns the lines to show now.
@@ -72,6 +90,13 @@ impl CallView {
             self.left_out += 1;
         }
     }
+}
+
+/// The first lines of one side of a change, each behind its mark.
+fn shortened<'a>(mark: &'static str, text: &'a str) -> impl Iterator<Item = String> + 'a {
+    let more = text.lines().count().saturating_sub(HEAD);
+    let note = (more > 0).then(|| format!("… {more} more lines …"));
+    text.lines().take(HEAD).map(move |line| format!("{mark}{line}")).chain(note)
 }
 
 #[cfg(test)]

@@ -237,7 +237,7 @@ impl Renderer {
     }
 
     fn call(&mut self, id: &str, name: &str, arguments: &str, out: &mut Vec<u8>) {
-        self.session().calls.insert(id, CallView::new(name));
+        self.session().calls.insert(id, CallView::new(name).changing(arguments));
         self.fresh_line(out);
         let name = one_line(name, self.paint.width());
         let room = self.paint.width().saturating_sub(name.chars().count() + 3);
@@ -257,17 +257,33 @@ impl Renderer {
     fn call_end(&mut self, id: &str, name: &str, ok: bool, text: &str, out: &mut Vec<u8>) {
         let mut call = self.session().calls.remove(id).unwrap_or_else(|| CallView::new(name));
         let mut lines = Vec::new();
+        // The last line of a failure tells why, unless that is the only one, such as a refusal.
+        let (before, why) = match text.trim_end().rsplit_once('\n') {
+            Some((before, why)) => (before, why),
+            None => ("", text.trim_end()),
+        };
         // Output that was shown while the tool ran is not repeated at its end.
-        if !call.wrote && ok {
-            lines = call.push(&harmless(text));
+        if !call.wrote {
+            lines = call.push(&harmless(if ok { text } else { before }));
         }
         lines.extend(call.finish());
         self.output_of(id, &call.name, &lines, out);
+        if ok && !text.contains("\n@@ ") {
+            self.change(call.change(), out);
+        }
         if ok {
             self.line(Style::Green, &format!("  ✓ {}", call.name), out);
         } else {
-            let why = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("failed");
+            let why = if why.is_empty() { "failed" } else { why };
             self.line(Style::Red, &format!("  ✗ {}: {why}", call.name), out);
+        }
+    }
+
+    /// Shows what an edit changed, as its arguments tell.
+    fn change(&mut self, lines: &[String], out: &mut Vec<u8>) {
+        for line in lines {
+            let style = if line.starts_with('-') { Style::Red } else { Style::Green };
+            self.line(if line.starts_with('…') { Style::Dim } else { style }, &format!("  │ {line}"), out);
         }
     }
 
@@ -286,7 +302,12 @@ impl Renderer {
             self.line(Style::Dim, &format!("  ▹ {name}"), out);
         }
         for line in lines {
-            self.line(Style::Dim, &format!("  │ {line}"), out);
+            let style = match line.as_bytes() {
+                [b'+', ..] => Style::Green,
+                [b'-', ..] => Style::Red,
+                _ => Style::Dim,
+            };
+            self.line(style, &format!("  │ {line}"), out);
         }
         self.last_call = Some(id.to_owned());
     }

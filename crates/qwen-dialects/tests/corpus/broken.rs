@@ -114,6 +114,9 @@ const BROKEN: &[(&str, Break, &str)] = &[
     ("cancel-in-text/loom.jsonl", Swap(r#""USER_CANCELLED""#), "run-end"),
     ("tot/loom.jsonl", Change(r#""scores":[0.5,"#, r#""scores":["#), "thoughts"),
     ("tot/loom.jsonl", Change(r#""chosen":2"#, r#""chosen":3"#), "thoughts"),
+    ("tot/loom.jsonl", Drop(r#""type":"tot_expand""#), "thoughts"),
+    ("got/loom.jsonl", Twice(r#""type":"got_node_start","id":"sort-1""#), "thoughts"),
+    ("got/loom.jsonl", Twice(r#""type":"got_node_complete","id":"sort-1""#), "thoughts"),
     ("got/loom.jsonl", Change(r#""node_count":4"#, r#""node_count":5"#), "thoughts"),
     ("got/loom.jsonl", Drop(r#""type":"got_node_start","id":"sort-1""#), "thoughts"),
     ("got/loom.jsonl", Change(r#""node_id":"sort-1","#, ""), "shape"),
@@ -321,6 +324,41 @@ fn each_break_is_found_by_its_rule() {
             "{path}: {how:?} is not {rule} but {found:#?}"
         );
     }
+}
+
+/// The table on the page: for each rule how many mutations of the corpus break it, and how many of them are found.
+#[test]
+fn the_page_tells_how_many_mutations_of_each_rule_are_caught() {
+    let page = std::fs::read_to_string(crate::files::root().join("../docs/stream-rules.md")).unwrap();
+    let mut table = String::from("| rule | mutations | caught |\n|---|---|---|\n");
+    let (mut all, mut all_caught) = (0, 0);
+    for rule in RULES {
+        let mut streams: Vec<(Option<Dialect>, String)> = BROKEN
+            .iter()
+            .filter(|(_, _, name)| *name == rule.name)
+            .map(|(path, how, _)| (None, how.apply(&String::from_utf8(read(path)).unwrap())))
+            .collect();
+        if let Example::Lines(dialect, lines) = rule.example {
+            streams.push((Some(dialect), lines.iter().flat_map(|line| [*line, "\n"]).collect()));
+        }
+        let is_caught = |(dialect, stream): &(Option<Dialect>, String)| {
+            let found = check(*dialect, Mode::Stream, stream.as_bytes());
+            found.iter().any(|finding| finding.rule == rule.name)
+        };
+        let (mutations, caught) = (streams.len(), streams.iter().filter(|stream| is_caught(stream)).count());
+        // Two rules are about bytes, and are tested elsewhere.
+        assert!(
+            mutations > 0 || matches!(rule.example, Example::Described(_)),
+            "no mutation breaks {}",
+            rule.name
+        );
+        table += &format!("| `{}` | {mutations} | {caught} |\n", rule.name);
+        all += mutations;
+        all_caught += caught;
+    }
+    table += &format!("| all | {all} | {all_caught} |\n");
+    assert_eq!(all, all_caught);
+    assert!(page.contains(&table), "docs/stream-rules.md needs this table:\n{table}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use qwen_events::{Argument, ArgumentValue, ClaudeTool, ToolCall, ToolDeclaration, ToolKind};
 
 use crate::declared::{DeclaredTool, tool_input};
+use crate::output::plain_output::plain;
 use crate::output::transcript::shorten;
 use crate::refusal::Refusal;
 use crate::{BackgroundTask, Outcome, ToolCx, ToolFuture};
@@ -84,7 +85,7 @@ fn news(task: &BackgroundTask, cx: &ToolCx) -> String {
         Err(error) => format!("Its output in {} cannot be read: {error}", task.output.display()),
         Ok((bytes, _)) if bytes.is_empty() => "Nothing new was written.".to_owned(),
         Ok((bytes, skipped)) => {
-            let text = shorten(&String::from_utf8_lossy(&bytes), limit, &task.output);
+            let text = shorten(&plain(&String::from_utf8_lossy(&bytes)), limit, &task.output);
             let skipped = match skipped {
                 0 => String::new(),
                 n => {

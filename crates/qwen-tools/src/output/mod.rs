@@ -3,4 +3,5 @@
 pub mod clean_pipe;
 pub mod content;
 pub mod diff;
+pub mod plain_output;
 pub mod transcript;

@@ -4,6 +4,8 @@
 //! headings, bold, code spans and fenced blocks, and buffers only what it needs to interpret a mark. Control
 //! characters are dropped, so that a model cannot control the reader's terminal.
 
+use qwen_events::{is_misleading, terminal_text};
+
 const RESET: &str = "\x1b[0m";
 const BOLD: &str = "\x1b[1m";
 const CODE: &str = "\x1b[36m";
@@ -61,6 +63,10 @@ impl Markdown {
                 self.in_line = true;
             }
             c if c.is_control() => {}
+            c if is_misleading(c) => {
+                out.extend_from_slice(terminal_text(c.encode_utf8(&mut [0; 4])).as_bytes());
+                self.in_line = true;
+            }
             c => {
                 let mut bytes = [0; 4];
                 out.extend_from_slice(c.encode_utf8(&mut bytes).as_bytes());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use qwen_dialects::loom::rfc3339;
 use qwen_events::{
     Body, ConsoleLevel, Display, EndStatus, Event, MessageEnd, SessionEvent, SessionId, Timestamp, ToolCall,
-    ToolEnd, ToolStatus, TurnEnd,
+    ToolEnd, ToolStatus, TurnEnd, terminal_text,
 };
 use serde_json::{Map, Value, json};
 
@@ -15,6 +15,11 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 
 /// The maximum number of changed files that the last line lists.
 const LISTED_FILES: usize = 5;
+
+/// How a line looks: the sequence before it.
+const PLAIN: &str = "";
+const DIM: &str = "\x1b[2m";
+const RED: &str = "\x1b[31m";
 
 /// How standard error is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,9 +155,9 @@ impl Reporter {
 
     /// Writes text of a message that is not the final one.
     pub fn narration(&mut self, text: &str, err: &mut Vec<u8>) {
-        let shown: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
-        let shown = if self.style.is_terminal { format!("\x1b[2m{shown}\x1b[0m") } else { shown };
-        self.line(err, Severity::Info, "narration", shown.trim_end_matches('\n'), json!({"text": text}));
+        let style = if self.style.is_terminal { DIM } else { PLAIN };
+        let shown = text.trim_end_matches('\n');
+        self.styled_line(err, Severity::Info, "narration", (style, shown), json!({"text": text}));
     }
 
     fn model_call(&mut self, end: &MessageEnd, err: &mut Vec<u8>) {
@@ -173,13 +178,8 @@ impl Reporter {
     fn tool_start(&mut self, call: &ToolCall, err: &mut Vec<u8>) {
         self.open_questions.retain(|(asked, _)| asked.id != call.id);
         if self.style.is_terminal && !self.style.is_json {
-            self.line(
-                err,
-                Severity::Step,
-                "tool_start",
-                &format!("\x1b[2m▸ {}\x1b[0m", describe(call)),
-                Value::Null,
-            );
+            let text = format!("▸ {}", describe(call));
+            self.styled_line(err, Severity::Step, "tool_start", (DIM, &text), Value::Null);
         }
         self.spinning = Some("working");
     }
@@ -205,8 +205,8 @@ impl Reporter {
                 self.line(err, Severity::Warning, "denied", &text, with_message(fields, &end.text));
             }
             ToolStatus::Error if self.style.is_terminal && !self.style.is_json => {
-                let text = format!("\x1b[31m✗ {}: {}\x1b[0m", end.call.name, one_line(&end.text));
-                self.line(err, Severity::Step, "tool_call", &text, Value::Null);
+                let text = format!("✗ {}: {}", end.call.name, one_line(&end.text));
+                self.styled_line(err, Severity::Step, "tool_call", (RED, &text), Value::Null);
             }
             ToolStatus::Error | ToolStatus::Success | ToolStatus::Cancelled => {
                 if self.style.level >= LogLevel::Steps {
@@ -315,11 +315,23 @@ impl Reporter {
             "denials": end.denials.len(), "duration_ms": end.duration_ms,
         });
         let text = format!("qwen: {}", parts.join(", "));
-        let text = if self.style.is_terminal { format!("\x1b[2m{text}\x1b[0m") } else { text };
-        self.line(err, Severity::Info, "turn_end", &text, fields);
+        let style = if self.style.is_terminal { DIM } else { PLAIN };
+        self.styled_line(err, Severity::Info, "turn_end", (style, &text), fields);
     }
 
     fn line(&mut self, err: &mut Vec<u8>, severity: Severity, event: &str, text: &str, fields: Value) {
+        self.styled_line(err, severity, event, (PLAIN, text), fields);
+    }
+
+    /// Writes a line. The text may be a stranger's: what a terminal would act on is removed or made visible.
+    fn styled_line(
+        &mut self,
+        err: &mut Vec<u8>,
+        severity: Severity,
+        event: &str,
+        (style, text): (&str, &str),
+        fields: Value,
+    ) {
         let wanted = match severity {
             Severity::Warning => true,
             Severity::Info => self.style.level >= LogLevel::Summary,
@@ -337,8 +349,9 @@ impl Reporter {
             };
             err.extend_from_slice(json_line(self.at, level, event, fields).as_bytes());
         } else {
-            err.extend_from_slice(text.as_bytes());
-            err.push(b'\n');
+            err.extend_from_slice(style.as_bytes());
+            err.extend_from_slice(terminal_text(text).as_bytes());
+            err.extend_from_slice(if style.is_empty() { b"\n" } else { b"\x1b[0m\n" });
         }
     }
 }
@@ -388,5 +401,5 @@ fn describe(call: &ToolCall) -> String {
 /// The first line of a text without control characters, at most 600 characters.
 fn one_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    line.chars().filter(|c| !c.is_control()).take(600).collect()
+    terminal_text(line).chars().take(600).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Body, CommandResultBody, Event, Json, TurnEnd};
+use qwen_events::{Body, CommandResultBody, Event, Json, TurnEnd, terminal_text};
 use serde_json::Value;
 
 use super::markdown::Markdown;
@@ -15,6 +15,7 @@ use super::thoughts::ThoughtRenderer;
 pub struct TextPrinter {
     /// Streams styled text to a terminal; none if only the final message is printed.
     markdown: Option<Markdown>,
+    stdout_is_terminal: bool,
     reporter: Reporter,
     /// The thoughts of agents that search trees and graphs.
     thoughts: ThoughtRenderer,
@@ -31,6 +32,7 @@ impl TextPrinter {
     pub fn new(stdout_is_terminal: bool, style: ReportStyle) -> Self {
         Self {
             markdown: (stdout_is_terminal && style.is_terminal).then(Markdown::default),
+            stdout_is_terminal,
             reporter: Reporter::new(style),
             thoughts: ThoughtRenderer::default(),
             draws_thoughts: style.is_terminal && !style.is_json,
@@ -179,6 +181,8 @@ impl TextPrinter {
         }
         match &mut self.markdown {
             Some(markdown) => markdown.push(text, out),
+            None if self.stdout_is_terminal => out.extend_from_slice(terminal_text(text).as_bytes()),
+            // A pipe gets the text as it is.
             None => out.extend_from_slice(text.as_bytes()),
         }
         self.line_open = !text.ends_with('\n');

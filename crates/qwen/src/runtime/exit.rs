@@ -88,6 +88,6 @@ pub fn report(text: &str) {
         let line = print::json_line(clock::now(), "warn", "message", serde_json::json!({"message": message}));
         let _ = io::stderr().write_all(line.as_bytes());
     } else {
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{}", qwen_events::terminal_text(&text));
     }
 }

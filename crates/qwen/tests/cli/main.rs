@@ -4,6 +4,7 @@
 
 mod demo;
 mod diagnostics;
+mod foreign_text;
 mod output;
 mod pipelines;
 mod refusals;

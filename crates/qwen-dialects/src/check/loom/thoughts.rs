@@ -9,22 +9,26 @@ use crate::loom::wire::Body;
 pub(super) struct Thoughts {
     /// The number of candidates in the last expansion.
     candidates: Option<usize>,
-    /// True once the run entered the node `expand`.
-    is_expanded: bool,
-    /// The started thoughts, and whether they have ended.
+    /// True if the first node that the run entered is `evaluate`: the run continues from a checkpoint.
+    continues_at_evaluation: bool,
+    /// The number of node runs so far.
+    nodes: u64,
+    /// The started thoughts.
     thoughts: Open<Progress>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Progress {
-    Started,
-    Over,
+struct Progress {
+    is_over: bool,
+    /// The node run in which it started or ended.
+    node: u64,
 }
 
 impl Thoughts {
     /// Records that a node was entered.
     pub(super) fn enter(&mut self, node: &str) {
-        self.is_expanded |= node == "expand";
+        self.continues_at_evaluation |= self.nodes == 0 && node == "evaluate";
+        self.nodes += 1;
     }
 
     pub(super) fn step(&mut self, step: &Body<'_>, report: &mut Report) {
@@ -37,10 +41,9 @@ impl Thoughts {
                 }
                 // After a crash a step is run again: several evaluations may follow one expansion.
                 match self.candidates {
-                    None if self.is_expanded => {
+                    None if !self.continues_at_evaluation => {
                         report.error("thoughts", "a `tot_evaluate` without a `tot_expand` before it");
                     }
-                    // A run that continues from a checkpoint may start with the evaluation.
                     None => {}
                     Some(candidates) if candidates != scores.len() => {
                         let message = format!("{} scores for {candidates} candidates", scores.len());
@@ -60,8 +63,12 @@ impl Thoughts {
                 }
             }
             Body::GotNodeStart { id } => {
-                // A thought that a crash cut off starts again when the run is resumed.
-                self.thoughts.insert(id, Progress::Started);
+                // Thoughts stay inside their node run. One that a crash cut off, or whose end was lost with it, starts
+                // again in another node run when the run is resumed.
+                if self.thoughts.get(id).is_some_and(|known| known.node == self.nodes) {
+                    report.error("thoughts", format!("the thought {id:?} starts twice"));
+                }
+                self.thoughts.insert(id, Progress { is_over: false, node: self.nodes });
             }
             Body::GotNodeComplete { id, .. } => {
                 if !self.thoughts.contains(id) {
@@ -77,9 +84,9 @@ impl Thoughts {
     }
 
     fn end(&mut self, id: &str, report: &mut Report) {
-        if self.thoughts.get(id) == Some(&Progress::Over) {
+        if self.thoughts.get(id).is_some_and(|known| known.is_over) {
             report.error("thoughts", format!("the thought {id:?} ends twice"));
         }
-        self.thoughts.insert(id, Progress::Over);
+        self.thoughts.insert(id, Progress { is_over: true, node: self.nodes });
     }
 }

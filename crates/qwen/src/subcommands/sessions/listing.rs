@@ -1,5 +1,6 @@
 //! Formats lists of sessions and checkpoints.
 
+use qwen_events::terminal_text;
 use std::io::{self, Write};
 
 use qwen_engine::log::{CheckpointMeta, Folded, Pruned, Summary};
@@ -23,10 +24,11 @@ pub fn table(sessions: &[Summary], now: Timestamp, out: &mut impl Write) -> io::
         let more = if title.len() < header.title.len() { "…" } else { "" };
         writeln!(
             out,
-            "{:widest$}  {:>8}  {turns:>9}  {}  {title}{more}",
+            "{:widest$}  {:>8}  {turns:>9}  {}  {}{more}",
             header.session_id.as_str(),
             age(now, session.last_activity),
-            plain(&header.cwd)
+            plain(&header.cwd),
+            plain(&title)
         )?;
     }
     Ok(())
@@ -100,9 +102,9 @@ fn age(now: Timestamp, then: Timestamp) -> String {
     }
 }
 
-/// The text without control characters, so that it cannot control a terminal.
+/// The text on one line, as it can be shown on a terminal.
 pub(super) fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
+    terminal_text(text).replace(['\n', '\t'], " ")
 }
 
 #[cfg(test)]
