@@ -15,8 +15,8 @@ use tokio_rustls::TlsConnector;
 
 use super::proxy::Proxy;
 use super::socket::Socket;
-use super::target::Origin;
-use super::{Error, ProxyConfig, tls};
+use super::target::{Origin, Target};
+use super::{Error, ProxyConfig, check_public, tls};
 
 /// The delay before the next address is tried in parallel.
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -39,6 +39,18 @@ pub struct ClientConfig {
     /// proxy connects: then it is called only for what resolves to the same address everywhere, which is
     /// literal addresses in the URL and `localhost`.
     pub check_address: Option<AddressCheck>,
+}
+
+impl ClientConfig {
+    /// Connects to public addresses only, unless the host and port of `url` are in `vouched`, as `host:port`.
+    #[must_use]
+    pub fn public_only(mut self, url: &str, vouched: &[String]) -> Self {
+        let asked = Target::parse(url).map(|target| target.origin.host_port()).unwrap_or_default();
+        if !vouched.iter().any(|listed| listed.trim().eq_ignore_ascii_case(&asked)) {
+            self.check_address = Some(Arc::new(check_public));
+        }
+        self
+    }
 }
 
 impl Default for ClientConfig {

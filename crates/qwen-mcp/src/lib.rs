@@ -41,6 +41,8 @@ pub struct Deps {
     pub cwd: PathBuf,
     /// The environment of programs, and the variables that configurations may use.
     pub env: Arc<Environment>,
+    /// What servers that the workspace configures get, and do not get.
+    pub workspace: WorkspaceServers,
     /// Opens the sandbox that a server's configuration calls for. Without it programs run unconfined.
     pub sandbox: Option<EnterSandbox>,
     /// HTTP client settings.
@@ -53,12 +55,24 @@ pub struct Deps {
     pub call_timeout: Duration,
 }
 
+/// The limits of servers that a trusted workspace configures.
+#[derive(Clone, Default)]
+pub struct WorkspaceServers {
+    /// Variables that are removed from the environment of their programs.
+    pub withheld: Vec<String>,
+    /// The variables that their configuration may name, besides `HOME`, `PATH` and the like.
+    pub variables: Vec<String>,
+    /// Private addresses that may be called all the same, as `host:port`.
+    pub private_hosts: Vec<String>,
+}
+
 impl Deps {
     /// Uses this process's environment, no sandbox, no host, and the default time-outs.
     pub fn new(cwd: impl Into<PathBuf>) -> Self {
         Self {
             cwd: cwd.into(),
             env: Arc::new(Environment::inherited()),
+            workspace: WorkspaceServers::default(),
             sandbox: None,
             http: qwen_http::ClientConfig::default(),
             host: None,

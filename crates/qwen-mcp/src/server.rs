@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::config::USUAL_VARIABLES;
 use super::config::expand::expand;
 use super::error::{NO_SERVER, START_FAILED, TIMEOUT};
 use super::peer::{Peer, Wire};
@@ -17,8 +18,8 @@ use super::transport::inbox::Inbox;
 use super::transport::stdio::Stdio;
 use super::up::Up;
 use super::{Deps, McpError, ServerConfig, Transport};
-use qwen_sandbox::ProcessSandbox;
 use qwen_sandbox::process::ProcessSpec;
+use qwen_sandbox::{ProcessSandbox, SandboxWatcher, Tampering, WatchedCall};
 
 /// How often a server is started again within [`WINDOW`].
 const RESTARTS: usize = 3;
@@ -46,6 +47,12 @@ struct State {
     starts: VecDeque<Instant>,
     /// The running task of [`Server::bring_up_to_date`].
     task: Option<AbortHandle>,
+    /// Looks after the protected names during calls, if the server runs in a sandbox.
+    watcher: Option<SandboxWatcher>,
+    /// Runs from the start of the program to its introduction.
+    starting: Option<WatchedCall>,
+    /// What the server did to protected names, until a call reports it.
+    tampered: Vec<Tampering>,
 }
 
 #[derive(Default, Clone)]
@@ -184,6 +191,21 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Begins to look after the protected names for one call. Returns none for a server outside the sandbox.
+    pub(super) fn watch_call(&self) -> Option<WatchedCall> {
+        let watcher = self.state().watcher.clone();
+        watcher.map(|watcher| watcher.begin())
+    }
+
+    pub(super) fn add_tampered(&self, tampered: Vec<Tampering>) {
+        self.state().tampered.extend(tampered);
+    }
+
+    /// What the server did to protected names. Reported once.
+    pub(super) fn take_tampered(&self) -> Vec<Tampering> {
+        std::mem::take(&mut self.state().tampered)
+    }
+
     /// Admits one more start and returns how long to wait before it.
     fn admit(&self) -> Result<Duration, McpError> {
         let mut state = self.state();
@@ -238,13 +260,21 @@ impl Server {
 
     async fn connect(&self, inbox: &Arc<Inbox>, limit: Duration) -> Result<Up, McpError> {
         let peer = Peer::new(self.name.clone(), self.wire(inbox).await?, inbox.clone());
-        Up::introduced(peer, self.name.clone(), self.config.clone(), limit).await
+        let up = Up::introduced(peer, self.name.clone(), self.config.clone(), limit).await;
+        let starting = std::mem::take(&mut self.state().starting);
+        self.add_tampered(starting.map(WatchedCall::end).unwrap_or_default());
+        up
     }
 
     async fn wire(&self, inbox: &Arc<Inbox>) -> Result<Wire, McpError> {
         match &self.config.transport {
             Transport::Stdio { command, args, env, cwd } => {
                 let mut environment = (*self.deps.env).clone();
+                if self.config.confinement.of_workspace {
+                    for name in &self.deps.workspace.withheld {
+                        environment.remove(name);
+                    }
+                }
                 for (name, value) in env {
                     environment.set(name, self.filled_in(value)?);
                 }
@@ -258,6 +288,11 @@ impl Server {
                     }
                     None => None,
                 };
+                {
+                    let mut state = self.state();
+                    state.watcher = sandbox.as_ref().and_then(ProcessSandbox::watcher);
+                    state.starting = state.watcher.as_ref().map(SandboxWatcher::begin);
+                }
                 let environment = Arc::new(environment);
                 let environment =
                     sandbox.as_ref().map_or(environment.clone(), |sandbox| sandbox.environment(environment));
@@ -272,7 +307,11 @@ impl Server {
                 let headers: Result<Vec<_>, McpError> =
                     headers.iter().map(|(name, value)| Ok((name.clone(), self.filled_in(value)?))).collect();
                 let url = self.filled_in(url)?;
-                Ok(Wire::Http(Http::new(self.name.clone(), &url, &headers?, self.deps.http.clone())?))
+                let mut config = self.deps.http.clone();
+                if self.config.confinement.of_workspace {
+                    config = config.public_only(&url, &self.deps.workspace.private_hosts);
+                }
+                Ok(Wire::Http(Http::new(self.name.clone(), &url, &headers?, config)?))
             }
             Transport::Host => match &self.deps.host {
                 Some(link) => Ok(Wire::Host(HostWire::new(self.name.clone(), link.clone()))),
@@ -288,8 +327,25 @@ impl Server {
 
     /// Expands variables. Only those that commands get: a configuration cannot read the model's keys.
     fn filled_in(&self, text: &str) -> Result<String, McpError> {
-        let value = |name: &str| self.deps.env.get(name).map(|value| value.to_string_lossy().into_owned());
-        expand(text, value)
-            .map_err(|name| self.not_reached(&format!("the variable {name} of its configuration is not set")))
+        let is_allowed = |name: &str| {
+            !self.config.confinement.of_workspace
+                || USUAL_VARIABLES.contains(&name)
+                || self.deps.workspace.variables.iter().any(|allowed| allowed == name)
+        };
+        let value = |name: &str| {
+            let value = self.deps.env.get(name).filter(|_| is_allowed(name))?;
+            Some(value.to_string_lossy().into_owned())
+        };
+        expand(text, value).map_err(|name| {
+            let why = if is_allowed(&name) {
+                format!("the variable {name} of its configuration is not set")
+            } else {
+                format!(
+                    "its configuration comes with the workspace and names your variable {name}; if it may have it, add \"{name}\" to \
+                     security.workspaceVariables in your own settings"
+                )
+            };
+            self.not_reached(&why)
+        })
     }
 }

@@ -5,7 +5,8 @@ pub fn secret_values<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>
     variables.into_iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value).collect()
 }
 
-fn is_secret(name: &str) -> bool {
+/// True if a variable of this name holds a secret.
+pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     // These hold the location of a secret, or are public.
     if ["_FILE", "_PATH", "_DIR", "PUBLIC_KEY"].iter().any(|end| name.ends_with(end)) {

@@ -9,6 +9,7 @@ use crate::kernel::landlock::Ruleset;
 use crate::kernel::namespaces::Namespaces;
 use crate::kernel::seccomp::Filter;
 use crate::process::BeforeExec;
+use crate::process::cleaner::Lifeline;
 
 /// Capabilities that a root command keeps: to work with files of other users, to switch users, and to listen
 /// on a low port. Capabilities over devices, other processes or the kernel are dropped.
@@ -21,6 +22,8 @@ pub(crate) struct SandboxEntry {
     pub namespaces: Option<Arc<Namespaces>>,
     pub landlock: Option<Ruleset>,
     pub filter: Option<Arc<Filter>>,
+    /// Held open by guardians, so that placeholders outlive their commands.
+    pub lifeline: Option<Arc<Lifeline>>,
 }
 
 impl BeforeExec for SandboxEntry {
@@ -53,6 +56,8 @@ impl BeforeExec for SandboxEntry {
 
     fn descriptors(&self) -> Vec<RawFd> {
         let namespaces = self.namespaces.iter().flat_map(|namespaces| namespaces.descriptors());
-        namespaces.map(AsRawFd::as_raw_fd).chain(self.landlock.as_ref().map(Ruleset::descriptor)).collect()
+        let lifeline = self.lifeline.as_ref().map(|lifeline| lifeline.descriptor());
+        let landlock = self.landlock.as_ref().map(Ruleset::descriptor);
+        namespaces.map(AsRawFd::as_raw_fd).chain(landlock).chain(lifeline).collect()
     }
 }

@@ -12,6 +12,7 @@
 
 mod entry;
 mod kernel;
+mod limits;
 mod mode;
 mod policy;
 pub mod process;
@@ -20,15 +21,18 @@ mod report;
 mod sandbox;
 mod scratch;
 mod session;
+mod system_temp;
 #[cfg(test)]
 mod tests;
 mod variables;
 
+pub use limits::SandboxLimits;
 pub use mode::{OpenedSandbox, SandboxMode, open};
 pub use policy::{Placeholder, ProtectedName, SandboxPolicy, SandboxPolicyError};
 pub use protection::watch::Tampering;
 pub use report::{SandboxGuarantees, SandboxReport, can, report};
-pub use sandbox::{ProcessRole, Sandbox, SandboxError, SandboxLease};
+pub use sandbox::{ProcessRole, Sandbox, SandboxError, SandboxLease, SandboxWatcher, WatchedCall};
 pub use scratch::Scratch;
 pub use session::{ProcessSandbox, SandboxAccess, SandboxBounds, SandboxSession};
+pub use system_temp::SystemTemp;
 pub use variables::{TEMP_VARIABLES, sandboxed_env_removals};

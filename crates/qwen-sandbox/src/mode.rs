@@ -18,12 +18,23 @@ pub enum SandboxMode {
     Off,
 }
 
+impl SandboxMode {
+    /// Fails if a sandbox is required and this machine cannot enforce one. Probes the machine only in that case.
+    pub fn check(self) -> Result<(), ErrorInfo> {
+        if self != Self::Required {
+            return Ok(());
+        }
+        let can = crate::can();
+        if can.enforce() { Ok(()) } else { Err(refusal(&missing(&can))) }
+    }
+}
+
 /// The result of opening a sandbox.
 pub struct OpenedSandbox {
     pub sandbox: Option<Arc<Sandbox>>,
     /// What is in force.
     pub description: String,
-    /// The description is a warning and must be shown prominently.
+    /// The description is a warning and must be shown prominently: there is no sandbox, or it lacks something.
     pub loud: bool,
 }
 
@@ -57,7 +68,7 @@ fn open_with<'a>(
     }
     match Sandbox::with(policy, means) {
         Ok(sandbox) => {
-            let (description, loud) = (sandbox.describe(), !can.enforce());
+            let (description, loud) = (sandbox.describe(), !can.enforce() || !sandbox.has_mounts());
             Ok(OpenedSandbox { sandbox: Some(Arc::new(sandbox)), description, loud })
         }
         Err(error @ SandboxError::Unavailable) if mode == SandboxMode::Auto => {

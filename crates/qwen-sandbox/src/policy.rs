@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::system_temp::SystemTemp;
+
 /// What a command in the sandbox may do. It may read everything except `deny_read` and write only what is
 /// listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +12,8 @@ pub struct SandboxPolicy {
     pub roots: Vec<PathBuf>,
     /// The session's private temporary directory, which exists already: writable. `TMPDIR` points there.
     pub temp: PathBuf,
+    /// A private directory in the place of `/tmp`. Only where mounts are available.
+    pub system_temp: Option<SystemTemp>,
     /// Further directories and files that may be written, such as a cache.
     pub writable: Vec<PathBuf>,
     /// Files and directories that may not be read, and thus not written either.
@@ -36,6 +40,7 @@ impl SandboxPolicy {
         Self {
             roots: vec![root.into()],
             temp: temp.into(),
+            system_temp: None,
             writable: Vec::new(),
             deny_read: Vec::new(),
             show: Vec::new(),
@@ -112,16 +117,32 @@ impl ProtectedName {
         Self { name: name.into(), placeholder }
     }
 
-    /// Git's hooks and settings, our own settings and the list of MCP servers. `commondir` and
-    /// `config.worktree` also provide settings to a repository.
+    /// Git's hooks and settings, our own settings and Claude's, and the list of MCP servers.
     pub fn usual() -> Vec<Self> {
+        let in_git = Self::in_git_directory().into_iter();
+        let in_git =
+            in_git.map(|Self { name, placeholder }| Self { name: Path::new(".git").join(name), placeholder });
+        in_git.chain(Self::settings()).collect()
+    }
+
+    /// The names in a git directory that git executes or reads settings from. `commondir` and
+    /// `config.worktree` also provide settings to a repository.
+    pub(crate) fn in_git_directory() -> Vec<Self> {
         vec![
-            Self::named(".git/hooks", Placeholder::Directory),
-            Self::named(".git/config", Placeholder::File),
-            Self::named(".git/commondir", Placeholder::None),
-            Self::named(".git/config.worktree", Placeholder::None),
+            Self::named("hooks", Placeholder::Directory),
+            Self::named("config", Placeholder::File),
+            Self::named("commondir", Placeholder::None),
+            Self::named("config.worktree", Placeholder::None),
+        ]
+    }
+
+    /// The names of settings that agents read in a directory.
+    pub(crate) fn settings() -> Vec<Self> {
+        vec![
             Self::named(".qwen", Placeholder::Directory),
             Self::named(".mcp.json", Placeholder::Directory),
+            Self::named(".claude/settings.json", Placeholder::None),
+            Self::named(".claude/settings.local.json", Placeholder::None),
         ]
     }
 }

@@ -10,11 +10,14 @@ use crate::kernel::landlock::{self, HiddenPaths, Ruleset};
 use crate::kernel::namespaces::{Namespaces, text};
 use crate::kernel::seccomp::{self, Filter};
 use crate::kernel::shields::{ReadOnlyPath, Shields};
-use crate::policy::{Placeholder, ProtectedName, SandboxPolicy, SandboxPolicyError};
+use crate::limits::SandboxLimits;
+use crate::policy::{ProtectedName, SandboxPolicy, SandboxPolicyError};
 use crate::process::BeforeExec;
-use crate::protection::git;
+use crate::process::cleaner::Lifeline;
+use crate::protection::discovery::ProtectedObjects;
+use crate::protection::nested::NestedNames;
 use crate::protection::placeholder::Placeholders;
-use crate::protection::watch::{ProtectedRoot, ProtectionWatch, Tampering};
+use crate::protection::watch::{ProtectedRoot, ProtectionWatch, Tampering, WatchScope};
 use crate::report::KernelFeatures;
 
 /// Why there is no sandbox.
@@ -36,7 +39,7 @@ pub enum SandboxError {
 /// Everything that keeps a session's commands in, built once.
 pub struct Sandbox {
     policy: SandboxPolicy,
-    guarded: Vec<ProtectedRoot>,
+    protected: ProtectedObjects,
     namespaces: Option<Arc<Namespaces>>,
     /// Why there are no namespaces although the machine has them.
     without_namespaces: Option<String>,
@@ -59,6 +62,7 @@ struct LeaseCounts {
     commands: usize,
     placeholders: Placeholders,
     watch: ProtectionWatch,
+    nested: NestedNames,
 }
 
 /// What enters the sandbox.
@@ -78,11 +82,11 @@ impl Sandbox {
 
     pub(crate) fn with(policy: &SandboxPolicy, means: &KernelFeatures) -> Result<Self, SandboxError> {
         let mut policy = policy.resolved()?;
-        let guarded = guard(&mut policy);
+        let protected = ProtectedObjects::find(&mut policy);
         let mut without_namespaces = None;
         let namespaces = means.namespaces.and_then(|(way, network)| {
             let network = network && !policy.network;
-            let built = Namespaces::build(&policy, way, network, shields(&policy, &guarded));
+            let built = Namespaces::build(&policy, way, network, shields(&policy, &protected.roots));
             built.map_err(|error| without_namespaces = Some(error.to_string())).ok().map(Arc::new)
         });
         if namespaces.is_none() && means.landlock_abi == 0 {
@@ -96,12 +100,21 @@ impl Sandbox {
         };
         let beside = seccomp::OtherMechanisms { network: own_network, landlock: landlock.is_some() };
         let filter = means.seccomp.then(|| Arc::new(Filter::build(&policy, &beside)));
-        let current = SandboxEntry { namespaces: namespaces.clone(), landlock, filter: filter.clone() };
-        let placeholders = Placeholders::new(&policy);
-        let leases = LeaseCounts { all: 0, commands: 0, placeholders, watch: ProtectionWatch::default() };
+        // Without one, what a killed process leaves is removed by the next.
+        let lifeline = namespaces.as_ref().and_then(|_| Lifeline::new().ok()).map(Arc::new);
+        let placeholders = Placeholders::new(&policy, lifeline.clone());
+        let current =
+            SandboxEntry { namespaces: namespaces.clone(), landlock, filter: filter.clone(), lifeline };
+        let leases = LeaseCounts {
+            all: 0,
+            commands: 0,
+            placeholders,
+            watch: ProtectionWatch::default(),
+            nested: NestedNames::default(),
+        };
         Ok(Self {
             policy,
-            guarded,
+            protected,
             namespaces,
             without_namespaces,
             landlock_abi: means.landlock_abi,
@@ -116,15 +129,39 @@ impl Sandbox {
     pub fn enter(self: &Arc<Self>, role: ProcessRole) -> Result<SandboxLease, SandboxError> {
         let mut leases = self.leases();
         if self.namespaces.is_some() {
-            leases.placeholders.put(&self.guarded);
+            leases.placeholders.put(&self.protected.roots);
         }
-        if role == ProcessRole::Command && leases.commands == 0 {
-            leases.watch = ProtectionWatch::begin(&self.guarded, self.namespaces.is_some());
+        if role == ProcessRole::Command {
+            self.begin_watch(&mut leases);
         }
         let entry = self.entry()?;
         leases.all += 1;
-        leases.commands += usize::from(role == ProcessRole::Command);
         Ok(SandboxLease { entry, sandbox: Arc::clone(self), role, released: false })
+    }
+
+    /// Starts to look after what the kernel does not protect, for a command, or for a call of something that runs as long
+    /// as the session. Followed by [`Sandbox::end_watch`].
+    fn begin_watch(&self, leases: &mut LeaseCounts) {
+        leases.commands += 1;
+        if leases.commands == 1 {
+            let scope = if self.has_mounts() { WatchScope::NotHeld } else { WatchScope::All };
+            let mut watch = ProtectionWatch::default();
+            watch.add(&self.protected.roots, scope);
+            watch.add(&self.protected.added(), WatchScope::All);
+            leases.nested.begin(&self.policy.roots, &mut watch);
+            leases.watch = watch;
+        }
+    }
+
+    /// Undoes changes and returns them.
+    fn end_watch(&self, leases: &mut LeaseCounts) -> Vec<Tampering> {
+        let mut found = leases.watch.end();
+        leases.nested.end(&self.policy.roots, &self.protected, &leases.watch, &mut found);
+        leases.commands -= 1;
+        if leases.commands == 0 {
+            leases.watch = ProtectionWatch::default();
+        }
+        found.0
     }
 
     /// The way in for the next command. Where its rules list what may be read, they are made anew: names come and go.
@@ -133,7 +170,7 @@ impl Sandbox {
         if self.landlock_abi > 0 && self.namespaces.is_none() && !self.policy.deny_read.is_empty() {
             let built = Ruleset::build(&self.policy, self.landlock_abi, &beside(None), &mut rules.hidden)?;
             let (landlock, filter) = (Some(built), self.filter.clone());
-            rules.current = Arc::new(SandboxEntry { namespaces: None, landlock, filter });
+            rules.current = Arc::new(SandboxEntry { namespaces: None, landlock, filter, lifeline: None });
         }
         Ok(Arc::clone(&rules.current))
     }
@@ -141,6 +178,15 @@ impl Sandbox {
     /// True if mounts enforce which paths are writable.
     pub(crate) fn has_mounts(&self) -> bool {
         self.namespaces.is_some()
+    }
+
+    /// The workspace's directories, whether the network is reached, and how writing elsewhere fails.
+    pub(crate) fn limits(&self) -> SandboxLimits {
+        SandboxLimits {
+            roots: self.policy.roots.clone(),
+            network: self.policy.network,
+            has_mounts: self.has_mounts(),
+        }
     }
 
     /// The private temporary directory.
@@ -185,7 +231,8 @@ impl Sandbox {
         );
         if self.namespaces.is_none() {
             text.push_str(
-                " Git's hooks and settings, .qwen and .mcp.json are put back after each command, not locked.",
+                " There is no mount namespace: git's hooks and settings, .qwen, .mcp.json and .claude's settings are put back after \
+                 each command and each call of an MCP server, not locked.",
             );
         }
         if open {
@@ -214,6 +261,11 @@ pub struct SandboxLease {
 }
 
 impl SandboxLease {
+    /// Looks after the protected names during calls of this process.
+    pub fn watcher(&self) -> SandboxWatcher {
+        SandboxWatcher { sandbox: Arc::clone(&self.sandbox) }
+    }
+
     /// What puts a process into the sandbox, for good, between fork and exec.
     pub fn entry(&self) -> Arc<dyn BeforeExec> {
         self.entry.clone()
@@ -232,11 +284,7 @@ impl SandboxLease {
         let mut leases = self.sandbox.leases();
         let mut tampered = Vec::new();
         if self.role == ProcessRole::Command {
-            tampered = leases.watch.end();
-            leases.commands -= 1;
-            if leases.commands == 0 {
-                leases.watch = ProtectionWatch::default();
-            }
+            tampered = self.sandbox.end_watch(&mut leases);
         }
         leases.all -= 1;
         if leases.all == 0 {
@@ -252,6 +300,46 @@ impl Drop for SandboxLease {
     }
 }
 
+/// Looks after the protected names while a process that stays in the sandbox, such as an MCP server, works on a call.
+#[derive(Clone)]
+pub struct SandboxWatcher {
+    pub(crate) sandbox: Arc<Sandbox>,
+}
+
+/// The time of one call. Dropping it also ends it, but discards the report.
+pub struct WatchedCall {
+    sandbox: Arc<Sandbox>,
+    ended: bool,
+}
+
+impl SandboxWatcher {
+    /// Remembers what the protected names hold that the kernel does not protect.
+    pub fn begin(&self) -> WatchedCall {
+        self.sandbox.begin_watch(&mut self.sandbox.leases());
+        WatchedCall { sandbox: self.sandbox.clone(), ended: false }
+    }
+}
+
+impl WatchedCall {
+    /// Undoes changes and returns them.
+    pub fn end(mut self) -> Vec<Tampering> {
+        self.stop()
+    }
+
+    fn stop(&mut self) -> Vec<Tampering> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Vec::new();
+        }
+        self.sandbox.end_watch(&mut self.sandbox.leases())
+    }
+}
+
+impl Drop for WatchedCall {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
 fn beside(namespaces: Option<&Namespaces>) -> landlock::OtherMechanisms {
     landlock::OtherMechanisms {
         mounts: namespaces.is_some(),
@@ -259,27 +347,6 @@ fn beside(namespaces: Option<&Namespaces>) -> landlock::OtherMechanisms {
         shared_memory: namespaces.and_then(Namespaces::shared_memory),
         terminals: namespaces.and_then(Namespaces::terminals),
     }
-}
-
-/// Where protected names are: in each root, and in the repository that a linked worktree belongs to, which commands
-/// have to write for a commit.
-fn guard(policy: &mut SandboxPolicy) -> Vec<ProtectedRoot> {
-    let mut guarded = Vec::new();
-    for root in &policy.roots {
-        guarded.push(ProtectedRoot { root: root.clone(), names: policy.protect.clone() });
-        let Some(linked) = git::linked_repository(root) else { continue };
-        let in_git = policy.protect.iter().filter_map(|protected| {
-            let name = protected.name.strip_prefix(".git").ok()?.to_owned();
-            Some(ProtectedName { name, placeholder: protected.placeholder })
-        });
-        let own = ["commondir", "gitdir", "config.worktree"];
-        let own = own
-            .iter()
-            .map(|name| ProtectedName { name: linked.own.join(name), placeholder: Placeholder::None });
-        guarded.push(ProtectedRoot { names: in_git.chain(own).collect(), root: linked.common.clone() });
-        policy.writable.push(linked.common);
-    }
-    guarded
 }
 
 /// The paths that mounts cover or protect.
@@ -292,21 +359,25 @@ fn shields(policy: &SandboxPolicy, guarded: &[ProtectedRoot]) -> Shields {
         policy.deny_read.iter().filter(|hidden| !on_the_way(hidden)).map(|hidden| text(hidden)).collect();
     // In the order of their paths, what holds another comes first. The way to what is held must not be moved either.
     let mut held: BTreeMap<PathBuf, bool> = BTreeMap::new();
-    let mut hold = |root: &Path, name: &Path| {
+    let mut hold = |root: &Path, name: &Path, name_only: bool| {
         let parents = name.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
         for parent in parents {
             held.entry(root.join(parent)).or_insert(true);
         }
-        held.insert(root.join(name), false);
+        let held = held.entry(root.join(name)).or_insert(name_only);
+        *held &= name_only;
     };
-    for ProtectedRoot { root, names } in guarded {
+    for ProtectedRoot { root, names, pinned } in guarded {
         for ProtectedName { name, .. } in names {
-            hold(root, name);
+            hold(root, name, false);
+        }
+        for name in pinned {
+            hold(root, name, true);
         }
     }
     for denied in &policy.deny_write {
         for root in writable.iter().filter(|root| denied.starts_with(root)) {
-            hold(root, denied.strip_prefix(root).unwrap_or(denied));
+            hold(root, denied.strip_prefix(root).unwrap_or(denied), false);
         }
     }
     let held = held.iter().map(|(path, name_only)| ReadOnlyPath { path: text(path), name_only: *name_only });

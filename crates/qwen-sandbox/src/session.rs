@@ -1,15 +1,16 @@
 //! The session's sandbox, opened for the first command and again when its bounds change.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use qwen_events::ErrorInfo;
 
 use crate::process::{BeforeExec, Environment};
 use crate::scratch::Scratch;
+use crate::system_temp::{MountPoints, SYSTEM_TEMP, SystemTemp, open_to_all};
 use crate::{
-    OpenedSandbox, ProcessRole, SandboxLease, SandboxMode, SandboxPolicy, TEMP_VARIABLES, Tampering, open,
-    sandboxed_env_removals,
+    OpenedSandbox, ProcessRole, SandboxLease, SandboxLimits, SandboxMode, SandboxPolicy, SandboxWatcher,
+    TEMP_VARIABLES, Tampering, open, sandboxed_env_removals,
 };
 
 /// A session's sandbox. Nothing is set up before its first command.
@@ -19,6 +20,10 @@ pub struct SandboxSession {
     writable: Vec<PathBuf>,
     network: bool,
     current: Mutex<Option<Current>>,
+    /// Gets the warning that is given once.
+    warn: Option<Box<dyn Fn(&str) + Send + Sync>>,
+    /// The mount points in the session's own `/tmp`.
+    mount_points: MountPoints,
     /// The sandbox that cannot write. It is opened for the first command that only reads.
     read_only: Mutex<Option<Current>>,
 }
@@ -54,6 +59,7 @@ struct Current {
 pub struct ProcessSandbox {
     lease: Option<SandboxLease>,
     temp: Option<PathBuf>,
+    limits: Option<SandboxLimits>,
     /// A warning that is given once, with the first command.
     pub warning: Option<String>,
 }
@@ -78,6 +84,8 @@ impl SandboxSession {
             writable: Vec::new(),
             network,
             current: Mutex::new(None),
+            warn: None,
+            mount_points: MountPoints::default(),
             read_only: Mutex::new(None),
         }
     }
@@ -85,6 +93,12 @@ impl SandboxSession {
     /// Lets commands write in these directories too.
     pub fn writing(mut self, directories: impl IntoIterator<Item = PathBuf>) -> Self {
         self.writable.extend(directories);
+        self
+    }
+
+    /// Reports the warning of the first command to the user, too.
+    pub fn warning(mut self, warn: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.warn = Some(Box::new(warn));
         self
     }
 
@@ -98,14 +112,22 @@ impl SandboxSession {
         let (opened, first) = self.current(access, scratch);
         let opened = opened?;
         let warning = (first && opened.loud).then(|| opened.description.clone());
+        if let (Some(warn), Some(warning)) = (&self.warn, &warning) {
+            warn(warning);
+        }
         let Some(sandbox) = &opened.sandbox else {
-            return Ok(ProcessSandbox { lease: None, temp: None, warning });
+            return Ok(ProcessSandbox { lease: None, temp: None, limits: None, warning });
         };
         let lease = sandbox.enter(role).map_err(|error| {
             let message = format!("the command cannot enter the sandbox: {error}");
             ErrorInfo::new(qwen_events::ErrorKind::Sandbox, "sandbox_failed", message)
         })?;
-        Ok(ProcessSandbox { lease: Some(lease), temp: Some(sandbox.temp().to_owned()), warning })
+        Ok(ProcessSandbox {
+            lease: Some(lease),
+            temp: Some(sandbox.temp().to_owned()),
+            limits: Some(sandbox.limits()),
+            warning,
+        })
     }
 
     /// The sandbox for the next command, and whether it is the first. Running processes stay in an earlier
@@ -172,7 +194,30 @@ impl SandboxSession {
             policy.deny_read.push(shared.to_owned());
             policy.show.push(own.to_owned());
         }
+        policy.system_temp = self.system_temp(access, scratch, &policy, &roots);
         open(self.mode, &policy)
+    }
+
+    /// The session's own `/tmp`. None if commands may write the real one, or it cannot be made.
+    fn system_temp(
+        &self,
+        access: SandboxAccess,
+        scratch: &Scratch,
+        policy: &SandboxPolicy,
+        roots: &[PathBuf],
+    ) -> Option<SystemTemp> {
+        let places = || policy.roots.iter().chain(&policy.writable).chain(roots);
+        let real = Path::new(SYSTEM_TEMP).canonicalize().ok()?;
+        if real != Path::new(SYSTEM_TEMP) || places().any(|place| real.starts_with(place)) {
+            return None;
+        }
+        let directory = scratch.subdirectory("system-tmp").ok()?;
+        open_to_all(&directory).ok()?;
+        let named =
+            policy.deny_read.iter().chain(&policy.show).chain(&policy.deny_write).chain([&policy.temp]);
+        let needed: Vec<&Path> = places().chain(named).map(PathBuf::as_path).collect();
+        let visible = self.mount_points.refresh(&directory, &needed);
+        Some(SystemTemp { directory, is_writable: access == SandboxAccess::Workspace, visible })
     }
 }
 
@@ -182,9 +227,19 @@ impl ProcessSandbox {
         self.lease.is_some()
     }
 
+    /// What the sandbox refuses; none where there is no sandbox.
+    pub fn limits(&self) -> Option<&SandboxLimits> {
+        self.limits.as_ref()
+    }
+
     /// What the command's process does to itself before it starts.
     pub fn before_exec(&self) -> Option<Arc<dyn BeforeExec>> {
         self.lease.as_ref().map(SandboxLease::entry)
+    }
+
+    /// Looks after the protected names during calls of a process that stays.
+    pub fn watcher(&self) -> Option<SandboxWatcher> {
+        self.lease.as_ref().map(SandboxLease::watcher)
     }
 
     /// The command's environment: its own temporary directory, and no variable that points out of the sandbox.

@@ -20,17 +20,27 @@ const PIECE: usize = 8 * 1024;
 /// The exit code that blocks the observed action.
 const BLOCKS: i32 = 2;
 
-/// Runs `line` with `input` on its standard input and stores its output in `capture`. Dropping the future
+/// A hook to start.
+pub(super) struct HookStart<'a> {
+    pub event: HookEvent,
+    pub line: &'a str,
+    pub place: &'a Place,
+    /// Variables that it does not get.
+    pub withheld: &'a [String],
+}
+
+/// Runs a hook's command line with `input` on its standard input and stores its output in `capture`. Dropping the future
 /// kills the command and all processes that it started.
 pub(super) async fn run(
-    event: HookEvent,
-    line: &str,
+    HookStart { event, line, place, withheld }: HookStart<'_>,
     input: &str,
-    place: &Place,
     in_trace: Option<&TraceContext>,
     capture: &HookCapture,
 ) -> Result<HookAnswer, String> {
     let mut env = Environment::clone(&place.bench.env);
+    for name in withheld {
+        env.remove(name);
+    }
     env.set("QWEN_PROJECT_DIR", &place.cwd);
     env.set("CLAUDE_PROJECT_DIR", &place.cwd);
     if let Some(context) = in_trace {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
-use qwen_http::{Client, HttpRequest};
+use qwen_http::{Client, Error, HttpRequest};
 
 use super::answer::HookAnswer;
 use super::capture::HookCapture;
@@ -27,7 +27,13 @@ pub(super) async fn run(
             .map_err(|_| format!("the value of the header '{name}' cannot be sent"))?;
         request.headers.insert(header, value);
     }
-    let mut response = client.send(request).await.map_err(|error| error.to_string())?;
+    let mut response = client.send(request).await.map_err(|error| match error {
+        Error::AddressRefused { .. } => format!(
+            "{error}; a workspace's hooks reach private addresses only if your own setting tools.webFetch.allowPrivateHosts \
+             lists them"
+        ),
+        error => error.to_string(),
+    })?;
     if !response.status.is_success() {
         return Err(format!("it answered with status {}", response.status.as_u16()));
     }

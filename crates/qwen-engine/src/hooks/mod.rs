@@ -36,6 +36,17 @@ pub struct HookConfig {
     pub timeout: Option<Duration>,
     /// How its failure is handled.
     pub on_failure: OnFailure,
+    /// True if the workspace configures it, and not the user: [`WorkspaceLimits`] apply.
+    pub of_workspace: bool,
+}
+
+/// What the hooks of a trusted workspace do not get, unless the user allows it.
+#[derive(Debug, Clone, Default)]
+pub struct WorkspaceLimits {
+    /// Variables that are removed from the environment of command hooks.
+    pub withheld: Vec<String>,
+    /// Private addresses that may be called all the same, as `host:port`.
+    pub private_hosts: Vec<String>,
 }
 
 /// What a hook runs.

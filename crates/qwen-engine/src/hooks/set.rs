@@ -15,7 +15,9 @@ use super::announce::{Announced, Announcement, Choice};
 use super::answer::HookAnswer;
 use super::capture::HookCapture;
 use super::ruling::Ruling;
-use super::{DEFAULT_TIMEOUT, HookAction, HookConfig, HookEvent, OnFailure, command, http, matcher};
+use super::{
+    DEFAULT_TIMEOUT, HookAction, HookConfig, HookEvent, OnFailure, WorkspaceLimits, command, http, matcher,
+};
 use crate::session::Place;
 use crate::{Cancel, Emitter, Host, QuestionOrigin, Stop};
 
@@ -29,6 +31,7 @@ pub struct HookSet {
     transcript_path: RwLock<Arc<str>>,
     client: OnceLock<Client>,
     announced: Choice,
+    workspace: RwLock<WorkspaceLimits>,
 }
 
 /// An event that hooks may observe.
@@ -69,9 +72,19 @@ impl HookSet {
                 action: HookAction::Host(id.clone()),
                 timeout: given.timeout_ms.filter(|timeout| *timeout > 0).map(Duration::from_millis),
                 on_failure: if given.block_on_failure { OnFailure::Block } else { OnFailure::Continue },
+                of_workspace: false,
             }));
         }
         unknown
+    }
+
+    /// Limits the hooks that the workspace configures.
+    pub fn limit_workspace(&self, limits: WorkspaceLimits) {
+        *self.workspace.write().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    fn workspace_limits(&self, hook: &HookConfig) -> Option<WorkspaceLimits> {
+        hook.of_workspace.then(|| self.workspace.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// Sets which hooks are reported to readers while they run.
@@ -171,14 +184,23 @@ impl HookSet {
         let time_limit = hook.timeout.unwrap_or(DEFAULT_TIMEOUT);
         // On a timeout a question to the host must be withdrawn, so it is cancelled rather than dropped.
         let cancel = request.cancel.token().child_token();
+        let limits = self.workspace_limits(hook);
         let work = async {
             match &hook.action {
                 HookAction::Command(line) => {
-                    command::run(hook.event, line, &input.to_string(), request.place, place, capture).await
+                    let withheld = limits.as_ref().map_or(&[][..], |limits| &limits.withheld);
+                    let start =
+                        command::HookStart { event: hook.event, line, place: request.place, withheld };
+                    command::run(start, &input.to_string(), place, capture).await
                 }
                 HookAction::Http { url, headers } => {
-                    let client = self.client.get_or_init(|| Client::new(ClientConfig::default()));
-                    http::run(client, url, headers, input.to_string(), capture).await
+                    let client = match &limits {
+                        Some(limits) => {
+                            Client::new(ClientConfig::default().public_only(url, &limits.private_hosts))
+                        }
+                        None => self.client.get_or_init(|| Client::new(ClientConfig::default())).clone(),
+                    };
+                    http::run(&client, url, headers, input.to_string(), capture).await
                 }
                 HookAction::Host(callback) => {
                     let input = Json::trusted(input.to_string());

@@ -10,6 +10,22 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 /// How to reach one server, and which of its tools to use.
+/// Variables that say nothing about the user but where things are.
+pub(super) const USUAL_VARIABLES: &[&str] = &[
+    "HOME",
+    "PATH",
+    "PWD",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "CLAUDE_PROJECT_DIR",
+    "QWEN_PROJECT_DIR",
+];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerConfig {
     pub transport: Transport,

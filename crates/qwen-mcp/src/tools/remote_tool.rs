@@ -1,5 +1,6 @@
 //! A tool of a server, as it was offered to the model.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -73,10 +74,23 @@ impl RemoteTool {
         cx: CallContext<'_>,
         out: &mut dyn TextSink,
     ) -> Result<CallResult, McpError> {
-        match self.attempt(arguments, cx, out).await {
+        let done = match self.attempt(arguments, cx, out).await {
             // The server did not process the call, so it can be repeated in a new session.
             Err(error) if error.code == SESSION_EXPIRED => self.attempt(arguments, cx, out).await,
             done => done,
+        };
+        let mut notes = String::new();
+        for tampered in self.server.take_tampered() {
+            let _ = write!(notes, "\n[The MCP server `{}`: {tampered}]", self.server.name);
+        }
+        match done {
+            Ok(result) => {
+                if !notes.is_empty() {
+                    out.append(&notes);
+                }
+                Ok(result)
+            }
+            Err(error) => Err(McpError { message: format!("{}{notes}", error.message), ..error }),
         }
     }
 
@@ -105,7 +119,12 @@ impl RemoteTool {
                 meta(id, cx.trace)
             )
         };
-        let answer = up.peer.request("tools/call", params, &limits).await?;
+        let watched = self.server.watch_call();
+        let answer = up.peer.request("tools/call", params, &limits).await;
+        if let Some(watched) = watched {
+            self.server.add_tampered(watched.end());
+        }
+        let answer = answer?;
         result::call_result(&answer, out).ok_or_else(|| {
             let words =
                 format!("The MCP server `{}` gave back a result that cannot be read.", self.server.name);

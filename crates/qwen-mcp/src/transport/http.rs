@@ -298,7 +298,14 @@ impl Way {
     }
 
     fn failed(&self, error: &qwen_http::Error) -> McpError {
-        McpError::new(DIED, format!("The MCP server `{}` cannot be reached: {error}.", self.server))
+        let remedy = match error {
+            qwen_http::Error::AddressRefused { .. } => {
+                " A workspace's servers are reached at private addresses only if your own setting \
+                 tools.webFetch.allowPrivateHosts lists them."
+            }
+            _ => "",
+        };
+        McpError::new(DIED, format!("The MCP server `{}` cannot be reached: {error}.{remedy}", self.server))
     }
 
     fn headers(&self) -> HeaderMap {

@@ -1,15 +1,21 @@
 //! Paths whose content determines what runs later. Writing them always asks, with every tool.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use qwen_events::is_hidden;
+
+/// Most bytes in a file that names a git directory.
+const LONGEST_LINK: u64 = 16 * 1024;
 
 /// Whether a path is one of them, or inside of one, or holds one.
 pub(crate) fn is_protected(path: &Path) -> bool {
     let names: Vec<String> = path.components().map(|part| as_any_disk_reads(part.as_os_str())).collect();
     names.iter().enumerate().any(|(index, name)| match name.as_str() {
         ".qwen" | ".mcp.json" => true,
+        // Claude's settings name hooks; agents, commands and skills are plain text.
+        ".claude" => names.get(index + 1).is_none_or(|inner| is_claude_settings(inner)),
         // The directory as a whole, and the files in it that git executes or reads settings from.
         ".git" => match names.get(index + 1).map(String::as_str) {
             None => true,
@@ -22,6 +28,63 @@ pub(crate) fn is_protected(path: &Path) -> bool {
         },
         _ => false,
     })
+}
+
+fn is_claude_settings(name: &str) -> bool {
+    matches!(name, "settings.json" | "settings.local.json")
+}
+
+/// The protected names in a root that may be links to something else in the workspace.
+const NAMES: &[&str] = &[
+    ".qwen",
+    ".mcp.json",
+    ".claude",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".git/hooks",
+    ".git/config",
+];
+
+/// Whether a path, without links in it, is what a protected name in one of the roots leads to, or inside of that.
+pub(crate) fn is_behind_protected<'a>(path: &Path, roots: impl IntoIterator<Item = &'a Path>) -> bool {
+    let leads_here = |root: &Path, name: &str| {
+        let link = root.join(name);
+        let Ok(target) = fs::read_link(&link) else { return false };
+        let target = link.parent().unwrap_or(root).join(target);
+        let parent = target.parent().and_then(|parent| parent.canonicalize().ok());
+        let missing = parent.zip(target.file_name()).map(|(parent, name)| parent.join(name));
+        target.canonicalize().ok().or(missing).is_some_and(|target| match name {
+            ".claude" => {
+                path.strip_prefix(&target).is_ok_and(|inner| inner.to_str().is_some_and(is_claude_settings))
+            }
+            _ => path.starts_with(&target),
+        })
+    };
+    roots.into_iter().any(|root| {
+        NAMES.iter().any(|name| leads_here(root, name))
+            || git_directory_elsewhere(root)
+                .and_then(|directory| path.strip_prefix(directory).ok())
+                .is_some_and(|inner| {
+                    inner
+                        .components()
+                        .next()
+                        .is_some_and(|name| is_obeyed(&as_any_disk_reads(name.as_os_str())))
+                })
+    })
+}
+
+/// The git directory of a root where `.git` is a link or a file that names it.
+fn git_directory_elsewhere(root: &Path) -> Option<PathBuf> {
+    let git = root.join(".git");
+    let meta = fs::symlink_metadata(&git).ok()?;
+    if meta.is_symlink() {
+        return git.canonicalize().ok();
+    }
+    if !meta.is_file() || meta.len() > LONGEST_LINK {
+        return None;
+    }
+    let line = fs::read_to_string(&git).ok()?;
+    root.join(line.lines().next()?.strip_prefix("gitdir: ")?).canonicalize().ok()
 }
 
 /// True if git executes or reads settings from the file of this name in a repository.
@@ -43,14 +106,36 @@ fn as_any_disk_reads(name: &OsStr) -> String {
 /// True if a text that cannot be analysed mentions a protected path.
 pub(crate) fn mentions_protected(text: &str) -> bool {
     let text = text.to_lowercase();
-    [".git/hooks", ".git/config", ".qwen", ".mcp.json"].iter().any(|name| text.contains(name))
+    [".git/hooks", ".git/config", ".qwen", ".mcp.json", ".claude/settings"]
+        .iter()
+        .any(|name| text.contains(name))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    use super::is_protected;
+    use super::{is_behind_protected, is_protected};
+
+    #[test]
+    fn what_a_protected_link_leads_to_is_protected() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("conf/git/hooks")).unwrap();
+        symlink("conf/mcp.json", root.join(".mcp.json")).unwrap();
+        symlink("conf/git", root.join(".git")).unwrap();
+        for (path, expected) in [
+            ("conf/mcp.json", true),
+            ("conf/git/hooks/pre-commit", true),
+            ("conf/git/config", true),
+            ("conf/git/HEAD", false),
+            ("conf/other.json", false),
+        ] {
+            assert_eq!(is_behind_protected(&root.join(path), [root.as_path()]), expected, "{path}");
+        }
+    }
 
     #[test]
     fn what_decides_what_runs_is_protected() {
@@ -75,6 +160,9 @@ mod tests {
             ("/w/.qwen", true),
             ("/w/.mcp.json", true),
             ("/w/.git/COMMIT_EDITMSG", false),
+            ("/w/.claude/settings.json", true),
+            ("/w/sub/.claude/settings.local.json", true),
+            ("/w/.claude/agents/a.md", false),
             ("/w/.gitignore", false),
             ("/w/git/hooks", false),
             ("/w/src/mcp.json", false),

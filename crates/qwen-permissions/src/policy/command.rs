@@ -10,7 +10,7 @@ use crate::Mode;
 use crate::git::command_line::{AliasSources, GitActions, subcommand_index};
 use crate::paths::denied_paths::MAX_ENTRIES;
 use crate::paths::named_paths::NamedPlaces;
-use crate::paths::protected::{is_protected, mentions_protected};
+use crate::paths::protected::mentions_protected;
 use crate::paths::workspace::Place;
 use crate::policy::coverage::Coverage;
 use crate::policy::exclusions::{copied_words, excluded_words};
@@ -260,7 +260,7 @@ impl Policy {
         if places.is_lost() && names_parts && analysis.invocations.iter().any(may_write) {
             return true;
         }
-        let protected = |word: &Word| places.may_name(word, &|place| place.forms().any(is_protected));
+        let protected = |word: &Word| places.may_name(word, &|place| self.is_protected(place));
         analysis.invocations.iter().any(|invocation| {
             let redirected = invocation
                 .redirections

@@ -13,7 +13,7 @@ use qwen_events::{Behavior, Decision, PermissionUpdate, ToolCatalogue, ToolKind,
 
 use crate::Mode;
 use crate::git::hardening::GitHardening;
-use crate::paths::protected::is_protected;
+use crate::paths::protected::{is_behind_protected, is_protected};
 use crate::paths::workspace::{Place, Workspace};
 use crate::rules::{Rule, RuleError, RuleSource, Scope};
 
@@ -245,6 +245,13 @@ impl Policy {
         }
     }
 
+    /// Whether writing a path always asks, under any name for it.
+    pub(crate) fn is_protected(&self, place: &Place) -> bool {
+        let roots = self.workspace.roots().iter().map(PathBuf::as_path);
+        place.forms().any(is_protected)
+            || place.real.as_deref().is_some_and(|real| is_behind_protected(real, roots))
+    }
+
     fn judge_call(&self, tool: &str, call: &CallFacts<'_>) -> Judgement {
         let places: Vec<Place> = call.paths.iter().map(|path| self.workspace.place(path, call.cwd)).collect();
         if let Some(rule) = self.deny.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
@@ -262,7 +269,7 @@ impl Policy {
             return ask("It is a question to the user.");
         }
         if call.kind != ToolKind::Read
-            && let Some(place) = places.iter().find(|place| place.forms().any(is_protected))
+            && let Some(place) = places.iter().find(|place| self.is_protected(place))
         {
             let reason = format!("Writing {} always needs an answer.", place.written.display());
             return blocked(reason, place);

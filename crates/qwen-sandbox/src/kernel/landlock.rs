@@ -130,6 +130,9 @@ impl Ruleset {
             // to where later commands may read it.
             ruleset.allow(place, if holds_hidden { ours & !reading & !REFER } else { ours })?;
         }
+        if let Some(temp) = policy.system_temp.as_ref().filter(|temp| beside.mounts && temp.is_writable) {
+            ruleset.allow(&temp.directory, ours)?;
+        }
         if let Some(directory) = beside.shared_memory {
             ruleset.allow_descriptor(directory, ours)?;
         }

@@ -23,7 +23,7 @@ const CLONE: c_uint = 1;
 /// Makes `move_mount` take its source from a descriptor alone.
 const FROM_DESCRIPTOR: c_uint = 0x4;
 /// Makes `move_mount` follow a link at the target path.
-const FOLLOW_TARGET: c_uint = 0x40;
+const FOLLOW_TARGET: c_uint = 0x10;
 
 /// Whether a link at the end of a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use std::path::Path;
 use crate::kernel::shields::{EmptyMounts, NamespaceAge, Shields, cover};
 use crate::kernel::{self, Outcome, SymlinkMode};
 use crate::policy::SandboxPolicy;
+use crate::system_temp::SYSTEM_TEMP;
 
 /// Options of the mount that covers hidden paths. It contains nothing, so it is as small as possible.
 const VOID_OPTIONS: &std::ffi::CStr = c"size=64k,mode=755";
@@ -134,17 +135,52 @@ const FIRST_SLOTS: usize = 4;
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     FollowOutside,
-    Clone { from: CString, slot: usize },
-    CloneSlot { from: usize, slot: usize },
-    Snapshot { at: CString, options: &'static std::ffi::CStr },
-    Terminals { at: CString },
-    Directory { at: CString },
-    VoidDevice { at: CString },
-    Point { at: CString, slot: usize },
-    ReadOnly { slot: usize },
+    Clone {
+        from: CString,
+        slot: usize,
+    },
+    /// Like `Clone`, for what may have gone: the slot then stays empty.
+    CloneIfThere {
+        from: CString,
+        slot: usize,
+    },
+    CloneSlot {
+        from: usize,
+        slot: usize,
+    },
+    Snapshot {
+        at: CString,
+        options: &'static std::ffi::CStr,
+    },
+    Terminals {
+        at: CString,
+    },
+    Directory {
+        at: CString,
+    },
+    VoidDevice {
+        at: CString,
+    },
+    Point {
+        at: CString,
+        slot: usize,
+    },
+    ReadOnly {
+        slot: usize,
+    },
     EverythingReadOnly,
-    Attach { slot: usize, at: CString },
-    Cover { at: CString },
+    Attach {
+        slot: usize,
+        at: CString,
+    },
+    /// Makes a slot read-only and attaches it, if it is not empty.
+    AttachIfThere {
+        slot: usize,
+        at: CString,
+    },
+    Cover {
+        at: CString,
+    },
 }
 
 /// The steps to a mount namespace for a policy.
@@ -171,6 +207,20 @@ impl Plan {
                 (place, slot)
             })
             .collect();
+
+        let system_temp = policy.system_temp.as_ref().filter(|_| !all_writable).map(|temp| {
+            let own = plan.slot();
+            plan.steps.push(Step::Clone { from: text(&temp.directory), slot: own });
+            if !temp.is_writable {
+                plan.steps.push(Step::ReadOnly { slot: own });
+            }
+            let visible = temp.visible.iter().map(|name| {
+                let (at, slot) = (text(&Path::new(SYSTEM_TEMP).join(name)), plan.slot());
+                plan.steps.push(Step::CloneIfThere { from: at.clone(), slot });
+                (at, slot)
+            });
+            (own, visible.collect::<Vec<_>>())
+        });
 
         // A staging mount for the covers. The temporary directory is mounted over it afterwards.
         let stage = policy.temp.as_path();
@@ -203,6 +253,10 @@ impl Plan {
 
         if !all_writable {
             plan.steps.push(Step::EverythingReadOnly);
+        }
+        if let Some((own, visible)) = system_temp {
+            plan.steps.push(Step::Attach { slot: own, at: text(Path::new(SYSTEM_TEMP)) });
+            plan.steps.extend(visible.into_iter().map(|(at, slot)| Step::AttachIfThere { slot, at }));
         }
         for (hidden, from) in &ways {
             let slot = plan.slot();
@@ -346,6 +400,10 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
     match step {
         Step::FollowOutside => kernel::follow_outside_mounts(),
         Step::Clone { from, slot } => keep(slots, *slot, kernel::clone_tree(from, SymlinkMode::Follow)?),
+        Step::CloneIfThere { from, slot } => match kernel::clone_tree(from, SymlinkMode::Keep) {
+            Ok(tree) => keep(slots, *slot, tree),
+            Err(_) => Ok(()),
+        },
         Step::CloneSlot { from, slot } => {
             let tree = kernel::clone_descriptor(kept(slots, *from)?)?;
             keep(slots, *slot, tree)
@@ -360,6 +418,15 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
         Step::Point { at, slot } => keep(slots, *slot, kernel::point_at(at)?),
         Step::ReadOnly { slot } => kernel::make_read_only(kept(slots, *slot)?),
         Step::EverythingReadOnly => kernel::make_everything_read_only(),
+        Step::AttachIfThere { slot, at } => match kept(slots, *slot)? {
+            tree if tree >= 0 => {
+                kernel::make_read_only(tree)?;
+                // The kind of the entry may have changed since its mount point was made.
+                let _ = kernel::attach(tree, at, SymlinkMode::Keep);
+                Ok(())
+            }
+            _ => Ok(()),
+        },
         Step::Attach { slot, at } => kernel::attach(kept(slots, *slot)?, at, SymlinkMode::Follow),
         Step::Cover { at } => cover(at, empty_mounts(slots).ok_or(libc::EBADF)?, NamespaceAge::New),
     }

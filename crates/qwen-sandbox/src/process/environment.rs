@@ -90,6 +90,11 @@ impl Environment {
         self.bash.get_or_init(|| self.find_program("bash".as_ref())).as_deref()
     }
 
+    /// The names of all variables that are text.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter_map(|entry| entry.to_str().ok()?.split('=').next())
+    }
+
     /// The entries, `NAME=value` each.
     pub(super) fn entries(&self) -> &[CString] {
         &self.entries

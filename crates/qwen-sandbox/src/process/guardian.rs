@@ -68,7 +68,7 @@ struct Room {
 /// Forks the guardian, which starts the command. Returns the guardian's process id. With `stays` it waits for
 /// another order when the command has ended, and runs it with the same `before_exec`.
 pub(super) fn fork(plan: &Plan<'_>, stays: bool) -> Result<pid_t, i32> {
-    let mut open = plan.before_exec.filter(|_| stays).map(BeforeExec::descriptors).unwrap_or_default();
+    let mut open = plan.before_exec.map(BeforeExec::descriptors).unwrap_or_default();
     open.sort_unstable();
     let mut room = Room {
         stack: Vec::with_capacity(STACK / size_of::<u128>()),
@@ -261,7 +261,7 @@ unsafe fn next_order(room: &mut [u8]) -> (usize, [RawFd; 3]) {
 }
 
 /// Closes all descriptors above the standard ones except these, which are sorted.
-unsafe fn close_all_but(open: &[RawFd]) {
+pub(super) unsafe fn close_all_but(open: &[RawFd]) {
     // SAFETY: the caller owns every descriptor of this process.
     unsafe {
         let mut first: RawFd = 3;

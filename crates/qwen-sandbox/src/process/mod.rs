@@ -2,6 +2,7 @@
 //! and all its descendants, and so does any end of our process.
 
 mod children;
+pub(crate) mod cleaner;
 mod command;
 mod environment;
 mod guardian;

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
@@ -31,6 +32,23 @@ impl DirectoryHandle {
     pub(crate) fn lacks(&self, name: &OsStr) -> bool {
         let found = rustix::fs::statat(self.0.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
         found.is_err_and(|error| error == Errno::NOENT)
+    }
+
+    /// Whether a mount on this name protects its content. A file that has a second name can be written through that,
+    /// and a missing name has no mount.
+    pub(crate) fn is_held(&self, name: &OsStr) -> bool {
+        fn has_one_name(path: &Path) -> bool {
+            match std::fs::symlink_metadata(path) {
+                Ok(meta) if meta.is_dir() => std::fs::read_dir(path).is_ok_and(|entries| {
+                    entries.flatten().all(|entry| {
+                        entry.file_type().is_ok_and(|kind| kind.is_dir()) || has_one_name(&entry.path())
+                    })
+                }),
+                Ok(meta) => !meta.is_file() || meta.nlink() == 1,
+                Err(_) => false,
+            }
+        }
+        has_one_name(&self.name(name))
     }
 
     /// A path to a name in this very directory, wherever that is now. Only for calls that do not follow the name itself.

@@ -1,26 +1,32 @@
 //! What the sandbox knows of git: where a worktree keeps its repository, and which settings do nothing but describe.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A repository outside the workspace that a linked worktree belongs to.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct LinkedRepository {
-    /// What all worktrees share: objects, branches, hooks, settings.
-    pub common: PathBuf,
-    /// The worktree's own part, relative to that.
-    pub own: PathBuf,
+/// Most bytes in a file that names a directory; git itself reads more, but no path is longer.
+const LONGEST_LINK: u64 = 16 * 1024;
+
+/// The repository outside the workspace that commands have to write for a commit: the one that a linked worktree
+/// belongs to, or the one of a parent directory.
+pub(crate) fn repository_outside(root: &Path) -> Option<PathBuf> {
+    let top = root.ancestors().find(|directory| fs::symlink_metadata(directory.join(".git")).is_ok())?;
+    let directory = top.join(".git");
+    if fs::symlink_metadata(&directory).ok()?.is_file() {
+        return linked_repository(top).filter(|common| !root.starts_with(common));
+    }
+    // Git itself does not use the repository of another user.
+    let is_ours = fs::symlink_metadata(&directory)
+        .is_ok_and(|meta| meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw());
+    (top != root && is_ours && is_repository(&directory) && !root.starts_with(&directory))
+        .then_some(directory)
 }
 
 /// The repository of a linked worktree, if its record points back to the worktree. A file in the workspace
 /// alone proves nothing, because commands can write it.
-pub(crate) fn linked_repository(root: &Path) -> Option<LinkedRepository> {
+fn linked_repository(root: &Path) -> Option<PathBuf> {
     let link = root.join(".git");
-    if !fs::symlink_metadata(&link).ok()?.is_file() {
-        return None;
-    }
-    let own = first_line(&link)?;
-    let own = root.join(own.strip_prefix("gitdir: ")?).canonicalize().ok()?;
+    let own = named_directory(root)?;
     let back = own.join(first_line(&own.join("gitdir"))?);
     if back.canonicalize().ok()? != link.canonicalize().ok()? || own.starts_with(root) {
         return None;
@@ -28,16 +34,42 @@ pub(crate) fn linked_repository(root: &Path) -> Option<LinkedRepository> {
     // Only the layout that git makes: <common>/worktrees/<name>.
     let worktrees = own.parent()?;
     let common = worktrees.parent()?;
-    let claimed = own.join(first_line(&own.join("commondir"))?).canonicalize().ok()?;
-    if worktrees.file_name()? != "worktrees" || claimed != common || !common.join("HEAD").is_file() {
+    if worktrees.file_name()? != "worktrees"
+        || common_directory(&own)? != common
+        || !common.join("HEAD").is_file()
+    {
         return None;
     }
-    Some(LinkedRepository { common: common.to_owned(), own: Path::new("worktrees").join(own.file_name()?) })
+    Some(common.to_owned())
+}
+
+/// The git directory of a working directory: `.git`, or the directory that a link or a file of that name leads to.
+pub(crate) fn directory(root: &Path) -> Option<PathBuf> {
+    let git = root.join(".git");
+    let directory = git.canonicalize().ok().filter(|found| found.is_dir());
+    directory.or_else(|| named_directory(root))
+}
+
+/// The directory that the file `.git` names.
+fn named_directory(root: &Path) -> Option<PathBuf> {
+    let line = first_line(&root.join(".git"))?;
+    root.join(line.strip_prefix("gitdir: ")?).canonicalize().ok().filter(|found| found.is_dir())
+}
+
+/// The directory that a worktree's git directory shares with others.
+pub(crate) fn common_directory(directory: &Path) -> Option<PathBuf> {
+    directory.join(first_line(&directory.join("commondir"))?).canonicalize().ok()
+}
+
+/// Whether git takes a directory for a repository.
+pub(crate) fn is_repository(directory: &Path) -> bool {
+    ["objects", "refs"].iter().all(|name| directory.join(name).is_dir())
+        && fs::symlink_metadata(directory.join("HEAD")).is_ok()
 }
 
 fn first_line(file: &Path) -> Option<String> {
     // Reading a pipe would block forever.
-    if !file.metadata().is_ok_and(|about| about.is_file()) {
+    if !file.metadata().is_ok_and(|about| about.is_file() && about.len() <= LONGEST_LINK) {
         return None;
     }
     let text = fs::read_to_string(file).ok()?;
@@ -61,14 +93,17 @@ const DESCRIBING: &[(&str, &[&str])] = &[
             "eol",
         ],
     ),
-    ("extensions", &["objectformat", "refstorage", "compatobjectformat"]),
+    ("extensions", &["objectformat", "refstorage", "compatobjectformat", "partialclone"]),
     ("user", &["name", "email"]),
     ("init", &["defaultbranch"]),
     ("commit", &["gpgsign"]),
     ("pull", &["rebase", "ff"]),
     ("branch *", &["remote", "merge", "rebase"]),
-    ("remote *", &["url", "fetch"]),
+    ("remote *", &["url", "fetch", "tagopt", "promisor", "partialclonefilter"]),
     ("submodule", &["active"]),
+    ("submodule *", &["active", "url"]),
+    ("advice", &["detachedhead"]),
+    ("lfs", &["repositoryformatversion"]),
 ];
 
 /// Whether git's settings, as a text, only describe: no program is named, nothing else is read. What is not understood
@@ -166,9 +201,12 @@ mod tests {
         fs::write(own.join("gitdir"), format!("{}\n", place.join("elsewhere/.git").display())).unwrap();
         assert_eq!(linked_repository(&root), None);
         fs::write(own.join("gitdir"), format!("{}\n", root.join(".git").display())).unwrap();
+        assert_eq!(linked_repository(&root), Some(common.clone()));
+        fs::create_dir(root.join("sub")).unwrap();
         assert_eq!(
-            linked_repository(&root),
-            Some(LinkedRepository { common: common.clone(), own: "worktrees/tree".into() })
+            repository_outside(&root.join("sub")),
+            Some(common.clone()),
+            "also from a directory below"
         );
         fs::write(own.join("commondir"), format!("{}\n", place.display())).unwrap();
         assert_eq!(linked_repository(&root), None, "shared parts lie where git puts them");
@@ -185,6 +223,23 @@ mod tests {
         fs::write(own.join("gitdir"), format!("{}\n", root.join(".git").display())).unwrap();
         fs::write(own.join("commondir"), "../..\n").unwrap();
         assert_eq!(linked_repository(&root), None);
+    }
+
+    #[test]
+    fn the_repository_of_a_parent_directory_is_found_if_it_is_one() {
+        let place = tempfile::tempdir().unwrap();
+        let top = place.path().canonicalize().unwrap();
+        let root = top.join("a/b");
+        fs::create_dir_all(&root).unwrap();
+        fs::create_dir_all(top.join(".git/objects")).unwrap();
+        assert_eq!(repository_outside(&root), None, "not a repository");
+        fs::create_dir(top.join(".git/refs")).unwrap();
+        fs::write(top.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        assert_eq!(repository_outside(&root), Some(top.join(".git")));
+        assert_eq!(repository_outside(&top), None, "its own repository is inside");
+        assert_eq!(repository_outside(&top.join(".git/objects")), None);
+        fs::create_dir(root.join(".git")).unwrap();
+        assert_eq!(repository_outside(&root), None, "the nearest one counts");
     }
 
     /// The settings that git itself finds in a text; none when it refuses to read it.

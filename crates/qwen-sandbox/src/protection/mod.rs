@@ -2,7 +2,9 @@
 //! are missing, and snapshots to undo what the kernel could not prevent.
 
 mod directory;
-pub(crate) mod git;
+pub(crate) mod discovery;
+mod git;
+pub(crate) mod nested;
 pub(crate) mod placeholder;
 mod snapshot;
 pub(crate) mod watch;

@@ -5,22 +5,25 @@
 //! aside instead of deleted, because the mount moves with it: deleting a mount point makes the kernel wait
 //! for all processors, which takes longer than most commands.
 //!
-//! It carries the sticky bit as our mark, so that one that a killed process left behind is known and removed
-//! next time, and every process that relies on it holds a shared lock, so that no process removes it while
+//! If we are killed, a process that waits for that removes them. They carry the sticky bit as our mark, so that one that
+//! stayed all the same is known and removed next time, and every process that relies on it holds a shared lock, so that no process removes it while
 //! commands of another rely on it.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{CWD, RawDir, RenameFlags, SeekFrom, renameat_with, seek};
 
 use crate::policy::{Placeholder, ProtectedName, SandboxPolicy};
+use crate::process::cleaner::{Cleaner, Lifeline, Removable};
 use crate::protection::watch::ProtectedRoot;
 
 /// The sticky bit, which means nothing on what only one user writes.
@@ -31,13 +34,15 @@ const FILE: u32 = 0o644;
 const ATTEMPTS: u32 = 4;
 
 /// A session's placeholders.
-#[derive(Debug)]
 pub(crate) struct Placeholders {
     /// Where they may wait, until one of them is needed.
     candidates: Vec<PathBuf>,
     aside: Option<ParkingDirectory>,
     standing: Vec<StandingPlaceholder>,
     waiting: Vec<(OsString, StandingPlaceholder)>,
+    lifeline: Option<Arc<Lifeline>>,
+    /// Removes them if we are killed. Last, because it is ended when nothing is left to remove.
+    cleaner: Option<Cleaner>,
 }
 
 #[derive(Debug)]
@@ -85,7 +90,7 @@ struct ParkingDirectory {
 }
 
 impl Placeholders {
-    pub(crate) fn new(policy: &SandboxPolicy) -> Self {
+    pub(crate) fn new(policy: &SandboxPolicy, lifeline: Option<Arc<Lifeline>>) -> Self {
         let writable = policy.writable_places();
         let device = policy.roots.first().and_then(|root| root.metadata().ok()).map(|root| root.dev());
         let candidates = policy.aside.iter().map(PathBuf::as_path).chain(policy.temp.parent());
@@ -94,13 +99,23 @@ impl Placeholders {
             candidates.filter(|place| !writable.iter().any(|writable| place.starts_with(writable)));
         let candidates =
             candidates.filter(|place| place.metadata().is_ok_and(|place| Some(place.dev()) == device));
-        Self { candidates: candidates.collect(), aside: None, standing: Vec::new(), waiting: Vec::new() }
+        Self {
+            candidates: candidates.collect(),
+            aside: None,
+            standing: Vec::new(),
+            waiting: Vec::new(),
+            lifeline,
+            cleaner: None,
+        }
     }
 
     /// Puts one wherever a protected name is missing in a directory that is there.
     pub(crate) fn put(&mut self, guarded: &[ProtectedRoot]) {
+        if let Some(lifeline) = self.lifeline.take_if(|_| is_any_missing(guarded)) {
+            self.cleaner = Cleaner::start(&lifeline, &removable(guarded)).ok();
+        }
         let mut parents: Vec<(PathBuf, bool)> = Vec::new();
-        for ProtectedRoot { root, names } in guarded {
+        for ProtectedRoot { root, names, .. } in guarded {
             for ProtectedName { name, placeholder } in names {
                 let path = root.join(name);
                 if *placeholder == Placeholder::None || self.standing.iter().any(|one| one.path == path) {
@@ -160,6 +175,29 @@ impl Placeholders {
         let moved = renameat_with(CWD, path, aside.directory.as_fd(), &name, RenameFlags::NOREPLACE);
         moved.is_ok().then_some(name)
     }
+}
+
+/// True if a placeholder is needed.
+fn is_any_missing(guarded: &[ProtectedRoot]) -> bool {
+    guarded.iter().any(|ProtectedRoot { root, names, .. }| {
+        names.iter().any(|ProtectedName { name, placeholder }| {
+            *placeholder != Placeholder::None && fs::symlink_metadata(root.join(name)).is_err()
+        })
+    })
+}
+
+/// What the cleaner looks for.
+fn removable(guarded: &[ProtectedRoot]) -> Vec<Removable> {
+    let names = guarded.iter().flat_map(|ProtectedRoot { root, names, .. }| {
+        let names = names.iter().filter(|name| name.placeholder != Placeholder::None);
+        names.map(|name| root.join(&name.name))
+    });
+    names
+        .filter_map(|path| {
+            let path = CString::new(path.into_os_string().into_vec()).ok()?;
+            Some(Removable { path, directory_mode: DIRECTORY | MARK, file_mode: FILE | MARK })
+        })
+        .collect()
 }
 
 impl Drop for Placeholders {
@@ -283,11 +321,11 @@ mod tests {
         }
 
         fn guarded(&self) -> Vec<ProtectedRoot> {
-            vec![ProtectedRoot { root: self.root.clone(), names: ProtectedName::usual() }]
+            vec![ProtectedRoot { root: self.root.clone(), names: ProtectedName::usual(), pinned: Vec::new() }]
         }
 
         fn put(&self) -> Placeholders {
-            let mut placeholders = Placeholders::new(&self.policy);
+            let mut placeholders = Placeholders::new(&self.policy, None);
             placeholders.put(&self.guarded());
             placeholders
         }

@@ -99,6 +99,20 @@ impl Snapshot {
         }
     }
 
+    /// Whether two snapshots hold the same content, whatever its age and permissions.
+    pub(crate) fn has_same_content(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Nothing, Self::Nothing) => true,
+            (Self::File { content: Some(one), .. }, Self::File { content: Some(two), .. }) => one == two,
+            (Self::Link(one), Self::Link(two)) => one == two,
+            (Self::Directory { entries: one, .. }, Self::Directory { entries: two, .. }) => {
+                one.len() == two.len()
+                    && one.iter().zip(two).all(|(one, two)| one.0 == two.0 && one.1.has_same_content(two.1))
+            }
+            _ => false,
+        }
+    }
+
     /// Looks at the name again and puts back what changed.
     pub(crate) fn mend(&self, place: &DirectoryHandle, name: &OsStr) -> Restored {
         if matches!(self, Self::Nothing) && place.lacks(name) {

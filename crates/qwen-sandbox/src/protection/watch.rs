@@ -7,6 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::policy::ProtectedName;
@@ -19,6 +20,8 @@ use crate::protection::snapshot::{Restored, Snapshot};
 pub(crate) struct ProtectedRoot {
     pub root: PathBuf,
     pub names: Vec<ProtectedName>,
+    /// Links, and files that stand for links, that lead to protected objects. Only they themselves are protected.
+    pub pinned: Vec<PathBuf>,
 }
 
 /// Something that a sandboxed command did to a protected name.
@@ -33,7 +36,7 @@ pub struct Tampering {
 impl fmt::Display for Tampering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = if self.undone { "that was undone" } else { "that could not be undone: look at it" };
-        write!(f, "the command changed {}, which is protected; {end}", self.path.display())
+        write!(f, "{} was changed, which is protected; {end}", self.path.display())
     }
 }
 
@@ -55,103 +58,156 @@ struct Root {
 struct Parent {
     /// Relative to the root.
     path: PathBuf,
+    /// The device and number of the directory, if there was one.
+    identity: Option<(u64, u64)>,
     before: Before,
 }
 
 #[derive(Debug)]
 enum Before {
     /// What the names held.
-    ReadOnlyPath(Vec<(OsString, Snapshot)>),
+    Known(Vec<(OsString, Snapshot)>),
     /// There was no repository, which is what the directory would be.
     NoRepository(Vec<OsString>),
 }
 
+/// Which names have to be looked after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WatchScope {
+    /// All of them.
+    All,
+    /// Those that the kernel does not hold: names that are missing, and files with a second name.
+    NotHeld,
+}
+
 impl ProtectionWatch {
-    /// Remembers what has to be looked after. Names that are there are left out where the kernel holds them.
-    pub(crate) fn begin(guarded: &[ProtectedRoot], kernel_holds: bool) -> Self {
-        let mut roots = Vec::new();
-        for ProtectedRoot { root, names } in guarded {
+    /// Remembers what has to be looked after, in addition to what it remembers already.
+    pub(crate) fn add(&mut self, guarded: &[ProtectedRoot], scope: WatchScope) {
+        for ProtectedRoot { root, names, pinned } in guarded {
             let Ok(place) = DirectoryHandle::open(root) else { continue };
+            let names: Vec<&Path> = names.iter().map(|protected| &*protected.name).collect();
+            let names: Vec<&Path> = names.into_iter().chain(pinned.iter().map(PathBuf::as_path)).collect();
             let mut parents: Vec<Parent> = Vec::new();
-            for parent in names.iter().filter_map(|protected| protected.name.parent()) {
+            for parent in names.iter().filter_map(|name| name.parent()) {
                 if parents.iter().all(|known| known.path != parent) {
-                    let names = names.iter().map(|protected| protected.name.as_path());
-                    let names = names.filter(|name| name.parent() == Some(parent));
-                    let before = before(&place, parent, names.filter_map(Path::file_name), kernel_holds);
-                    parents.extend(before.map(|before| Parent { path: parent.to_owned(), before }));
+                    let names = names.iter().filter(|name| name.parent() == Some(parent));
+                    parents.extend(Parent::of(
+                        &place,
+                        parent,
+                        names.filter_map(|name| name.file_name()),
+                        scope,
+                    ));
                 }
             }
-            roots.push(Root { path: root.clone(), place, parents });
+            self.roots.push(Root { path: root.clone(), place, parents });
         }
-        Self { roots }
     }
 
     /// Checks everything again, undoes changes and returns them.
-    pub(crate) fn end(&self) -> Vec<Tampering> {
-        let mut tampered: Vec<Tampering> = Vec::new();
-        let mut found = |path: PathBuf, mended: Restored| {
-            if mended != Restored::Unchanged && !tampered.iter().any(|known| known.path == path) {
-                tampered.push(Tampering { path, undone: mended == Restored::Undone });
-            }
-        };
+    pub(crate) fn end(&self) -> Findings {
+        let mut found = Findings::default();
         for root in &self.roots {
             for parent in &root.parents {
-                parent.mend(root, &mut found);
+                parent.mend(root, &parent.path, &mut found);
             }
         }
-        tampered
+        found
+    }
+
+    /// Looks at a directory that was not there when the command started. If it was moved there, its names are put
+    /// back as they were.
+    pub(crate) fn mend_moved(&self, directory: &Path, found: &mut Findings) -> bool {
+        let Some(identity) = std::fs::symlink_metadata(directory).ok().map(|meta| identity(&meta)) else {
+            return false;
+        };
+        for root in &self.roots {
+            let Ok(name) = directory.strip_prefix(&root.path) else { continue };
+            let moved = root.parents.iter().find(|parent| parent.identity == Some(identity));
+            if let Some(parent) = moved.filter(|parent| parent.path != name) {
+                parent.mend(root, name, found);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// True if a name with the same content was there when the command started: a copy of what is there anyway.
+    pub(crate) fn is_copy(&self, name: &OsStr, content: &Snapshot) -> bool {
+        let parents = self.roots.iter().flat_map(|root| &root.parents);
+        parents.into_iter().any(|parent| match &parent.before {
+            Before::Known(names) => {
+                names.iter().any(|(known, before)| known == name && before.has_same_content(content))
+            }
+            Before::NoRepository(_) => false,
+        })
     }
 }
 
-/// What there is to remember of these names; none when there is nothing to look after.
-fn before<'a>(
-    place: &DirectoryHandle,
-    parent: &Path,
-    names: impl Iterator<Item = &'a OsStr>,
-    kernel_holds: bool,
-) -> Option<Before> {
-    match place.below(parent) {
-        Ok(below) => {
-            let names = names.filter(|name| !kernel_holds || below.lacks(name));
-            Some(Before::ReadOnlyPath(
-                names.map(|name| (name.to_owned(), Snapshot::of(&below, name))).collect(),
-            ))
+/// The changes that were found, each path once.
+#[derive(Debug, Default)]
+pub(crate) struct Findings(pub Vec<Tampering>);
+
+impl Findings {
+    pub(crate) fn add(&mut self, path: PathBuf, mended: Restored) {
+        if mended != Restored::Unchanged && !self.0.iter().any(|known| known.path == path) {
+            self.0.push(Tampering { path, undone: mended == Restored::Undone });
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Some(Before::NoRepository(names.map(OsStr::to_owned).collect()))
-        }
-        // A worktree's `.git` is a file, and what is below a link lies elsewhere.
-        Err(_) => None,
     }
+}
+
+fn identity(meta: &std::fs::Metadata) -> (u64, u64) {
+    (meta.dev(), meta.ino())
 }
 
 impl Parent {
-    /// Checks the names again and reports the state of each path.
-    fn mend(&self, root: &Root, found: &mut impl FnMut(PathBuf, Restored)) {
-        let below = match root.place.below(&self.path) {
+    /// What there is to remember of these names; none when there is nothing to look after.
+    fn of<'a>(
+        place: &DirectoryHandle,
+        parent: &Path,
+        names: impl Iterator<Item = &'a OsStr>,
+        scope: WatchScope,
+    ) -> Option<Self> {
+        let (identity, before) = match place.below(parent) {
+            Ok(below) => {
+                let names = names.filter(|name| scope == WatchScope::All || !below.is_held(name));
+                let names = names.map(|name| (name.to_owned(), Snapshot::of(&below, name))).collect();
+                (std::fs::metadata(below.name(OsStr::new("."))).ok(), Before::Known(names))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                (None, Before::NoRepository(names.map(OsStr::to_owned).collect()))
+            }
+            // A worktree's `.git` is a file, and what is below a link lies elsewhere. Both are pinned.
+            Err(_) => return None,
+        };
+        Some(Self { path: parent.to_owned(), identity: identity.as_ref().map(self::identity), before })
+    }
+
+    /// Checks the names again, in the directory that has this path now, and reports the state of each.
+    fn mend(&self, root: &Root, path: &Path, found: &mut Findings) {
+        let below = match root.place.below(path) {
             Ok(below) => below,
             // The whole directory is gone, so there is nothing to act on.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             // No directory any more: a file or link in its place could lead anywhere.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP)) => {
                 // Only a name right in the root is sure to be reached through no link.
-                let direct = self.path.components().count() == 1;
-                let name = root.place.name(self.path.as_os_str());
+                let direct = path.components().count() == 1;
+                let name = root.place.name(path.as_os_str());
                 let removed = direct.then(|| Restored::undone(&remove(&name)));
-                return found(root.path.join(&self.path), removed.unwrap_or(Restored::Remains));
+                return found.add(root.path.join(path), removed.unwrap_or(Restored::Remains));
             }
-            Err(_) => return found(root.path.join(&self.path), Restored::Remains),
+            Err(_) => return found.add(root.path.join(path), Restored::Remains),
         };
-        let path = |name: &OsStr| root.path.join(&self.path).join(name);
+        let full = |name: &OsStr| root.path.join(path).join(name);
         match &self.before {
-            Before::ReadOnlyPath(names) => {
+            Before::Known(names) => {
                 for (name, memory) in names {
-                    found(path(name), memory.mend(&below, name));
+                    found.add(full(name), memory.mend(&below, name));
                 }
             }
             Before::NoRepository(names) => {
                 for name in names {
-                    found(path(name), inspect(&root.place, &self.path, &below, name));
+                    found.add(full(name), inspect(&root.place, path, &below, name));
                 }
             }
         }
@@ -159,7 +215,12 @@ impl Parent {
 }
 
 /// Looks at a name in a repository that was not there before. What git itself puts there may stay.
-fn inspect(place: &DirectoryHandle, parent: &Path, repository: &DirectoryHandle, name: &OsStr) -> Restored {
+pub(crate) fn inspect(
+    place: &DirectoryHandle,
+    parent: &Path,
+    repository: &DirectoryHandle,
+    name: &OsStr,
+) -> Restored {
     let path = repository.name(name);
     let Ok(meta) = std::fs::symlink_metadata(&path) else { return Restored::Unchanged };
     let is_repository = ["objects", "refs"].iter().all(|dir| repository.below(Path::new(dir)).is_ok())

@@ -2,6 +2,7 @@
 //! every set of mechanisms that this machine has; missing ones are skipped with a message.
 
 mod network;
+mod objects;
 mod processes;
 mod programs;
 mod protected;

@@ -10,6 +10,7 @@ use qwen_events::{
 use super::command_line::start;
 use crate::declared::{DeclaredTool, tool_input};
 use crate::output::clean_pipe::{BUFFER, CleanPipe};
+use crate::output::plain_output::PlainOutput;
 use crate::output::transcript::Transcript;
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
@@ -119,8 +120,12 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "shell");
     let (exit, ending) = follow(running, cx, timeout, &mut transcript).await;
     let mut outcome = outcome(exit, ending, timeout, transcript);
-    if cx.read_only && sandbox.is_enforced() && outcome.error_code == Some("command_failed") {
-        explain_read_only(&mut outcome);
+    if let Some(limits) = sandbox.limits().filter(|_| outcome.error_code == Some("command_failed")) {
+        if cx.read_only {
+            explain_read_only(&mut outcome);
+        } else if let Some(note) = limits.explain(&outcome.text) {
+            outcome.text.push_str(&format!("\n{note}"));
+        }
     }
     for tampered in sandbox.release() {
         outcome.text.push_str(&format!("\n{tampered}"));
@@ -174,6 +179,8 @@ async fn follow(
     let mut stdout = (CleanPipe::new(running.stdout.take(), &cx.bench.redactor), Channel::Stdout);
     let mut stderr = (CleanPipe::new(running.stderr.take(), &cx.bench.redactor), Channel::Stderr);
     let mut buffer = vec![0; BUFFER];
+    // Displays get the output as it is, the model without escape sequences.
+    let mut plain = PlainOutput::default();
     let mut ending = None;
     let mut stop = pin!(async {
         tokio::select! {
@@ -194,7 +201,7 @@ async fn follow(
             exit = running.gone() => break exit,
         };
         let Some(text) = pipe.read(&mut buffer).filter(|text| !text.is_empty()) else { continue };
-        transcript.push(&text);
+        transcript.push(&plain.push(&text));
         // A slow reader slows the command down, but must not prevent ending it.
         let mut sent = cx.output.output(*channel, text);
         loop {
@@ -213,15 +220,16 @@ async fn follow(
         for _ in 0..LEFT_OVER_READS {
             let Some(text) = pipe.read_left_over(&mut buffer) else { break };
             if !text.is_empty() {
-                transcript.push(&text);
+                transcript.push(&plain.push(&text));
                 cx.output.output(*channel, text).await;
             }
         }
         if let Some(text) = pipe.rest() {
-            transcript.push(&text);
+            transcript.push(&plain.push(&text));
             cx.output.output(*channel, text).await;
         }
     }
+    transcript.push(&plain.finish());
     (exit, ending)
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use encoding_rs::{Encoding, UTF_8};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use qwen_http::{Client, ClientConfig, Error, HttpRequest, Response};
+use qwen_http::{Client, ClientConfig, Error, HttpRequest, Response, check_public};
 
-use super::{Url, WebAccess, address};
+use super::{Url, WebAccess};
 use crate::output::content;
 use crate::refusal::Refusal;
 
@@ -76,7 +76,7 @@ async fn get(access: &WebAccess, url: &Url) -> Result<Response, Refusal> {
     let client = Client::new(ClientConfig {
         proxy: access.proxy.clone(),
         insecure: access.insecure,
-        check_address: if access.vouches_for(url) { None } else { Some(Arc::new(address::check)) },
+        check_address: if access.vouches_for(url) { None } else { Some(Arc::new(check_public)) },
         ..ClientConfig::default()
     });
     let mut request = HttpRequest::get(url.to_string());

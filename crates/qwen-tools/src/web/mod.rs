@@ -1,6 +1,5 @@
 //! Web pages: fetched with limits, from public addresses only, and converted to text.
 
-mod address;
 mod entities;
 mod fetch;
 mod html;

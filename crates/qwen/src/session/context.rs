@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use qwen_engine::commands::{CommandDirectories, CommandSet};
+use qwen_engine::hooks::WorkspaceLimits;
 use qwen_engine::memory::{self, Memory};
 use qwen_engine::skill::SkillTool;
 use qwen_engine::{Host, HostServers, Permissions, SessionOverrides};
 use qwen_events::{ErrorInfo, ErrorKind};
-use qwen_mcp::{Deps, Servers};
+use qwen_mcp::{Deps, Servers, WorkspaceServers};
+use qwen_redact::is_secret;
 use qwen_sandbox::process::{Environment, WITHHELD};
 
 use super::{sandbox_policy, setup};
@@ -42,9 +44,15 @@ impl ProcessContext {
         host: Arc<dyn Host>,
         debug_log: Option<DebugLog>,
     ) -> Result<Self, ErrorInfo> {
+        config.sandbox.mode.check()?;
         let mut deps = Deps::new(config.workspace.cwd.clone());
         let env = Arc::new(environment(&config));
         deps.env = env.clone();
+        deps.workspace = workspace_servers(&config, &env);
+        config.extensions.hooks.limit_workspace(WorkspaceLimits {
+            withheld: deps.workspace.withheld.clone(),
+            private_hosts: deps.workspace.private_hosts.clone(),
+        });
         deps.sandbox = Some(sandbox_policy::for_servers(&config));
         deps.host = Some(Arc::new(HostServers::new(host.clone())));
         let mcp = Servers::new(config.extensions.mcp_servers.iter().cloned(), deps)
@@ -61,6 +69,18 @@ impl ProcessContext {
             config,
             debug_log,
         })
+    }
+}
+
+/// What servers and hooks of a trusted workspace get of the user's variables and of the private network.
+fn workspace_servers(config: &Config, env: &Environment) -> WorkspaceServers {
+    let variables = &config.settings.security.workspace_variables;
+    let withheld =
+        env.names().filter(|name| is_secret(name) && !variables.iter().any(|allowed| allowed == name));
+    WorkspaceServers {
+        withheld: withheld.map(str::to_owned).collect(),
+        variables: variables.clone(),
+        private_hosts: config.settings.tools.web_fetch.allow_private_hosts.clone(),
     }
 }
 

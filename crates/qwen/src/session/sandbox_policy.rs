@@ -23,6 +23,7 @@ pub fn for_commands(config: &Config, permissions: &Arc<Permissions>) -> SandboxS
         deny_write: permissions.denied_editing(),
     };
     SandboxSession::new(config.sandbox.mode, bounds, config.sandbox.network)
+        .warning(|warning| exit::report(&format!("qwen: {warning}")))
 }
 
 /// The sandboxes of MCP servers, one per server, by its configuration and its origin. A server from the

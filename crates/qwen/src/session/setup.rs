@@ -225,15 +225,19 @@ pub fn workspace_notice(process: &ProcessContext) -> Option<Part> {
 }
 
 /// The sentence about the sandbox of commands for the system prompt.
-fn sandbox_notice(config: &Config) -> Option<&'static str> {
-    match (config.sandbox.mode, config.sandbox.network) {
-        (qwen_sandbox::SandboxMode::Off, _) => None,
-        (_, false) => Some(
-            "commands can write only in the working directory, added directories and $TMPDIR, and have no network; if that \
-             makes one fail, say so instead of trying again",
-        ),
-        (_, true) => Some("commands can write only in the working directory, added directories and $TMPDIR"),
+fn sandbox_notice(config: &Config) -> Option<String> {
+    if config.sandbox.mode == qwen_sandbox::SandboxMode::Off {
+        return None;
     }
+    let added: Vec<_> =
+        config.workspace.extra_roots.iter().map(|root| format!(", {}", root.display())).collect();
+    let network = if config.sandbox.network { "the network is on" } else { "the network is off" };
+    Some(format!(
+        "commands can write only in the working directory{} and $TMPDIR, this session's private temporary directory; git's \
+         hooks and settings, .qwen and .mcp.json are read-only; {network}. If that makes a command fail, say so instead of trying \
+         again: only the user can change it, with --include-directories DIR or --sandbox-network",
+        added.concat()
+    ))
 }
 
 /// Builds the context of the session `id`.
@@ -290,11 +294,12 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
             let own = system_prompt.or(config.agent.system_prompt.as_deref());
             let shared = config.agent.environment_in_prompt && own.is_none();
             let date = rfc3339(clock::now());
+            let sandbox = sandbox_notice(config);
             let environment = WorkEnvironment {
                 cwd: &config.workspace.cwd,
                 date: date.split('T').next().unwrap_or_default(),
                 shell: process.env.get("SHELL").and_then(|shell| shell.to_str()),
-                sandbox: sandbox_notice(config),
+                sandbox: sandbox.as_deref(),
             };
             let append = config.agent.appended_prompt();
             let text = system_prompt::compose(own, append.as_deref(), (!shared).then_some(&environment));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use qwen_dialects::Dialect;
 use qwen_engine::hooks::{Announced, HookAction, HookConfig, HookEvent, HookSet, OnFailure};
 
-use super::file::{HookGroup, HookKind, Hooks, OnFailure as Failure, Sourced};
+use super::file::{HookGroup, HookKind, Hooks, Layer, Node, OnFailure as Failure, Sourced, Value};
 use super::rules::tool_names;
 use crate::cli::Run;
 
@@ -25,11 +25,21 @@ pub(super) fn set(hooks: Vec<HookConfig>, run: &Run, dialect: Dialect) -> Arc<Ho
 
 /// Converts hooks to the engine's type. The settings were validated when they were read, so every hook is
 /// complete.
-pub(super) fn resolve(hooks: &Hooks) -> Vec<HookConfig> {
+pub(super) fn resolve(hooks: &Hooks, root: &Node) -> Vec<HookConfig> {
     let mut configs = Vec::new();
     for (name, groups) in hooks.events() {
         let Some(event) = HookEvent::parse(name) else { continue };
-        configs.extend(groups.iter().flat_map(|group| of_group(event, &group.value)));
+        let written = root.at("hooks").and_then(|hooks| hooks.at(name));
+        for (number, group) in groups.iter().enumerate() {
+            let of_workspace = match written.map(|node| &node.value) {
+                Some(Value::List(nodes)) => {
+                    nodes.get(number).is_none_or(|node| node.origin.source.layer == Layer::Workspace)
+                }
+                _ => true,
+            };
+            let hooks = of_group(event, &group.value).into_iter();
+            configs.extend(hooks.map(|hook| HookConfig { of_workspace, ..hook }));
+        }
     }
     configs
 }
@@ -79,6 +89,7 @@ pub(super) fn of_group(event: HookEvent, group: &HookGroup) -> Vec<HookConfig> {
                 Failure::Continue => OnFailure::Continue,
                 Failure::Block => OnFailure::Block,
             },
+            of_workspace: false,
         })
     });
     hooks.collect()

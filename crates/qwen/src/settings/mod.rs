@@ -235,7 +235,7 @@ impl Config {
                 unwanted_mcp_servers: servers.unwanted,
                 settings_files: layered.files,
                 hooks: hooks::set(
-                    hooks::resolve(&settings.hooks).into_iter().chain(plugins.hooks).collect(),
+                    hooks::resolve(&settings.hooks, &layered.root).into_iter().chain(plugins.hooks).collect(),
                     run,
                     wire.dialect,
                 ),

@@ -37,11 +37,11 @@ done
     path.display().to_string()
 }
 
-fn tool(name: &str, description: &str) -> Value {
+pub fn tool(name: &str, description: &str) -> Value {
     json!({ "name": name, "description": description, "inputSchema": { "type": "object" } })
 }
 
-fn with_server(scene: Scene, tools: &Value, calls: &str, more: Value) -> Scene {
+pub fn with_server(scene: Scene, tools: &Value, calls: &str, more: Value) -> Scene {
     let path = server(&scene, tools, &scene.filled(calls));
     let mut entry = json!({ "command": "bash", "args": [path] });
     entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -435,6 +435,9 @@ pub struct Telemetry {
 pub struct Security {
     /// Folders whose own settings count, with all that is in them.
     pub trusted_folders: Vec<String>,
+    /// Your variables that the configuration of a trusted workspace may name (`${NAME}`), and that its hooks and servers get
+    /// although they are named like secrets.
+    pub workspace_variables: Vec<String>,
 }
 
 /// What the agent is told besides the prompt.

@@ -12,6 +12,7 @@ const ADDED: &[&str] = &[
     "tools.webFetch.allowPrivateHosts",
     "mcp.excluded",
     "security.trustedFolders",
+    "security.workspaceVariables",
     "context.includeDirectories",
 ];
 

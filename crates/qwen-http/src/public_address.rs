@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Returns an error if the address must not be connected to.
-pub(crate) fn check(address: IpAddr) -> Result<(), String> {
+pub fn check_public(address: IpAddr) -> Result<(), String> {
     match kind(address) {
         None => Ok(()),
         Some(kind) => Err(format!("it is {kind}, not part of the public net")),
@@ -80,7 +80,7 @@ mod tests {
             "::ffff:8.8.8.8",
             "64:ff9b::8.8.8.8",
         ] {
-            assert_eq!(check(address.parse().unwrap()), Ok(()), "{address}");
+            assert_eq!(check_public(address.parse().unwrap()), Ok(()), "{address}");
         }
         for address in [
             "0.0.0.0",
@@ -121,7 +121,7 @@ mod tests {
             "100::1",
             "4000::1",
         ] {
-            assert!(check(address.parse().unwrap()).is_err(), "{address}");
+            assert!(check_public(address.parse().unwrap()).is_err(), "{address}");
         }
     }
 }
