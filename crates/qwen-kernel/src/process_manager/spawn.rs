@@ -60,10 +60,11 @@ impl Spawner {
     pub fn start() -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
         let parent = rustix::process::getpid();
+        let inherited = raise_open_files();
         thread::Builder::new().name("spawn".to_owned()).stack_size(128 * 1024).spawn(move || {
             while let Ok((spec, reply)) = queue.recv() {
                 // A caller that no longer waits drops the child's pipes, which ends the child.
-                let _ = reply.send(spawn(&spec, parent));
+                let _ = reply.send(spawn(&spec, parent, inherited.clone()));
             }
         })?;
         Ok(Self { jobs })
@@ -77,7 +78,15 @@ impl Spawner {
     }
 }
 
-fn spawn(spec: &SpawnSpec, parent: Pid) -> io::Result<Child> {
+/// A worker costs five descriptors, and the usual soft limit of 1,024 is meant for programs that use `select`:
+/// raises it to the hard limit. Returns the former one, which children get back.
+fn raise_open_files() -> Option<Rlimit> {
+    let former = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: former.maximum, maximum: former.maximum };
+    rustix::process::setrlimit(Resource::Nofile, raised).ok().map(|()| former)
+}
+
+fn spawn(spec: &SpawnSpec, parent: Pid, inherited: Option<Rlimit>) -> io::Result<Child> {
     let mut command = Command::new(&spec.binary);
     let commits = match spec.leash {
         Some(leash) => Some((leash, socket_pair()?)),
@@ -111,6 +120,9 @@ fn spawn(spec: &SpawnSpec, parent: Pid) -> io::Result<Child> {
         // The parent may have died before the signal was armed.
         if rustix::process::getppid() != Some(parent) {
             return Err(io::Error::from(rustix::io::Errno::SRCH));
+        }
+        if let Some(inherited) = inherited.clone() {
+            rustix::process::setrlimit(Resource::Nofile, inherited)?;
         }
         for (resource, limit) in [(Resource::Nofile, files), (Resource::As, memory)] {
             if let Some(limit) = limit {
