@@ -22,7 +22,8 @@ fn every_test_that_the_coverage_tables_name_is_there() {
         {
             let path: Vec<&str> = word.split("::").collect();
             let [target, modules @ .., test] = &path[..] else { panic!("{word}") };
-            let file = root.join("tests").join(target).join(format!("{}.rs", modules.join("/")));
+            let module = root.join("tests").join(target).join(modules.join("/"));
+            let file = if module.is_dir() { module.join("mod.rs") } else { module.with_extension("rs") };
             let source = fs::read_to_string(&file)
                 .unwrap_or_else(|error| panic!("{table}: {word}: {}: {error}", file.display()));
             assert!(source.contains(&format!("fn {test}()")), "{table}: {word} is not in {}", file.display());
