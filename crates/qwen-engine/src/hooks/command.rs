@@ -140,7 +140,8 @@ mod tests {
             (HookEvent::PreToolUse, "echo '{'", Err("cannot be used")),
         ];
         for (event, line, expected) in cases {
-            let answer = run(event, line, r#"{"a":1}"#, &place, None, &HookCapture::default()).await;
+            let start = HookStart { event, line, place: &place, withheld: &[] };
+            let answer = run(start, r#"{"a":1}"#, None, &HookCapture::default()).await;
             match (answer, expected) {
                 (Ok(answer), Ok(expected)) => assert_eq!(answer, expected, "{line}"),
                 (Err(error), Err(piece)) => assert!(error.contains(piece), "{line}: {error}"),
