@@ -61,6 +61,8 @@ fn the_host_is_asked_in_its_own_words() {
             "input": {"file_path": "out.txt"}, "description": "Edit file: out.txt",
             "permission_suggestions": [{"type": "setMode", "mode": "acceptEdits", "destination": "session"}],
             "tool_use_id": "call_1", "blocked_path": null, "decision_reason": "edits are asked about",
+            "kind": "edit", "locations": [{"path": "/workspace/out.txt"}],
+            "content": [{"type": "diff", "path": "/workspace/out.txt", "oldText": "a\n", "newText": "b\n"}],
         }})
     );
     let line = lines(&qwen_sdk(), &script.events).remove(0);

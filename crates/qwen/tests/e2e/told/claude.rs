@@ -19,7 +19,9 @@ pub fn read(wire: Wire, lines: &[Value]) -> Told {
             continue;
         }
         assert!(line["session_id"].is_string(), "{line}");
-        assert!(uuids.insert(string(&line["uuid"])), "a uuid twice: {line}");
+        // Qwen Code's hosts find the session's id there, in every init line.
+        let names_the_session = line["subtype"] == "init" && line["uuid"] == line["session_id"];
+        assert!(uuids.insert(string(&line["uuid"])) || names_the_session, "a uuid twice: {line}");
         match line["type"].as_str() {
             Some("assistant") => assistant(&mut told, &line["message"]),
             Some("user") => {

@@ -53,13 +53,17 @@ fn escape_works_while_an_mcp_server_does_not_start() {
 
 #[test]
 fn escape_names_the_command_that_it_ended() {
-    let mock =
-        MockModel::with([Reply::call("c1", "run_shell_command", r#"{"command":"echo up; sleep 1000"}"#)]);
+    let mock = MockModel::with([Reply::call(
+        "c1",
+        "run_shell_command",
+        r#"{"command":"echo be''gun; sleep 1000"}"#,
+    )]);
     let mut screen = Screen::ready(&qwen(&mock).arg("--yolo"));
     screen.type_keys("go\r");
-    screen.wait_for("up");
+    // Its output, not its line on the screen.
+    screen.wait_for("begun");
     screen.type_keys(ESC);
-    screen.wait_for("Interrupted. Ended: Run echo up; sleep 1000.");
+    screen.wait_for("Interrupted. Ended: Run echo be''gun; sleep 1000.");
 }
 
 /// A message with ten calls that need an answer.
