@@ -16,6 +16,10 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::guardian::{self, close_all_but};
 use super::{orphans, spawn};
 
+/// How often and how many milliseconds apart a lock is tried.
+const LOCK_ATTEMPTS: u32 = 200;
+const LOCK_PAUSE_MS: i32 = 5;
+
 /// What it takes to recognise a placeholder.
 #[derive(Debug)]
 pub(crate) struct Removable {
@@ -105,6 +109,21 @@ unsafe fn wait_and_remove(line: RawFd, paths: &[Removable]) -> ! {
     }
 }
 
+/// Locks a placeholder for us alone. The end of the lifeline may come a moment before the dying process has closed its own
+/// lock.
+unsafe fn lock(fd: RawFd) -> bool {
+    // SAFETY: system calls without pointers to our memory.
+    unsafe {
+        for _ in 0..LOCK_ATTEMPTS {
+            if libc::flock(fd, libc::LOCK_EX | libc::LOCK_NB) == 0 {
+                return true;
+            }
+            libc::poll(ptr::null_mut(), 0, LOCK_PAUSE_MS);
+        }
+    }
+    false
+}
+
 /// Removes a placeholder, unless another process relies on it or it was filled.
 unsafe fn remove(removable: &Removable) {
     // SAFETY: the path ends with a zero and the structures outlive the calls.
@@ -117,7 +136,7 @@ unsafe fn remove(removable: &Removable) {
         }
         let mut found: libc::stat = zeroed();
         let mut named: libc::stat = zeroed();
-        if libc::flock(fd, libc::LOCK_EX | libc::LOCK_NB) == 0
+        if lock(fd)
             && libc::fstat(fd, &raw mut found) == 0
             && libc::lstat(path, &raw mut named) == 0
             && (found.st_dev, found.st_ino) == (named.st_dev, named.st_ino)
