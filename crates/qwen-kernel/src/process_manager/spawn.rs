@@ -64,7 +64,7 @@ impl Spawner {
         thread::Builder::new().name("spawn".to_owned()).stack_size(128 * 1024).spawn(move || {
             while let Ok((spec, reply)) = queue.recv() {
                 // A caller that no longer waits drops the child's pipes, which ends the child.
-                let _ = reply.send(spawn(&spec, parent, inherited.clone()));
+                let _ = reply.send(spawn(&spec, parent, inherited));
             }
         })?;
         Ok(Self { jobs })
@@ -121,7 +121,7 @@ fn spawn(spec: &SpawnSpec, parent: Pid, inherited: Option<Rlimit>) -> io::Result
         if rustix::process::getppid() != Some(parent) {
             return Err(io::Error::from(rustix::io::Errno::SRCH));
         }
-        if let Some(inherited) = inherited.clone() {
+        if let Some(inherited) = inherited {
             rustix::process::setrlimit(Resource::Nofile, inherited)?;
         }
         for (resource, limit) in [(Resource::Nofile, files), (Resource::As, memory)] {

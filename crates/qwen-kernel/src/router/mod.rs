@@ -114,6 +114,8 @@ pub struct Router {
     ignored: HashSet<WorkerId>,
     /// Sessions whose append had an unknown outcome and must be retried, and when.
     retries: Vec<(Duration, SessionId)>,
+    /// Sessions that went on without numbers: their turns ended here, whatever the store knows of them.
+    unstored: HashSet<SessionId>,
     metrics: Metrics,
     recorder: Option<LineRecorder>,
     tracer: Option<TurnTracer>,
@@ -161,6 +163,7 @@ impl Router {
             deadline_changed: true,
             ignored: HashSet::new(),
             retries: Vec::new(),
+            unstored: HashSet::new(),
             metrics: Metrics::default(),
             recorder: None,
             tracer: None,

@@ -76,7 +76,7 @@ impl Numbering {
 const RETRY: Duration = Duration::from_millis(50);
 
 /// How long appends may have no known outcome before the session goes on without numbers.
-const STORE_PATIENCE: Duration = Duration::from_secs(5);
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Router {
     /// The store made this hub the owner of the session's numbers, or failed.
@@ -94,7 +94,8 @@ impl Router {
                 for batch in &mut session.numbering.queue {
                     batch.first += shift;
                 }
-                if let Some(turn) = taken.open.filter(|_| session.turn.is_none() && !session.is_busy()) {
+                let is_ours = session.turn.is_some() || session.is_busy() || self.unstored.contains(id);
+                if let Some(turn) = taken.open.filter(|_| !is_ours) {
                     self.close_open_turn(id, &turn, taken.end);
                 }
             }
@@ -109,6 +110,7 @@ impl Router {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.numbering.on = false;
         session.numbering.in_flight = false;
+        self.unstored.insert(id.clone());
         let queued = std::mem::take(&mut session.numbering.queue);
         let forgotten = session.forgotten;
         let message = format!("lines cannot be numbered, because they cannot be stored: {why}");
@@ -184,7 +186,7 @@ impl Router {
             Appended::Unknown => {
                 self.deadline_changed = true;
                 let since = *session.numbering.failing_since.get_or_insert(self.now);
-                if self.now >= since + STORE_PATIENCE {
+                if self.now >= since + STORE_TIMEOUT {
                     self.stop_numbering(id, "the store did not accept them");
                     return self.finish_if_over();
                 }
