@@ -62,42 +62,72 @@ pub fn spec(declaration: &ToolDeclaration) -> ToolSpec {
 
 /// The JSON Schema of a tool's arguments, on one line.
 pub fn schema<'a>(arguments: impl IntoIterator<Item = &'a Argument>) -> String {
-    let mut schema = r#"{"type":"object","properties":{"#.to_owned();
+    let mut schema = String::with_capacity(1024);
+    schema.push_str(r#"{"type":"object","properties":{"#);
     let mut required = String::new();
     for (at, argument) in arguments.into_iter().enumerate() {
-        let comma = if at == 0 { "" } else { "," };
-        // Writing to a string cannot fail.
-        let _ = write!(schema, r#"{comma}"{}":{{{}}}"#, argument.name, property(argument));
+        if at > 0 {
+            schema.push(',');
+        }
+        push_text(&mut schema, argument.name);
+        schema.push_str(":{");
+        push_property(&mut schema, argument);
+        schema.push('}');
         if argument.required {
-            let comma = if required.is_empty() { "" } else { "," };
-            let _ = write!(required, r#"{comma}"{}""#, argument.name);
+            required.push_str(if required.is_empty() { r#","required":["# } else { "," });
+            push_text(&mut required, argument.name);
         }
     }
     schema.push('}');
     if !required.is_empty() {
-        let _ = write!(schema, r#","required":[{required}]"#);
+        schema.push_str(&required);
+        schema.push(']');
     }
     schema.push('}');
     schema
 }
 
-/// The keywords of one argument.
-fn property(argument: &Argument) -> String {
-    let description = format!(r#""description":{}"#, Value::from(argument.description));
+/// Appends the keywords of one argument.
+fn push_property(out: &mut String, argument: &Argument) {
     match argument.value {
-        ArgumentValue::Text | ArgumentValue::NonBlankText => format!(r#""type":"string",{description}"#),
-        ArgumentValue::Flag => format!(r#""type":"boolean",{description}"#),
-        ArgumentValue::Number { min, max: u64::MAX } => {
-            format!(r#""type":"integer","minimum":{min},{description}"#)
-        }
+        ArgumentValue::Text | ArgumentValue::NonBlankText => out.push_str(r#""type":"string""#),
+        ArgumentValue::Flag => out.push_str(r#""type":"boolean""#),
         ArgumentValue::Number { min, max } => {
-            format!(r#""type":"integer","minimum":{min},"maximum":{max},{description}"#)
+            // Writing to a string cannot fail.
+            let _ = write!(out, r#""type":"integer","minimum":{min}"#);
+            if max != u64::MAX {
+                let _ = write!(out, r#","maximum":{max}"#);
+            }
         }
         ArgumentValue::Choice(words) => {
-            format!(r#""type":"string","enum":{},{description}"#, Value::from(words.to_vec()))
+            out.push_str(r#""type":"string","enum":["#);
+            for (at, word) in words.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                push_text(out, word);
+            }
+            out.push(']');
         }
-        ArgumentValue::Texts => format!(r#""type":"array","items":{{"type":"string"}},{description}"#),
-        ArgumentValue::Json { before, after } => format!("{before},{description},{after}"),
+        ArgumentValue::Texts => out.push_str(r#""type":"array","items":{"type":"string"}"#),
+        ArgumentValue::Json { before, .. } => out.push_str(before),
+    }
+    out.push_str(r#","description":"#);
+    push_text(out, argument.description);
+    if let ArgumentValue::Json { after, .. } = argument.value {
+        out.push(',');
+        out.push_str(after);
+    }
+}
+
+/// Appends a text as a JSON string.
+fn push_text(out: &mut String, text: &str) {
+    if text.bytes().any(|byte| matches!(byte, b'"' | b'\\') || byte < 0x20) {
+        out.push_str(&Value::from(text).to_string());
+    } else {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
     }
 }
 

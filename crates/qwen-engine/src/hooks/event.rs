@@ -26,6 +26,11 @@ pub enum HookEvent {
     PermissionRequest,
 }
 
+/// A name in lower case, without separators.
+fn folded(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase())
+}
+
 impl HookEvent {
     pub const ALL: [Self; 12] = [
         Self::PreToolUse,
@@ -62,9 +67,7 @@ impl HookEvent {
 
     /// Parses an event name; `pre_tool_use` and `preToolUse` are accepted too.
     pub fn parse(name: &str) -> Option<Self> {
-        let folded = |text: &str| text.replace(['_', '-'], "").to_ascii_lowercase();
-        let wanted = folded(name);
-        Self::ALL.into_iter().find(|event| folded(event.name()) == wanted)
+        Self::ALL.into_iter().find(|event| folded(event.name()).eq(folded(name)))
     }
 
     /// Whether its matcher refers to tool names.

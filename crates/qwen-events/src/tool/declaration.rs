@@ -133,9 +133,8 @@ pub struct ToolDeclaration {
 impl ToolDeclaration {
     /// True if `name` denotes this tool, in any spelling.
     pub fn answers_to(&self, name: &str) -> bool {
-        let wanted = folded(name);
         let names = std::iter::once(self.name).chain(self.aliases.iter().copied());
-        names.chain(self.claude.iter().map(|tool| tool.name)).any(|known| folded(known) == wanted)
+        names.chain(self.claude.iter().map(|tool| tool.name)).any(|known| is_same_name(known, name))
     }
 
     /// The argument with this name.
@@ -149,14 +148,24 @@ impl ToolDeclaration {
     }
 }
 
-/// `ShellTool` and `Shell` fold to the same name, as do `read_file`, `ReadFile` and `readFile`.
-fn folded(name: &str) -> String {
-    let letters = name.trim().chars().filter(|character| !matches!(character, '_' | '-'));
-    let mut folded: String = letters.flat_map(char::to_lowercase).collect();
-    if folded.len() > "tool".len() && folded.ends_with("tool") {
-        folded.truncate(folded.len() - "tool".len());
-    }
-    folded
+/// `ShellTool` and `Shell` are the same name, as are `read_file`, `ReadFile` and `readFile`. Nothing is allocated, because
+/// every turn looks tools up.
+fn is_same_name(one: &str, other: &str) -> bool {
+    letters(one).next() == letters(other).next() && stem(one).eq(stem(other))
+}
+
+/// The letters of a name in lower case, without separators.
+fn letters(name: &str) -> impl Iterator<Item = char> + Clone {
+    name.trim().chars().filter(|character| !matches!(character, '_' | '-')).flat_map(char::to_lowercase)
+}
+
+/// The letters of a name without a final `tool`.
+fn stem(name: &str) -> impl Iterator<Item = char> {
+    let letters = letters(name);
+    let count = letters.clone().count();
+    let before = count.saturating_sub("tool".len());
+    let ends_with_tool = before > 0 && letters.clone().skip(before).eq("tool".chars());
+    letters.take(if ends_with_tool { before } else { count })
 }
 
 /// The declared tools of this program.

@@ -16,11 +16,11 @@ pub(super) struct Chunk<'a> {
     pub model: Text<'a>,
     #[serde(borrow)]
     pub choices: FirstChoice<'a>,
-    pub usage: Option<Counts>,
+    pub usage: Option<Box<Counts>>,
     /// The location of Groq's usage.
-    pub x_groq: Option<Extension>,
+    pub x_groq: Option<Box<Extension>>,
     /// The location of llama.cpp's token counts.
-    pub timings: Option<Timings>,
+    pub timings: Option<Box<Timings>>,
     #[serde(borrow)]
     pub error: Option<&'a RawValue>,
     /// If present without choices, the chunk itself is an error.
@@ -65,10 +65,10 @@ pub(super) struct Choice<'a> {
     #[serde(borrow)]
     pub delta: Option<Delta<'a>>,
     #[serde(borrow)]
-    pub message: Option<Delta<'a>>,
+    pub message: Option<Box<Delta<'a>>>,
     #[serde(borrow)]
     pub finish_reason: Text<'a>,
-    pub usage: Option<Counts>,
+    pub usage: Option<Box<Counts>>,
     #[serde(borrow)]
     pub error: Option<&'a RawValue>,
 }
@@ -85,14 +85,14 @@ pub(super) struct Delta<'a> {
     pub tool_calls: Option<Vec<CallDelta<'a>>>,
     /// The legacy form of a single call; some servers still send it.
     #[serde(borrow)]
-    pub function_call: Option<Function<'a>>,
+    pub function_call: Option<Box<Function<'a>>>,
     /// OpenRouter's blocks of reasoning, which some models require back.
     #[serde(borrow)]
     pub reasoning_details: Option<&'a RawValue>,
     /// Google's additional message content, which must be sent back.
     #[serde(borrow)]
     pub extra_content: Option<&'a RawValue>,
-    pub usage: Option<Counts>,
+    pub usage: Option<Box<Counts>>,
 }
 
 /// The delta of a call.
@@ -187,10 +187,10 @@ pub(super) struct CompletionDetails {
 }
 
 /// A provider-specific extension of a chunk.
-#[derive(Debug, Default, Clone, Copy, serde::Deserialize)]
+#[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Extension {
-    pub usage: Option<Counts>,
+    pub usage: Option<Box<Counts>>,
 }
 
 /// Token counts of llama.cpp, if it reports no usage.

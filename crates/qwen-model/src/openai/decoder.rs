@@ -7,7 +7,7 @@ use qwen_events::{Finish, Usage};
 use qwen_http::sse;
 
 use super::calls::Calls;
-use super::chunk::{CallDelta, Choice, Chunk, Counts, Delta, Function};
+use super::chunk::{CallDelta, Choice, Chunk, Counts, Delta};
 use super::message_fields::MessageFields;
 use super::surrogates::SurrogateJoiner;
 use crate::estimate;
@@ -60,7 +60,7 @@ impl Decoder {
             },
         };
         let Chunk { model, choices, usage, x_groq, timings, error, message } = chunk;
-        let usage = usage.or(x_groq.and_then(|extension| extension.usage));
+        let usage = usage.or_else(|| x_groq.and_then(|extension| extension.usage));
         if choices.0.is_none() && usage.is_none() && error.is_none() && !message.0.is_empty() {
             return Err(failure::in_stream(json, &self.model));
         }
@@ -75,9 +75,9 @@ impl Decoder {
             }
             out.push_back(Piece::Start { model: Arc::clone(&self.model) });
         }
-        let spoken = choice.delta.as_ref().or(choice.message.as_ref());
-        let nested = choice.usage.or_else(|| spoken.and_then(|delta| delta.usage));
-        let counts = usage.or(nested).or_else(|| timings.map(Counts::from));
+        let spoken = choice.delta.as_ref().or(choice.message.as_deref());
+        let nested = choice.usage.clone().or_else(|| spoken.and_then(|delta| delta.usage.clone()));
+        let counts = usage.or(nested).or_else(|| timings.map(|timings| Box::new(Counts::from(*timings))));
         let read = self.choice(choice, out);
         if let Some(counts) = counts {
             // Some servers send cumulative usage with every chunk. It is emitted at once, because an
@@ -90,7 +90,7 @@ impl Decoder {
     }
 
     fn choice(&mut self, choice: Choice<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
-        if let Some(delta) = choice.delta.or(choice.message) {
+        if let Some(delta) = choice.delta.or_else(|| choice.message.map(|message| *message)) {
             self.delta(delta, out);
         }
         let reason = &*choice.finish_reason.0;
@@ -131,8 +131,8 @@ impl Decoder {
             }
         }
         // Some servers send an empty one in every chunk.
-        let legacy = delta.function_call.filter(Function::says_something);
-        let legacy = legacy.map(|function| CallDelta { function: Some(function), ..CallDelta::default() });
+        let legacy = delta.function_call.filter(|function| function.says_something());
+        let legacy = legacy.map(|function| CallDelta { function: Some(*function), ..CallDelta::default() });
         for call in delta.tool_calls.unwrap_or_default().into_iter().chain(legacy) {
             self.text_bytes += self.calls.push(&call, out);
             called = true;

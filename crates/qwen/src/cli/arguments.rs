@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser};
 
 use super::list_flags::separated;
 use super::{Cli, ConfigArgs, Configuration, Run, Subcommands};
@@ -26,6 +26,9 @@ pub fn parsed() -> Result<(Cli, Option<&'static str>), clap::Error> {
 /// `qwen help` is `qwen --help`, and flags in front of a subcommand that takes them are that subcommand's: a model would
 /// make nothing of `config` as a prompt. `config` itself may be asked about any run, with its flags before or behind it.
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    if let Some(run) = only_flags(arguments) {
+        return Ok(Cli { command: None, run });
+    }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) if error.kind() == ErrorKind::UnknownArgument && arguments[1] == *CONFIG => {
@@ -64,6 +67,17 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         }
     }
     Ok(cli)
+}
+
+/// A line of nothing but flags, which is what programs start: read without defining the subcommands, a third of the
+/// parser's work. Everything else, mistakes included, is for the whole parser.
+fn only_flags(arguments: &[OsString]) -> Option<Run> {
+    let mut command = Run::augment_args(Command::new("qwen"));
+    let mut matches = command.try_get_matches_from_mut(arguments).ok()?;
+    let run = Run::from_arg_matches_mut(&mut matches).ok();
+    // Freeing thousands of small pieces would take longer than the process uses their memory.
+    std::mem::forget((command, matches));
+    run.filter(|run| run.words.is_empty())
 }
 
 /// Under the name `qwen-hub` a structured session runs behind a hub: clients that start one worker, such as the official SDKs, start a hub

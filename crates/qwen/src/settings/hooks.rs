@@ -27,7 +27,7 @@ pub(super) fn set(hooks: Vec<HookConfig>, run: &Run, dialect: Dialect) -> Arc<Ho
 /// complete.
 pub(super) fn resolve(hooks: &Hooks, root: &Node) -> Vec<HookConfig> {
     let mut configs = Vec::new();
-    for (name, groups) in hooks.events() {
+    for (name, groups) in hooks.events().into_iter().filter(|(_, groups)| !groups.is_empty()) {
         let Some(event) = HookEvent::parse(name) else { continue };
         let written = root.at("hooks").and_then(|hooks| hooks.at(name));
         for (number, group) in groups.iter().enumerate() {
@@ -47,7 +47,7 @@ pub(super) fn resolve(hooks: &Hooks, root: &Node) -> Vec<HookConfig> {
 /// A warning for each tool name in a matcher that no tool has. In a worker the host may declare further tools.
 pub(super) fn unknown_tools(hooks: &Hooks, in_worker: bool) -> Vec<String> {
     let mut warnings = Vec::new();
-    for (name, groups) in hooks.events() {
+    for (name, groups) in hooks.events().into_iter().filter(|(_, groups)| !groups.is_empty()) {
         if !HookEvent::parse(name).is_some_and(HookEvent::is_about_tools) {
             continue;
         }
