@@ -30,6 +30,7 @@ const HINT_MS: f64 = 30.0;
 const COMPOSER: &str = "> ";
 const SETTLING: Duration = Duration::from_millis(500);
 
+#[expect(clippy::unnecessary_wraps, reason = "the signature of every section")]
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let parts: [(&str, fn(&Bench) -> Result<Vec<Row>, String>); 8] = [
         ("start", start),

@@ -36,7 +36,7 @@ fn characters_that_turn_text_around_are_made_visible_on_standard_error_and_in_li
 #[test]
 fn the_model_and_listings_get_output_without_escape_sequences_and_redraws_while_displays_keep_colours() {
     let script =
-        r#"printf '\033[31mred\033[0m\n'; printf '10%%\r50%%\r100%%\n'; printf '\033]0;title\007end\n'"#;
+        r"printf '\033[31mred\033[0m\n'; printf '10%%\r50%%\r100%%\n'; printf '\033]0;title\007end\n'";
     let mock = MockModel::with([
         text_and_call("", "run_shell_command", &json!({ "command": script }).to_string()),
         Reply::text("done"),

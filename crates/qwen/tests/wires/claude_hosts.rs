@@ -118,7 +118,7 @@ fn the_words_behind_a_list_flag_are_its_items_and_the_prompt_stays_the_prompt() 
         assert_eq!(ended.code, Some(0), "{flags:?}: {ended:?}");
         let request = mock.requests().pop().unwrap();
         let tools: Vec<String> = request.tool_names().into_iter().map(str::to_owned).collect();
-        (request.last_user_text().to_owned(), tools)
+        (request.last_user_text(), tools)
     };
     for flags in [
         &["--print", "Explain it", "--allowedTools", "Read", "Bash(git log *)"][..],
