@@ -123,6 +123,8 @@ async def test_steer_joins_the_running_turn(options: Options, place: Path) -> No
         async for message in client.receive_response():
             if isinstance(message, ToolDisplay) and message.status == "executing":
                 await client.steer("Do another thing too")
+                # The worker has read the prompt before it answers this.
+                await client.mcp_status()
                 gate.touch()
             if isinstance(message, SessionEvent) and message.event == "Steered":
                 steered = True
