@@ -1,14 +1,16 @@
 //! A program to start: arguments, environment and directory.
 
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Instant;
 
 use tempfile::TempDir;
 
 use super::run::{Ended, Run};
-use crate::fail;
+use crate::{WAIT_LIMIT, fail};
 
 /// Prefixes of variables that would let the developer's configuration change the result of a test.
 const FOREIGN: [&str; 7] = ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "OTEL_", "TRACE"];
@@ -123,9 +125,19 @@ impl Program {
     pub fn start_onto(&self, stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> Run {
         let mut command = self.command();
         command.stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
-        match command.spawn() {
-            Ok(child) => Run::new(self.describe(), child, &self.input, self.clone()),
-            Err(error) => fail(&format!("cannot start {}: {error}", self.describe())),
+        let begun = Instant::now();
+        loop {
+            match command.spawn() {
+                Ok(child) => return Run::new(self.describe(), child, &self.input, self.clone()),
+                // A file that the test has just written is busy while another thread's child, not yet executing its own
+                // program, holds a copy of the descriptor.
+                Err(error)
+                    if error.kind() == ErrorKind::ExecutableFileBusy && begun.elapsed() < WAIT_LIMIT =>
+                {
+                    std::thread::yield_now();
+                }
+                Err(error) => fail(&format!("cannot start {}: {error}", self.describe())),
+            }
         }
     }
 
