@@ -75,7 +75,7 @@ impl Program {
         self
     }
 
-    /// Removes a variable.
+    /// Removes a variable that the program would get from the defaults.
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
         self.env.push((name.as_ref().to_owned(), None));
         self

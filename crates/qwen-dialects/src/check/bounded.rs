@@ -8,7 +8,7 @@ const SESSIONS: usize = 4096;
 /// The maximum number of remembered names of one kind.
 const NAMES: usize = 16_384;
 
-/// State per session.
+/// What a checker remembers of each session of a stream.
 #[derive(Debug)]
 pub(crate) struct Sessions<T> {
     by_id: HashMap<Box<str>, T>,

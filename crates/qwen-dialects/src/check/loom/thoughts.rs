@@ -13,7 +13,7 @@ pub(super) struct Thoughts {
     continues_at_evaluation: bool,
     /// The number of node runs so far.
     nodes: u64,
-    /// The started thoughts.
+    /// The thoughts that have started, by how far they are.
     thoughts: Open<Progress>,
 }
 
