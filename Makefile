@@ -26,7 +26,7 @@ dist:
 # Everything that must hold: formatting, lints, unit and integration tests, crate edges, schema drift, the corpus.
 test: lint
 	tests/setup
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 	$(MAKE) test-sdk
 	$(MAKE) test-sdk-python
 	$(MAKE) test-sdk-typescript

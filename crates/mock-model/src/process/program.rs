@@ -13,7 +13,8 @@ use super::run::{Ended, Run};
 use crate::{WAIT_LIMIT, fail};
 
 /// Prefixes of variables that would let the developer's configuration change the result of a test.
-const FOREIGN: [&str; 7] = ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "OTEL_", "TRACE"];
+const FOREIGN: [&str; 9] =
+    ["OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "OTEL_", "TRACE", "MAKE", "MFLAGS"];
 
 /// A program that can be started several times. A clone shares the directories, so that a second run finds
 /// the files of the first.
@@ -36,7 +37,7 @@ pub fn qwen(binary: impl AsRef<Path>) -> Program {
 
 impl Program {
     /// A program in a clean environment: `HOME`, `QWEN_HOME` and the working directory are new and empty,
-    /// and the variables that configure models, keys and proxies are removed.
+    /// `SHELL` is `/bin/sh`, and the variables that configure models, keys, proxies and `make` are removed.
     #[track_caller]
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self {
@@ -158,7 +159,7 @@ impl Program {
                 command.env_remove(&name);
             }
         }
-        command.env("HOME", self.home.path()).env("QWEN_HOME", self.qwen_home_path());
+        command.env("HOME", self.home.path()).env("QWEN_HOME", self.qwen_home_path()).env("SHELL", "/bin/sh");
         for (name, value) in &self.env {
             match value {
                 Some(value) => command.env(name, value),
