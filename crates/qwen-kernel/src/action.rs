@@ -6,6 +6,14 @@ use qwen_events::SessionId;
 
 use crate::worker_pool::{WorkerId, WorkerKey};
 
+/// A control request of the client that has no answer yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientRequest {
+    pub request_id: String,
+    /// True if the request wrapped its body in `request`; the answer then has that form too.
+    pub nested: bool,
+}
+
 /// A signal to a worker's process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessSignal {
@@ -50,7 +58,7 @@ pub enum RouterAction {
         session: SessionId,
         /// The last number that the client has received.
         after: u64,
-        request_id: String,
+        request: ClientRequest,
     },
     /// All work is finished; the process exits with this code.
     Exit(u8),

@@ -14,7 +14,7 @@ pub mod store;
 mod tenant;
 pub mod worker_pool;
 
-pub use action::{ProcessSignal, RouterAction};
+pub use action::{ClientRequest, ProcessSignal, RouterAction};
 pub use hub::{EventStores, Hub, HubParts, TurnEnds, WorkerStderr};
 pub use manager::{AgentError, AgentManager, AgentOptions, Session, TurnResult, TurnStream};
 pub use metrics::{Histogram, Metric, MetricData, Metrics};

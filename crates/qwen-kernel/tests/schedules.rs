@@ -173,9 +173,9 @@ impl Kernel {
                 };
                 self.router.appended(&session, first, if lost { Appended::Unknown } else { outcome });
             }
-            RouterAction::ReadEvents { session, after, request_id } => {
+            RouterAction::ReadEvents { session, after, request } => {
                 let read = self.store.read(&session, after);
-                self.router.events_read(&session, &request_id, after, read);
+                self.router.events_read(&session, &request, after, read);
             }
             RouterAction::Exit(code) => self.exit = Some(code),
         }

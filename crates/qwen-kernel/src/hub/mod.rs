@@ -285,12 +285,12 @@ impl Hub {
                 };
                 self.0.router.borrow_mut().appended(&session, first, outcome);
             }
-            RouterAction::ReadEvents { session, after, request_id } => {
+            RouterAction::ReadEvents { session, after, request } => {
                 let read = match self.events_of(&session) {
                     Ok(events) => events.read(&session, after),
                     Err(error) => crate::store::Read::Failed(error.to_string()),
                 };
-                self.0.router.borrow_mut().events_read(&session, &request_id, after, read);
+                self.0.router.borrow_mut().events_read(&session, &request, after, read);
             }
             RouterAction::Exit(code) => {
                 self.0.exit.set(Some(code));

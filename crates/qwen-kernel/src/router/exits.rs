@@ -64,7 +64,7 @@ impl Router {
                 // The worker refused its flags or its session; another one would do the same.
                 self.eof = true;
                 // As after the end of a worker, open requests get no answer.
-                session.asked.clear();
+                session.unanswered.clear();
                 self.pool.stop_filling(self.now, &mut self.actions);
                 return self.fail_waiting(id, &lost(format!("the worker ended: {exit}")));
             }
@@ -201,8 +201,11 @@ impl Router {
 
     /// Answers the client's requests that no worker will answer any more.
     pub(super) fn fail_requests(&mut self, id: &SessionId, error: &ErrorInfo) {
-        let asked =
-            self.sessions.get_mut(id).map(|session| std::mem::take(&mut session.asked)).unwrap_or_default();
+        let asked = self
+            .sessions
+            .get_mut(id)
+            .map(|session| std::mem::take(&mut session.unanswered))
+            .unwrap_or_default();
         for asked in asked {
             let lines = self.writer.control_reply(id, &asked.request_id, asked.nested, Err(error.clone()));
             self.emit(id, &lines);

@@ -1,6 +1,6 @@
 //! Lines from the client.
 
-use super::{Asked, Pending, Router, Session, SessionOptions, TracedPrompt, Waiting};
+use super::{ClientRequest, Pending, Router, Session, SessionOptions, TracedPrompt, Waiting};
 use crate::action::RouterAction;
 use crate::front::{ClientInput, InputKind, with_session_id};
 use crate::tenant::is_tenant_name;
@@ -289,7 +289,7 @@ impl Router {
         } else if SETTINGS.contains(&subtype) {
             session.settings.insert(subtype.to_owned(), line.clone());
         }
-        session.asked.push(Asked { request_id: request_id.to_owned(), nested: input.nested });
+        session.unanswered.push(ClientRequest { request_id: request_id.to_owned(), nested: input.nested });
         self.take_events_if_due(id);
         self.deliver(id, line);
     }

@@ -23,9 +23,9 @@ use std::time::Duration;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 
 pub use self::input::HUB_CAPABILITIES;
-use self::session::{Asked, Pending, Question, Session, Waiting};
+use self::session::{Pending, Question, Session, Waiting};
 pub use self::tracing::{TracedPrompt, TurnSpan, TurnTracer};
-use crate::action::RouterAction;
+use crate::action::{ClientRequest, RouterAction};
 use crate::front::{Front, LineWriter};
 use crate::metrics::{Metric, Metrics};
 use crate::worker_pool::{Pool, WorkerId, WorkerKey};

@@ -309,7 +309,7 @@ impl Router {
         }
         self.deadline_changed = true;
         if let Some(session) = self.sessions.get_mut(id) {
-            session.asked.retain(|asked| asked.request_id != request_id);
+            session.unanswered.retain(|request| request.request_id != request_id);
         }
         self.relay(id, line);
     }

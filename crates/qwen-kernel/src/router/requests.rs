@@ -6,7 +6,7 @@ use std::sync::Arc;
 use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
 use serde::Deserialize;
 
-use super::{Asked, Router, SessionOptions};
+use super::{ClientRequest, Router, SessionOptions};
 use crate::action::RouterAction;
 use crate::front::ClientInput;
 
@@ -131,7 +131,7 @@ impl Router {
             self.actions.push(RouterAction::ReadEvents {
                 session: id.clone(),
                 after,
-                request_id: request_id.to_owned(),
+                request: ClientRequest { request_id: request_id.to_owned(), nested: input.nested },
             });
             Ok(())
         });
@@ -147,7 +147,7 @@ impl Router {
             Err(error) => return self.reply(input, None, request_id, Err(error)),
         };
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.closing = Some(Asked { request_id: request_id.to_owned(), nested: input.nested });
+        session.closing = Some(ClientRequest { request_id: request_id.to_owned(), nested: input.nested });
         self.queue.retain(|queued| *queued != id);
         session.queued_at = None;
         let runs = session.is_busy();
@@ -180,14 +180,20 @@ impl Router {
     }
 
     /// Sends the stored lines that a client attached for, or the oldest number that is still stored.
-    pub fn events_read(&mut self, id: &SessionId, request_id: &str, after: u64, read: crate::store::Read) {
+    pub fn events_read(
+        &mut self,
+        id: &SessionId,
+        request: &ClientRequest,
+        after: u64,
+        read: crate::store::Read,
+    ) {
         use crate::store::Read;
         self.deadline_changed = true;
         match read {
             Read::Lines { first, lines, last } => {
                 let result =
                     Json::trusted(format!("{{\"session_id\":\"{id}\",\"after\":{after},\"last\":{last}}}"));
-                let reply = self.writer.control_reply(id, request_id, false, Ok(result));
+                let reply = self.writer.control_reply(id, &request.request_id, request.nested, Ok(result));
                 self.out.extend_from_slice(&reply);
                 self.push_stored(first, &lines);
                 let open: Vec<(u64, Vec<u8>)> = self
@@ -206,16 +212,16 @@ impl Router {
                 let message = format!(
                     "lines up to {after} were asked to follow, but the oldest line that is kept is {oldest}"
                 );
-                self.refuse_attach(id, request_id, "after_too_old", message);
+                self.refuse_attach(id, request, "after_too_old", message);
             }
             Read::Future { last } => {
                 let message = format!("`after` is {after}, but the last line of the session is {last}");
-                self.refuse_attach(id, request_id, "after_in_future", message);
+                self.refuse_attach(id, request, "after_in_future", message);
             }
             Read::Failed(why) => {
                 self.refuse_attach(
                     id,
-                    request_id,
+                    request,
                     "store_failed",
                     format!("the stored lines cannot be read: {why}"),
                 );
@@ -223,9 +229,15 @@ impl Router {
         }
     }
 
-    fn refuse_attach(&mut self, id: &SessionId, request_id: &str, code: &'static str, message: String) {
+    fn refuse_attach(
+        &mut self,
+        id: &SessionId,
+        request: &ClientRequest,
+        code: &'static str,
+        message: String,
+    ) {
         let error = Self::refuse(ErrorKind::Input, code, message).with_param("after");
-        let reply = self.writer.control_reply(id, request_id, false, Err(error));
+        let reply = self.writer.control_reply(id, &request.request_id, request.nested, Err(error));
         self.out.extend_from_slice(&reply);
     }
 }

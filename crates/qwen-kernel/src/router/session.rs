@@ -8,6 +8,7 @@ use qwen_events::SessionId;
 
 use super::TurnSpan;
 use super::numbering::Numbering;
+use crate::action::ClientRequest;
 use crate::worker_pool::{Lease, WorkerId, WorkerKey};
 
 /// A prompt that has no terminal record yet.
@@ -42,13 +43,6 @@ pub(super) enum Waiting {
     Line(Vec<u8>),
 }
 
-/// A client's control request that the worker has not answered.
-#[derive(Debug)]
-pub(super) struct Asked {
-    pub request_id: String,
-    pub nested: bool,
-}
-
 /// A control request of the worker that the client has not answered.
 #[derive(Debug)]
 pub(super) struct Question {
@@ -75,7 +69,8 @@ pub(super) struct Session {
     /// The running turn, by the id in its lines.
     pub turn: Option<String>,
     pub questions: BTreeMap<String, Question>,
-    pub asked: Vec<Asked>,
+    /// The client's control requests that the worker has not answered.
+    pub unanswered: Vec<ClientRequest>,
     /// The client's `initialize`, which is replayed to a new worker.
     pub initialize: Option<Vec<u8>>,
     /// The client's last request of each kind that changes the session.
@@ -99,7 +94,7 @@ pub(super) struct Session {
     /// The prompt whose refusal would come between the answers to two probes.
     pub judging: Option<u64>,
     /// The close request of the client.
-    pub closing: Option<Asked>,
+    pub closing: Option<ClientRequest>,
     pub numbering: Numbering,
     /// True if it was closed and only waits for its last lines to be stored.
     pub forgotten: bool,
@@ -126,7 +121,7 @@ impl Session {
             backlog: VecDeque::new(),
             turn: None,
             questions: BTreeMap::new(),
-            asked: Vec::new(),
+            unanswered: Vec::new(),
             initialize: None,
             settings: BTreeMap::new(),
             had_worker: false,
@@ -157,7 +152,7 @@ impl Session {
         self.turn.is_none()
             && self.pending.is_empty()
             && self.backlog.is_empty()
-            && self.asked.is_empty()
+            && self.unanswered.is_empty()
             && self.questions.is_empty()
     }
 

@@ -9,7 +9,7 @@ use crate::text::clean_line;
 
 /// One question of the model.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct FormQuestion {
     /// The question as the model wrote it; it is the key of the answer.
     question: String,
     pub(super) options: Vec<(String, String)>,
@@ -19,7 +19,7 @@ pub(super) struct Asked {
 /// The questions of one call, answered one after the other.
 #[derive(Debug)]
 pub(super) struct Form {
-    asked: Vec<Asked>,
+    asked: Vec<FormQuestion>,
     at: usize,
     /// The option under the cursor; the last one is "something else".
     pub(super) cursor: usize,
@@ -38,7 +38,7 @@ impl Form {
         let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
         let text =
             |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let asked = arguments.get("questions")?.as_array()?.iter().map(|item| Asked {
+        let asked = arguments.get("questions")?.as_array()?.iter().map(|item| FormQuestion {
             question: text(item, "question"),
             options: item
                 .get("options")
@@ -47,7 +47,7 @@ impl Form {
                 .unwrap_or_default(),
             several: item.get("multiSelect").and_then(Value::as_bool).unwrap_or_default(),
         });
-        let asked: Vec<Asked> = asked.collect();
+        let asked: Vec<FormQuestion> = asked.collect();
         (!asked.is_empty()).then(|| Self {
             asked,
             at: 0,
@@ -59,7 +59,7 @@ impl Form {
     }
 
     /// The current question, and its position among all.
-    pub(super) fn current(&self) -> (&Asked, String) {
+    pub(super) fn current(&self) -> (&FormQuestion, String) {
         let asked = &self.asked[self.at.min(self.asked.len() - 1)];
         let place = if self.asked.len() > 1 {
             format!("{}/{} ", self.at + 1, self.asked.len())

@@ -43,6 +43,20 @@ fn who_attaches_gets_every_line_behind_a_number_once() {
 }
 
 #[test]
+fn an_answer_about_the_hub_has_the_form_of_its_request() {
+    let mut run = hub(&says("Hi.")).start();
+    run.write_line(prompt("a", "x"));
+    run.json_until(is_end);
+    for (subtype, after) in [("hub/status", 0), ("attach", 0), ("attach", 99), ("attach", -1), ("close", 0)] {
+        let body = json!({"subtype": subtype, "session_id": "a", "after": after});
+        run.write_line(json!({"type": "control_request", "request_id": "r", "request": body}));
+        let answer = run.json_until(|line| line["type"] == "control_response").pop().unwrap();
+        assert_eq!(answer["response"]["request_id"], "r", "{subtype} {after}: {answer}");
+    }
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
 fn an_open_question_is_asked_again_of_whoever_attaches() {
     let script = json!([[{"tool_call": {"name": "run_shell_command", "arguments": {"command": "touch x"}}}], [{"text": "ok"}]]);
     let mut run = hub(&script).start();
