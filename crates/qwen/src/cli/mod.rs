@@ -7,7 +7,6 @@ mod configuration;
 mod diagnostics;
 mod hub;
 mod ignored;
-mod list_flags;
 mod mcp;
 mod sessions;
 mod supervision;

@@ -1,12 +1,15 @@
 //! The command line as it was given, in the spellings that the parser knows.
 
+mod fast_path;
+mod list_flags;
+
 use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser};
 
-use super::list_flags::separated;
+use self::list_flags::separated;
 use super::{Cli, ConfigArgs, Configuration, Run, Subcommands};
 use crate::settings::file;
 
@@ -26,7 +29,7 @@ pub fn parsed() -> Result<(Cli, Option<&'static str>), clap::Error> {
 /// `qwen help` is `qwen --help`, and flags in front of a subcommand that takes them are that subcommand's: a model would
 /// make nothing of `config` as a prompt. `config` itself may be asked about any run, with its flags before or behind it.
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    if let Some(run) = only_flags(arguments) {
+    if let Some(run) = fast_path::read(arguments).or_else(|| only_flags(arguments)) {
         return Ok(Cli { command: None, run });
     }
     let cli = match Cli::try_parse_from(arguments) {
@@ -69,7 +72,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
-/// A line of nothing but flags, which is what programs start: read without defining the subcommands, a third of the
+/// A line of nothing but flags that `fast_path` leaves to clap: read without defining the subcommands, a third of the
 /// parser's work. Everything else, mistakes included, is for the whole parser.
 fn only_flags(arguments: &[OsString]) -> Option<Run> {
     let mut command = Run::augment_args(Command::new("qwen"));
@@ -179,6 +182,9 @@ fn is_value(flag: &str, word: &str) -> bool {
 
 /// Whether `word` is the negation of a known flag rather than a flag of its own.
 fn is_negation(word: &str, flag: &str) -> bool {
+    if fast_path::is_known(word) {
+        return false;
+    }
     let command = Cli::command();
     let known = |name: &str| {
         command.get_arguments().any(|arg| {

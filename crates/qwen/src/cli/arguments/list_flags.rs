@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 
-use super::rules;
+use crate::cli::rules;
 use crate::settings::is_tool_rule;
 
 /// What the items of a list look like.
