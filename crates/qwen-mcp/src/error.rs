@@ -37,6 +37,8 @@ pub(super) const TIMEOUT: &str = "tool_timeout";
 pub(super) const CANCELLED: &str = "cancelled";
 /// The server no longer knows the session; a new session is needed.
 pub(super) const SESSION_EXPIRED: &str = "mcp_session_expired";
+/// The server misses headers that repeat arguments; its tools may have changed.
+pub(super) const HEADER_MISMATCH: &str = "mcp_header_mismatch";
 /// The server does not exist or is disabled.
 pub(super) const NO_SERVER: &str = "mcp_no_server";
 /// The tool's definition changed after it was offered.

@@ -6,6 +6,7 @@
 mod config;
 mod error;
 mod peer;
+mod request;
 mod server;
 mod servers;
 mod tools;

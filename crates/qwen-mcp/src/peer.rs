@@ -6,16 +6,24 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::oneshot::error::TryRecvError;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::McpError;
-use super::error::{CANCELLED, DIED, FLOOD, PROTOCOL, SESSION_EXPIRED, TIMEOUT};
+use super::error::{CANCELLED, DIED, FLOOD, PROTOCOL, REFUSED, SESSION_EXPIRED, TIMEOUT};
+use super::request::{Request, ResultKind, STATELESS, result_kind};
+use super::tools::visible::visible;
 use super::transport::host::HostWire;
 use super::transport::http::Http;
 use super::transport::inbox::{Answer, Inbox, News};
 use super::transport::message;
 use super::transport::stdio::Stdio;
 use crate::ProgressSink;
+
+/// How often a request is repeated because the server asks for it.
+const REPETITIONS: usize = 8;
+/// Longest list of methods that is shown, in characters.
+const LONGEST_LIST: usize = 200;
 
 /// The transport of a connection.
 pub(super) enum Wire {
@@ -51,11 +59,11 @@ impl CallLimits<'_> {
         Self { limit: None, cancel: None, output: None }
     }
 
-    /// Completes when the time limit is reached, and returns the limit.
-    async fn exhausted(&self) -> Duration {
+    /// Completes when the time limit of a request that was started then is reached, and returns the limit.
+    async fn exhausted(&self, started: Instant) -> Duration {
         match self.limit {
             Some(limit) => {
-                tokio::time::sleep(limit).await;
+                tokio::time::sleep_until(started + limit).await;
                 limit
             }
             None => std::future::pending().await,
@@ -90,23 +98,64 @@ impl Peer {
         &self.inbox
     }
 
-    /// Sends a request and waits for its response. `params` is built from the request's id, which is also its
-    /// progress token.
+    /// Sends a request and waits for its complete result.
     pub(super) async fn request(
         &self,
-        method: &str,
-        params: impl FnOnce(u64) -> String,
+        request: &Request<'_>,
         limits: &CallLimits<'_>,
     ) -> Result<Box<RawValue>, McpError> {
+        let started = Instant::now();
+        let mut state = None;
+        for _ in 0..REPETITIONS {
+            let answer = self.attempt(request, state.as_deref(), limits, started).await?;
+            if !self.inbox.is_stateless() {
+                return Ok(answer);
+            }
+            match result_kind(&answer) {
+                ResultKind::Complete => return Ok(answer),
+                ResultKind::Repeat(given) => state = given,
+                ResultKind::Questions(methods) => {
+                    let methods = visible(&methods.join(", "), LONGEST_LIST).text;
+                    return Err(McpError::new(
+                        REFUSED,
+                        format!(
+                            "The MCP server `{}` asks for {methods} first. Servers may neither question the user nor use \
+                             the model.",
+                            self.server
+                        ),
+                    ));
+                }
+                ResultKind::Unknown(kind) => {
+                    let kind = visible(&kind, LONGEST_LIST).text;
+                    let words =
+                        format!("The MCP server `{}` gave back a result of the kind `{kind}`.", self.server);
+                    return Err(McpError::new(PROTOCOL, words));
+                }
+            }
+        }
+        let words =
+            format!("The MCP server `{}` asked {REPETITIONS} times to repeat the request.", self.server);
+        Err(McpError::new(PROTOCOL, words))
+    }
+
+    /// Sends a request once. Its id is also its progress token.
+    async fn attempt(
+        &self,
+        request: &Request<'_>,
+        state: Option<&RawValue>,
+        limits: &CallLimits<'_>,
+        started: Instant,
+    ) -> Result<Box<RawValue>, McpError> {
         let mut ticket = self.inbox.expect(limits.output.is_some())?;
-        let id = ticket.id;
-        let mut exchange = pin!(self.exchange(message::request(id, method, &params(id))));
+        let (id, method) = (ticket.id, request.method);
+        let mut exchange =
+            pin!(self.exchange(self.message(id, request, state, limits.output.is_some()), request));
         let mut sent = false;
         let mut stop = pin!(async {
             tokio::select! {
                 biased;
                 () = limits.cancelled() => McpError::new(CANCELLED, "The call was cancelled."),
-                limit = limits.exhausted() => McpError::new(TIMEOUT, format!(
+                limit = limits.exhausted(started) => McpError::new(TIMEOUT, format!(
                     "The MCP server `{}` did not answer within {} ms (the tool time-out, its `timeout`).",
                     self.server,
                     limit.as_millis(),
@@ -166,11 +215,41 @@ impl Peer {
         }
     }
 
-    /// Called once both sides have negotiated a version.
+    /// Called once both sides have negotiated a version with a handshake.
     pub(super) fn agreed(&self, version: &str) {
         if let Wire::Http(http) = &self.wire {
-            http.agreed(version, self.inbox.clone());
+            http.set_version(version);
+            http.listen(self.inbox.clone());
         }
+    }
+
+    /// From now on every request says which version it speaks.
+    pub(super) fn set_stateless(&self) {
+        self.inbox.set_stateless();
+        if let Wire::Http(http) = &self.wire {
+            http.set_version(STATELESS);
+        }
+    }
+
+    /// True if arguments can be repeated in headers.
+    pub(super) fn has_headers(&self) -> bool {
+        matches!(self.wire, Wire::Http(_)) && self.inbox.is_stateless()
+    }
+
+    /// Asks a stateless server to report changes of its tools.
+    pub(super) async fn subscribe(&self) -> Result<(), McpError> {
+        let request =
+            Request::new("subscriptions/listen", r#""notifications":{"toolsListChanged":true}"#.to_owned());
+        // The response comes when the subscription ends, and nobody waits for it.
+        let id = self.inbox.expect(false)?.id;
+        let message = self.message(id, &request, None, false);
+        match &self.wire {
+            Wire::Stdio(stdio) => stdio.send(message).await?,
+            Wire::Http(http) => http.subscribe(message, request.stateless_headers(), self.inbox.clone()),
+            // The host would have to hold the request open.
+            Wire::Host(_) => {}
+        }
+        Ok(())
     }
 
     /// Closes the connection and waits until the server has ended.
@@ -183,10 +262,24 @@ impl Peer {
         }
     }
 
-    async fn exchange(&self, message: String) -> Result<(), McpError> {
+    fn message(
+        &self,
+        id: u64,
+        request: &Request<'_>,
+        state: Option<&RawValue>,
+        has_progress: bool,
+    ) -> String {
+        let meta = request.meta(has_progress.then_some(id), self.inbox.is_stateless());
+        message::request(id, request.method, &request.params(meta, state))
+    }
+
+    async fn exchange(&self, message: String, request: &Request<'_>) -> Result<(), McpError> {
         match &self.wire {
             Wire::Stdio(stdio) => stdio.send(message).await,
-            Wire::Http(http) => http.exchange(message, &self.inbox).await,
+            Wire::Http(http) => {
+                let headers = self.inbox.is_stateless().then(|| request.stateless_headers());
+                http.exchange(message, headers.unwrap_or_default(), &self.inbox).await
+            }
             Wire::Host(host) => host.exchange(message, &self.inbox).await,
         }
     }
@@ -199,9 +292,10 @@ impl Peer {
         }
     }
 
-    /// Notifies the server that a request was cancelled. `initialize` cannot be cancelled.
+    /// Notifies the server that a request was cancelled. `initialize` cannot be cancelled, and to a stateless
+    /// server over HTTP the closed connection says the same.
     fn take_back(&self, id: u64, method: &str, error: &McpError) {
-        if method != "initialize" {
+        if method != "initialize" && !self.has_headers() {
             let reason = if error.code == CANCELLED { "cancelled" } else { "timed out" };
             self.send_soon(message::cancelled(id, reason));
         }

@@ -124,7 +124,7 @@ impl Server {
         let current = match self.phase() {
             Phase::Pending => false,
             Phase::Failed(_) => true,
-            Phase::Up(up) => up.peer.closed().is_none() && !up.peer.inbox().have_tools_changed(),
+            Phase::Up(up) => up.peer.closed().is_none() && !up.is_outdated(),
         };
         if current || !self.is_enabled() {
             return;

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::ServerConfig;
 use crate::config::is_name_byte;
+use crate::tools::mirrored::{Mirrored, mirrored};
 use crate::tools::visible::{reveal, visible};
 
 /// The longest description of a tool, in characters.
@@ -55,6 +56,8 @@ pub(crate) struct Definition {
     pub annotations: Option<Json>,
     /// Covers all fields above.
     pub fingerprint: Fingerprint,
+    /// Arguments that calls repeat in headers.
+    pub mirrored: Arc<[Mirrored]>,
 }
 
 /// All tools of a server.
@@ -81,8 +84,13 @@ pub(crate) struct Listed {
 
 impl Catalogue {
     /// Builds the catalogue from a server's list. Entries are checked one by one; an invalid one is dropped
-    /// and the others stay.
-    pub(crate) fn of(server: &str, config: &ServerConfig, listed: Vec<Box<RawValue>>) -> Self {
+    /// and the others stay. With `has_headers` calls repeat arguments in headers where the schema asks for it.
+    pub(crate) fn of(
+        server: &str,
+        config: &ServerConfig,
+        listed: Vec<Box<RawValue>>,
+        has_headers: bool,
+    ) -> Self {
         let mut catalogue = Self::default();
         let mut names = HashSet::new();
         let mut text = 0;
@@ -114,7 +122,7 @@ impl Catalogue {
                 catalogue.warn(format!("A second tool called `{shown}` is left out."));
                 continue;
             }
-            match define(listed, &full) {
+            match define(listed, &full, has_headers) {
                 Ok((definition, hidden)) => {
                     text += definition.spec.description.len() + definition.spec.parameters.as_str().len();
                     if text > MOST_TEXT {
@@ -163,8 +171,9 @@ fn unenforced(spec: &ToolSpec) -> Option<String> {
 }
 
 /// Converts a listed tool into a definition. Also returns the number of hidden characters it contained.
-fn define(listed: Listed, full: &str) -> Result<(Definition, usize), &'static str> {
+fn define(listed: Listed, full: &str, has_headers: bool) -> Result<(Definition, usize), &'static str> {
     let (schema, hidden_in_schema) = schema(listed.input_schema.as_deref())?;
+    let mirrored = if has_headers { mirrored_in(&schema)? } else { Vec::new() };
     let mut description = visible(listed.description.as_deref().unwrap_or_default(), LONGEST_DESCRIPTION);
     if description.cut {
         description.text.push_str(" […]");
@@ -201,8 +210,13 @@ fn define(listed: Listed, full: &str) -> Result<(Definition, usize), &'static st
         },
         annotations,
         fingerprint,
+        mirrored: mirrored.into(),
     };
     Ok((definition, hidden))
+}
+
+fn mirrored_in(schema: &str) -> Result<Vec<Mirrored>, &'static str> {
+    serde_json::from_str(schema).map_or_else(|_| Ok(Vec::new()), |schema| mirrored(&schema))
 }
 
 /// Returns the schema on one line and the number of hidden characters it contained. Keeps the server's text
@@ -235,7 +249,7 @@ mod tests {
 
     fn catalogue(tools: Value) -> Catalogue {
         let listed: Vec<Box<RawValue>> = serde_json::from_value(tools).unwrap();
-        Catalogue::of("s", &ServerConfig::new(Transport::Host), listed)
+        Catalogue::of("s", &ServerConfig::new(Transport::Host), listed, false)
     }
 
     #[test]
@@ -244,7 +258,7 @@ mod tests {
             r#"[{"name":"read","title":"Read","description":"d","inputSchema":{"type":"object","properties":{"z":{},"a":{}}},"annotations":{"readOnlyHint":true}}]"#,
         )
         .unwrap();
-        let made = Catalogue::of("s", &ServerConfig::new(Transport::Host), listed);
+        let made = Catalogue::of("s", &ServerConfig::new(Transport::Host), listed, false);
         let tool = made.get("read").unwrap();
         assert_eq!((&*tool.spec.name, &*tool.spec.description, &*tool.title), ("mcp__s__read", "d", "Read"));
         assert_eq!(tool.spec.parameters.as_str(), r#"{"type":"object","properties":{"z":{},"a":{}}}"#);
@@ -325,7 +339,7 @@ mod tests {
         let mut config = ServerConfig::new(Transport::Host);
         config.exclude_tools = vec!["b".to_owned()];
         let listed = serde_json::from_value(json!([{"name": "a"}, {"name": "b"}])).unwrap();
-        let made = Catalogue::of("s", &config, listed);
+        let made = Catalogue::of("s", &config, listed, false);
         assert!(made.get("a").is_some() && made.get("b").is_none() && made.warnings.is_empty());
     }
 }

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use qwen_events::{Channel, Json, ToolSpec, TraceContext};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::McpError;
-use crate::error::{CANCELLED, PROTOCOL, SESSION_EXPIRED, TOOL_CHANGED};
+use crate::error::{CANCELLED, HEADER_MISMATCH, PROTOCOL, SESSION_EXPIRED, TOOL_CHANGED};
 use crate::peer::CallLimits;
+use crate::request::Request;
 use crate::server::Server;
 use crate::tools::catalogue::{Definition, Fingerprint};
+use crate::tools::mirrored;
 use crate::tools::result::{self, CallResult, TextSink};
 use crate::up::Up;
 
@@ -77,6 +79,13 @@ impl RemoteTool {
         let done = match self.attempt(arguments, cx, out).await {
             // The server did not process the call, so it can be repeated in a new session.
             Err(error) if error.code == SESSION_EXPIRED => self.attempt(arguments, cx, out).await,
+            // Nor here. If the tool's schema asks for other headers now, it is a different tool.
+            Err(error) if error.code == HEADER_MISMATCH => {
+                if let Some(up) = self.server.connected() {
+                    up.peer.inbox().tools_have_changed();
+                }
+                self.attempt(arguments, cx, out).await
+            }
             done => done,
         };
         let mut notes = String::new();
@@ -111,16 +120,12 @@ impl RemoteTool {
             cancel: Some(cx.cancel),
             output: Some(cx.progress),
         };
-        let params = |id: u64| {
-            format!(
-                r#"{{"name":{},"arguments":{},"_meta":{}}}"#,
-                Value::from(&**name),
-                arguments.as_str(),
-                meta(id, cx.trace)
-            )
-        };
+        let members = format!(r#""name":{},"arguments":{}"#, Value::from(&**name), arguments.as_str());
+        let mut request = Request::new("tools/call", members).naming(name);
+        request.headers = mirrored::headers(&self.definition.mirrored, arguments.as_str());
+        request.trace = cx.trace;
         let watched = self.server.watch_call();
-        let answer = up.peer.request("tools/call", params, &limits).await;
+        let answer = up.peer.request(&request, &limits).await;
         if let Some(watched) = watched {
             self.server.add_tampered(watched.end());
         }
@@ -148,16 +153,4 @@ impl RemoteTool {
             )),
         }
     }
-}
-
-/// The `_meta` of a call: its progress token and trace context.
-fn meta(id: u64, trace: Option<&TraceContext>) -> Value {
-    let mut meta = json!({ "progressToken": id });
-    if let Some(trace) = trace {
-        meta["traceparent"] = (*trace.traceparent).into();
-        if let Some(state) = &trace.tracestate {
-            meta["tracestate"] = (**state).into();
-        }
-    }
-    meta
 }

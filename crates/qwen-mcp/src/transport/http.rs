@@ -11,9 +11,10 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::McpError;
-use crate::error::{DIED, PROTOCOL, REFUSED, SESSION_EXPIRED, START_FAILED};
+use crate::error::{DIED, HEADER_MISMATCH, PROTOCOL, REFUSED, SESSION_EXPIRED, START_FAILED};
 use crate::tools::visible::visible;
 use crate::transport::inbox::{Inbox, MAX_MESSAGE};
+use crate::transport::message;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -21,6 +22,8 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
+/// The error code of a server that misses headers which repeat arguments.
+const MISSING_HEADERS: i64 = -32020;
 /// How much of an error page is read (bytes) and shown (characters).
 const ERROR_PAGE: usize = 8_000;
 const ERROR_SHOWN: usize = 300;
@@ -81,14 +84,19 @@ impl Http {
     }
 
     /// Sends a message and processes the whole response.
-    pub(crate) async fn exchange(&self, message: String, inbox: &Inbox) -> Result<(), McpError> {
-        let response = self.way.post(message).await?;
+    pub(crate) async fn exchange(
+        &self,
+        message: String,
+        headers: HeaderMap,
+        inbox: &Inbox,
+    ) -> Result<(), McpError> {
+        let response = self.way.post(message, headers).await?;
         self.way.take_in(response, inbox).await
     }
 
     /// Sends a message that has no response.
     pub(crate) async fn send(&self, message: String) -> Result<(), McpError> {
-        self.way.post(message).await.map(drop)
+        self.way.post(message, HeaderMap::new()).await.map(drop)
     }
 
     /// Sends a message that has no response, without waiting for completion.
@@ -96,17 +104,36 @@ impl Http {
         let way = self.way.clone();
         tokio::spawn(async move {
             // No caller waits for the result, so errors are ignored.
-            let _ = tokio::time::timeout(SHUTDOWN_LIMIT, way.post(message)).await;
+            let _ = tokio::time::timeout(SHUTDOWN_LIMIT, way.post(message, HeaderMap::new())).await;
         });
     }
 
-    /// Records the negotiated version and starts listening for unsolicited messages.
-    pub(crate) fn agreed(&self, version: &str, inbox: Arc<Inbox>) {
+    /// All further requests name this version.
+    pub(crate) fn set_version(&self, version: &str) {
         if let Ok(version) = HeaderValue::try_from(version) {
             self.way.agreed().insert(VERSION, version);
         }
+    }
+
+    /// Starts listening for unsolicited messages.
+    pub(crate) fn listen(&self, inbox: Arc<Inbox>) {
+        let mut request = HttpRequest::get(self.way.url.clone());
+        request.headers.insert(ACCEPT, EVENTS);
+        self.follow_stream(request, inbox);
+    }
+
+    /// Sends a request whose response is a stream of notifications.
+    pub(crate) fn subscribe(&self, message: String, headers: HeaderMap, inbox: Arc<Inbox>) {
+        let mut request = HttpRequest::post(self.way.url.clone(), message);
+        request.headers = headers;
+        request.headers.insert(ACCEPT, EITHER);
+        request.headers.insert(CONTENT_TYPE, JSON);
+        self.follow_stream(request, inbox);
+    }
+
+    fn follow_stream(&self, request: HttpRequest, inbox: Arc<Inbox>) {
         let way = self.way.clone();
-        let task = tokio::spawn(async move { way.listen(&inbox).await });
+        let task = tokio::spawn(async move { way.listen(&request, &inbox).await });
         *self.listening.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
     }
 
@@ -136,9 +163,10 @@ impl Drop for Http {
 }
 
 impl Way {
-    async fn post(&self, message: String) -> Result<Response, McpError> {
+    async fn post(&self, message: String, headers: HeaderMap) -> Result<Response, McpError> {
         let mut request = HttpRequest::post(self.url.clone(), message);
         request.headers = self.headers();
+        request.headers.extend(headers);
         request.headers.insert(ACCEPT, EITHER);
         request.headers.insert(CONTENT_TYPE, JSON);
         let response = self.client.send(request).await.map_err(|error| self.failed(&error))?;
@@ -206,14 +234,14 @@ impl Way {
         }
     }
 
-    /// Listens for unsolicited messages until the server does not offer the stream any more.
-    async fn listen(&self, inbox: &Inbox) {
+    /// Sends a request for a stream of unsolicited messages and follows it, until the server does not offer the
+    /// stream any more.
+    async fn listen(&self, asking: &HttpRequest, inbox: &Inbox) {
         let mut attempts = 0;
         while attempts <= REOPENINGS {
             let opened = Instant::now();
-            let mut request = HttpRequest::get(self.url.clone());
-            request.headers = self.headers();
-            request.headers.insert(ACCEPT, EVENTS);
+            let mut request = asking.clone();
+            request.headers.extend(self.headers());
             match self.client.send(request).await {
                 Ok(response)
                     if response.status.is_success() && matches!(kind(&response.headers), Kind::Events) =>
@@ -236,7 +264,7 @@ impl Way {
     async fn reply(&self, replies: Vec<String>) -> Result<(), McpError> {
         for reply in replies {
             // Dropping the response closes its connection; its body is not needed.
-            drop(self.post(reply).await?);
+            drop(self.post(reply, HeaderMap::new()).await?);
         }
         Ok(())
     }
@@ -275,6 +303,11 @@ impl Way {
             page.extend_from_slice(&piece);
         }
         page.truncate(ERROR_PAGE);
+        if let Some((code, words)) = message::read_error(&page) {
+            let kind = if code == Some(MISSING_HEADERS) { HEADER_MISMATCH } else { REFUSED };
+            let words = format!("The MCP server `{}` answered {status} with an error: {words}.", self.server);
+            return McpError::new(kind, words);
+        }
         let words = visible(String::from_utf8_lossy(&page).trim(), ERROR_SHOWN).text;
         let hint = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => " Put its credentials into `headers`.",

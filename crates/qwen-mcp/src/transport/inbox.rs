@@ -36,6 +36,8 @@ pub(crate) struct Inbox {
     server: Arc<str>,
     state: Mutex<State>,
     tools_changed: AtomicBool,
+    /// True if the server speaks the stateless revision.
+    stateless: AtomicBool,
 }
 
 struct State {
@@ -74,7 +76,12 @@ impl Inbox {
             meter: Meter::new(Instant::now()),
             rubbish: None,
         };
-        Self { server, state: Mutex::new(state), tools_changed: AtomicBool::new(false) }
+        Self {
+            server,
+            state: Mutex::new(state),
+            tools_changed: AtomicBool::new(false),
+            stateless: AtomicBool::new(false),
+        }
     }
 
     /// Registers a pending request, and a progress channel if `wants_news` is set.
@@ -120,7 +127,10 @@ impl Inbox {
                 }
                 Incoming::Request { id, method } => {
                     self.count(bytes.len())?;
-                    replies.push(message::answer(id, &method));
+                    // A stateless server sends no requests and reads no responses.
+                    if !self.is_stateless() {
+                        replies.push(message::answer(id, &method));
+                    }
                 }
                 Incoming::Notification { method, params } => {
                     self.count(bytes.len())?;
@@ -158,6 +168,14 @@ impl Inbox {
     /// Marks the tool list as outdated.
     pub(crate) fn tools_have_changed(&self) {
         self.tools_changed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.stateless.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_stateless(&self) {
+        self.stateless.store(true, Ordering::Relaxed);
     }
 
     /// The first invalid line, for the error about a server that never completed `initialize`.

@@ -112,6 +112,13 @@ fn classify(frame: Frame<'_>) -> Option<Incoming<'_>> {
     }
 }
 
+/// The error code and the description of a response that is an error.
+pub(crate) fn read_error(bytes: &[u8]) -> Option<(Option<i64>, String)> {
+    let frame: Frame<'_> = serde_json::from_slice(bytes).ok()?;
+    let error = frame.error.filter(Value::is_object)?;
+    Some((error.get("code").and_then(Value::as_i64), describe(&error)))
+}
+
 fn describe(error: &Value) -> String {
     let words = error.get("message").and_then(Value::as_str).unwrap_or("(no words)");
     let mut text = visible(words, LONGEST_ERROR).text;

@@ -25,9 +25,10 @@ impl Drop for Leashed {
     }
 }
 
-fn official(directory: &std::path::Path) -> (Leashed, u16) {
+fn official(directory: &std::path::Path, further: &[&str]) -> (Leashed, u16) {
     let mut child = Command::new(python())
         .args([OFFICIAL, "http"])
+        .args(further)
         .current_dir(directory)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -46,15 +47,10 @@ fn at(port: u16) -> Value {
 async fn an_official_server_is_used_over_http_as_over_pipes() {
     let place = Bench::new();
     place.fifo("cancelled");
-    let (_server, port) = official(place.path());
+    let (_server, port) = official(place.path(), &[]);
     let scene = Scene::new(&at(port));
     scene.connect().await;
-    assert_eq!((scene.status().status, scene.status().error), (Status::Connected, None));
-    assert_eq!(scene.call("add", &json!({"a": 1, "b": 41})).await.text, "42");
-    assert_eq!(scene.call("work", &json!({"steps": 2})).await.text, "worked");
-    assert_eq!(scene.bench.streamed(Channel::Stdout), "[1/2] step 1\n[2/2] step 2\n");
-    let contents = scene.servers.read_resource("s", "note://today", &CancellationToken::new()).await.unwrap();
-    assert_eq!(contents.text, "Water the plants.");
+    tools_and_resources_work(&scene).await;
 
     // What it says unasked comes over a stream of its own.
     assert_eq!(scene.call("grow", &json!({})).await.text, "grown");
@@ -64,6 +60,33 @@ async fn an_official_server_is_used_over_http_as_over_pipes() {
     }
     assert_eq!(scene.call("fresh", &json!({})).await.text, "new");
 
+    work_is_cancelled_with_its_call(&scene, &place).await;
+    scene.servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_official_server_that_refuses_the_handshake_is_used_over_http_without_one() {
+    let place = Bench::new();
+    place.fifo("cancelled");
+    let (_server, port) = official(place.path(), &["stateless"]);
+    let scene = Scene::new(&at(port));
+    scene.connect().await;
+    tools_and_resources_work(&scene).await;
+    // The connection that is closed is all that the server learns.
+    work_is_cancelled_with_its_call(&scene, &place).await;
+    scene.servers.shutdown().await;
+}
+
+async fn tools_and_resources_work(scene: &Scene) {
+    assert_eq!((scene.status().status, scene.status().error), (Status::Connected, None));
+    assert_eq!(scene.call("add", &json!({"a": 1, "b": 41})).await.text, "42");
+    assert_eq!(scene.call("work", &json!({"steps": 2})).await.text, "worked");
+    assert_eq!(scene.bench.streamed(Channel::Stdout), "[1/2] step 1\n[2/2] step 2\n");
+    let contents = scene.servers.read_resource("s", "note://today", &CancellationToken::new()).await.unwrap();
+    assert_eq!(contents.text, "Water the plants.");
+}
+
+async fn work_is_cancelled_with_its_call(scene: &Scene, place: &Bench) {
     let tool = scene.tool("wait");
     let arguments = call(&json!({}));
     let mut running = tool.run(&arguments, &scene.bench.cx);
@@ -79,7 +102,6 @@ async fn an_official_server_is_used_over_http_as_over_pipes() {
     scene.bench.cx.cancel.cancel();
     assert!(running.await.cancelled);
     assert_eq!(place.read_when_written("cancelled").await, "yes");
-    scene.servers.shutdown().await;
 }
 
 /// One request as it came.

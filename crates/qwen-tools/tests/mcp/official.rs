@@ -42,24 +42,46 @@ async fn a_server_made_with_the_python_package_serves_tools_and_resources() {
 }
 
 #[tokio::test]
-async fn its_progress_becomes_output() {
+async fn a_server_of_the_package_that_refuses_the_handshake_is_used_without_one() {
+    let scene = Scene::new(&json!({"command": python().to_str().unwrap(), "args": [OFFICIAL, "stateless"]}));
+    scene.connect().await;
+    let status = scene.status();
+    assert_eq!((status.status, status.error), (Status::Connected, None));
+    assert_eq!(status.server_info.unwrap().as_str(), r#"{"name":"official","version":"1.2.3"}"#);
+    assert_eq!(scene.servers.instructions(), [("s".into(), "Add numbers.".into())]);
+    assert_eq!(scene.call("add", &json!({"a": 1, "b": 41})).await.text, "42");
+    let contents = scene.servers.read_resource("s", "note://today", &CancellationToken::new()).await.unwrap();
+    assert_eq!(contents.text, "Water the plants.");
+    its_progress_becomes_output(&scene).await;
+    its_work_is_cancelled_with_the_call(scene).await;
+}
+
+#[tokio::test]
+async fn progress_becomes_output_and_work_is_cancelled_with_its_call() {
     let scene = python_scene();
     scene.connect().await;
+    its_progress_becomes_output(&scene).await;
+    its_work_is_cancelled_with_the_call(scene).await;
+}
+
+async fn its_progress_becomes_output(scene: &Scene) {
     assert_eq!(scene.call("work", &json!({"steps": 2})).await.text, "worked");
     assert_eq!(scene.bench.streamed(Channel::Stdout), "[1/2] step 1\n[2/2] step 2\n");
 }
 
-#[tokio::test]
-async fn its_work_is_cancelled_with_the_call() {
-    let scene = python_scene();
+async fn its_work_is_cancelled_with_the_call(scene: Scene) {
     scene.bench.fifo("cancelled");
-    scene.connect().await;
     let tool = scene.tool("wait");
     let arguments = call(&json!({}));
     let mut running = tool.run(&arguments, &scene.bench.cx);
-    tokio::select! {
-        outcome = &mut running => panic!("it ended by itself: {outcome:?}"),
-        () = scene.bench.sink.news.notified() => {}
+    loop {
+        tokio::select! {
+            outcome = &mut running => panic!("it ended by itself: {outcome:?}"),
+            () = scene.bench.sink.news.notified() => {}
+        }
+        if scene.bench.streamed(Channel::Stdout).ends_with("waiting\n") {
+            break;
+        }
     }
     scene.bench.cx.cancel.cancel();
     assert!(running.await.cancelled);

@@ -6,6 +6,7 @@ mod hook_programs;
 mod hooks;
 mod listener;
 mod mcp_list;
+mod mcp_revisions;
 mod resources;
 mod slash;
 mod stage;

@@ -1,8 +1,10 @@
 """A server made with the official package, over standard input and output, or with `http` over HTTP on a port that it
-prints."""
+prints. The package serves clients of all revisions; with `stateless` as the last argument the server refuses the handshake,
+as one does that speaks only 2026-07-28."""
+import json
 import socket
+import subprocess
 import sys
-import time
 
 import anyio
 from mcp.server.mcpserver import Context, Image, MCPServer
@@ -64,12 +66,58 @@ def note() -> str:
     return "Water the plants."
 
 
-if sys.argv[1:] == ["http"]:
+def refusal(message):
+    """The error for a handshake; none for everything else."""
+    if message.get("method") != "initialize":
+        return None
+    error = {"code": -32022, "message": "Unsupported protocol version", "data": {"supported": ["2026-07-28"]}}
+    return json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error})
+
+
+def without_handshake(app):
+    """The HTTP application, which refuses the handshake."""
+
+    async def serve(scope, receive, send):
+        if scope["type"] != "http" or scope["method"] != "POST":
+            return await app(scope, receive, send)
+        events = [await receive()]
+        while events[-1].get("more_body"):
+            events.append(await receive())
+        refused = refusal(json.loads(b"".join(event["body"] for event in events)))
+        if refused:
+            await send({"type": "http.response.start", "status": 400, "headers": [(b"content-type", b"application/json")]})
+            return await send({"type": "http.response.body", "body": refused.encode()})
+
+        async def replayed():
+            return events.pop(0) if events else await receive()
+
+        await app(scope, replayed, send)
+
+    return serve
+
+
+def filter_handshake():
+    """Stands between the client and the server itself."""
+    with subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE) as child:
+        for line in sys.stdin.buffer:
+            refused = refusal(json.loads(line))
+            if refused:
+                print(refused, flush=True)
+            else:
+                child.stdin.write(line)
+                child.stdin.flush()
+
+
+if sys.argv[1:2] == ["http"]:
     import uvicorn
 
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
     app = server.streamable_http_app()
+    if sys.argv[2:] == ["stateless"]:
+        app = without_handshake(app)
     uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
+elif sys.argv[1:] == ["stateless"]:
+    filter_handshake()
 else:
     server.run()
