@@ -14,6 +14,7 @@ mod socket;
 pub mod sse;
 mod target;
 mod tls;
+mod url;
 
 pub use client::{Client, HttpRequest, Response, ResponseBody};
 pub use connect::{AddressCheck, ClientConfig};
@@ -21,3 +22,4 @@ pub use error::Error;
 pub use proxy::ProxyConfig;
 pub use public_address::check_public;
 pub use target::without_secrets;
+pub use url::Url;

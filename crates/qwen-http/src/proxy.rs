@@ -2,8 +2,12 @@
 
 use std::net::IpAddr;
 
-use super::Error;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
+
 use super::target::{Origin, without_secrets};
+use super::{Error, Url};
 
 /// The proxies that may be used. The values are those of the well-known environment variables; the caller
 /// reads the environment and fills them in.
@@ -90,42 +94,15 @@ fn parse(url: &str) -> Result<Proxy, Error> {
         Some((userinfo, authority)) => (Some(userinfo), authority),
         None => (None, rest),
     };
-    let authority: http::uri::Authority = authority.parse().map_err(|_| wrong("it names no host"))?;
+    let address = Url::parse(&format!("http://{authority}/")).map_err(|reason| wrong(&reason))?;
     Ok(Proxy {
-        host: authority.host().trim_start_matches('[').trim_end_matches(']').to_owned(),
-        port: authority.port_u16().unwrap_or(80),
-        authorization: userinfo.map(|info| format!("Basic {}", base64(&percent_decoded(info)))),
+        host: address.host().trim_start_matches('[').trim_end_matches(']').to_owned(),
+        port: address.port(),
+        authorization: userinfo.map(|info| {
+            let credentials: Vec<u8> = percent_decode_str(info).collect();
+            format!("Basic {}", STANDARD.encode(credentials))
+        }),
     })
-}
-
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let escaped = (bytes[at] == b'%')
-            .then(|| bytes.get(at + 1..at + 3))
-            .flatten()
-            .and_then(|hex| std::str::from_utf8(hex).ok())
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        out.push(escaped.unwrap_or(bytes[at]));
-        at += if escaped.is_some() { 3 } else { 1 };
-    }
-    out
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits =
-            group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
-            out.push(if place <= group.len() { char::from(digit) } else { '=' });
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -174,14 +151,5 @@ mod tests {
         assert_eq!(proxy.authorization.as_deref(), Some("Basic dXNlcjpwQHNz"));
         let error = parse("socks5://user:geheim@h:1").unwrap_err().to_string();
         assert!(error.contains("socks5") && !error.contains("geheim"), "{error}");
-    }
-
-    #[test]
-    fn base64_fits_its_definition() {
-        for (plain, coded) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(plain.as_bytes()), coded);
-        }
     }
 }

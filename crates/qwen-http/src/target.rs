@@ -1,9 +1,8 @@
 //! The destination of a request.
 
-use http::Uri;
 use http::uri::PathAndQuery;
 
-use super::Error;
+use super::{Error, Url};
 
 /// A parsed URL.
 #[derive(Debug, Clone)]
@@ -39,30 +38,12 @@ impl Origin {
 
 impl Target {
     pub fn parse(url: &str) -> Result<Self, Error> {
-        let wrong = |reason: &str| Error::Url { url: without_secrets(url), reason: reason.to_owned() };
-        let uri: Uri = url.parse().map_err(|e: http::uri::InvalidUri| wrong(&e.to_string()))?;
-        let https = match uri.scheme_str() {
-            Some("https") => true,
-            Some("http") => false,
-            Some(_) => return Err(wrong("only http and https are spoken here")),
-            None => return Err(wrong("it must start with http:// or https://")),
-        };
-        let authority = uri.authority().ok_or_else(|| wrong("it names no host"))?;
-        if authority.as_str().contains('@') {
-            return Err(wrong("user and password do not belong into the address"));
-        }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-        if host.is_empty() {
-            return Err(wrong("it names no host"));
-        }
-        let port =
-            match authority.as_str().strip_prefix(authority.host()).and_then(|rest| rest.strip_prefix(':')) {
-                Some(port) => port.parse().map_err(|_| wrong("its port is not a number up to 65535"))?,
-                None if https => 443,
-                None => 80,
-            };
-        let path = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        Ok(Self { origin: Origin { https, host, port }, path })
+        let wrong = |reason: String| Error::Url { url: without_secrets(url), reason };
+        let parsed = Url::parse(url).map_err(wrong)?;
+        let path = PathAndQuery::try_from(parsed.path())
+            .map_err(|error| wrong(format!("its path is wrong: {error}")))?;
+        let host = parsed.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        Ok(Self { origin: Origin { https: parsed.is_https(), host, port: parsed.port() }, path })
     }
 }
 

@@ -293,6 +293,7 @@ async fn what_cannot_be_read_is_refused_in_words() {
         ("ftp://h/", "only http:// and https://"),
         ("h", "must start with http://"),
         ("http://a\u{0}b/", "NUL"),
+        ("http://h/\u{202e}", "which does not belong there"),
     ] {
         let outcome = fetch(&bench, url).await;
         assert!(outcome.error_code.is_some() && outcome.text.contains(words), "{url}: {}", outcome.text);

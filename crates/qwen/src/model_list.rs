@@ -29,6 +29,16 @@ pub fn address(config: &ModelConfig) -> Option<String> {
     Some(format!("{base}/models"))
 }
 
+/// The error for a server whose list is empty.
+pub fn none_offered(config: &ModelConfig) -> ErrorInfo {
+    let server = address(config).map(|url| format!(" (GET {})", qwen_http::without_secrets(&url)));
+    let message = format!(
+        "the server offers no models{}; load one there (with Ollama: ollama pull NAME), or name one with --model NAME",
+        server.unwrap_or_default()
+    );
+    ErrorInfo::new(ErrorKind::Input, "no_model_offered", message).with_param("model")
+}
+
 /// Requests the list from the server, which may take as long as `timeout`.
 pub async fn fetch(config: &ModelConfig, timeout: Duration) -> Result<Vec<String>, ErrorInfo> {
     let Some(url) = address(config) else { return Ok(vec![config.model.clone()]) };
@@ -78,6 +88,10 @@ pub async fn fetch(config: &ModelConfig, timeout: Duration) -> Result<Vec<String
     let answer = tokio::time::timeout(timeout, answered)
         .await
         .map_err(|_| failed(format!("no answer within {} s", timeout.as_secs())))??;
+    // Ollama writes null for an empty list.
+    if answer["object"] == "list" && answer["data"].is_null() {
+        return Ok(Vec::new());
+    }
     let models = answer["data"].as_array().or_else(|| answer["models"].as_array());
     let models = models.ok_or_else(|| failed("the answer lists no models".to_owned()))?;
     let name = |model: &Value| model["id"].as_str().or_else(|| model["name"].as_str()).map(str::to_owned);

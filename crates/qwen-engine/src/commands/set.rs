@@ -165,7 +165,12 @@ impl CommandSet {
             let score = super::fuzzy::score(name, &known).or_else(|| super::fuzzy::score(&known, name))?;
             Some((score, known))
         });
-        scored.max_by_key(|(score, _)| *score).map(|(_, known)| known)
+        let scored = scored.max_by_key(|(score, _)| *score).map(|(_, known)| known);
+        // Letters that were swapped or replaced.
+        scored.or_else(|| {
+            let near = |known: &Arc<str>| strsim::osa_distance(name, known);
+            self.names().into_iter().min_by_key(near).filter(|known| near(known) <= 1)
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use qwen_events::{
 use crate::declared::{DeclaredTool, tool_input};
 use crate::output::transcript::Transcript;
 use crate::refusal::Refusal;
-use crate::web::{Page, PageKind, Readable, Url, fetch, readable};
+use crate::web::{Page, PageKind, Readable, fetch, parse_address, readable};
 use crate::{Arguments, Outcome, ToolCx, ToolFuture};
 use qwen_permissions::escape_for_approval;
 
@@ -56,7 +56,7 @@ enum Format {
 
 async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     let (input, arguments) = Input::parse(call)?;
-    let url = Url::parse(&input.url).map_err(|problem| {
+    let url = parse_address(&input.url).map_err(|problem| {
         Refusal::new(
             "invalid_url",
             arguments.refuse("url", format_args!("cannot be used: {problem}")).to_string(),

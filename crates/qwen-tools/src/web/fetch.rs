@@ -5,9 +5,9 @@ use std::sync::Arc;
 use encoding_rs::{Encoding, UTF_8};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use qwen_http::{Client, ClientConfig, Error, HttpRequest, Response, check_public};
+use qwen_http::{Client, ClientConfig, Error, HttpRequest, Response, Url, check_public};
 
-use super::{Url, WebAccess};
+use super::WebAccess;
 use crate::output::content;
 use crate::refusal::Refusal;
 

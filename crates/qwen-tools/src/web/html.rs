@@ -1,9 +1,10 @@
 //! Converts HTML to text for the model: headings, lists, tables, code and links become Markdown, other markup
 //! is removed. A single pass without a tree, so the time is linear in the length of the page.
 
+use qwen_http::Url;
+
 use super::entities::decode;
 use super::tag::{Tag, until_close};
-use super::url::Url;
 use super::writer::Writer;
 
 /// Elements whose content is not text.

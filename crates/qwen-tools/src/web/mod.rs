@@ -4,18 +4,26 @@ mod entities;
 mod fetch;
 mod html;
 mod tag;
-mod url;
 mod writer;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_http::ProxyConfig;
+use qwen_http::{ProxyConfig, Url};
 
 pub(crate) use fetch::{Kind as PageKind, Page, fetch};
 pub(crate) use html::{Readable, readable};
-pub(crate) use url::Url;
+
+/// Parses an address that is shown to the user. Characters that cannot be seen would hide what is visited.
+pub(crate) fn parse_address(text: &str) -> Result<Url, String> {
+    match text.trim().chars().find(|character| qwen_events::is_hidden(*character)) {
+        Some(hidden) => {
+            Err(format!("it holds the character {}, which does not belong there", hidden.escape_unicode()))
+        }
+        None => Url::parse(text),
+    }
+}
 
 /// Returns true if a redirect to this URL may be followed.
 pub type MayFollow = Arc<dyn Fn(&str) -> bool + Send + Sync>;

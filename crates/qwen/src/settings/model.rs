@@ -76,7 +76,7 @@ pub(super) fn needs_discovery(invocation: &Invocation, layered: &Layered, settin
 }
 
 /// Looks for a model where none is configured: a server that offers only one means that one. Returns the error for a server that offers
-/// several, which only a turn that names no model itself meets. A server without a list gets the provider's default.
+/// several or none, which only a turn that names no model itself meets. A server without a list gets the provider's default.
 pub(super) async fn discover(
     run: &Run,
     invocation: &Invocation,
@@ -89,10 +89,11 @@ pub(super) async fn discover(
     let (config, _) = resolve(run, invocation, layered, settings).ok()?;
     // A failure is reported better by the call that needs the model.
     let mut names = model_list::fetch(&config, DISCOVERY).await.ok()?;
-    if names.len() > 1 {
-        return Some(undecided(&config, &names));
+    match names.len() {
+        0 => return Some(model_list::none_offered(&config)),
+        1 => settings.name = names.pop(),
+        _ => return Some(undecided(&config, &names)),
     }
-    settings.name = names.pop();
     None
 }
 
@@ -158,13 +159,9 @@ const LOCAL_FIRST_TOKEN: Duration = Duration::from_secs(600);
 
 /// True if the address is on this machine or in a private network.
 fn is_local(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = match authority.strip_prefix('[') {
-        Some(address) => address.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
-    };
+    // What is no address fails at the first request.
+    let Ok(url) = qwen_http::Url::parse(url) else { return false };
+    let host = url.host().trim_start_matches('[').trim_end_matches(']');
     match host.parse::<IpAddr>() {
         Ok(IpAddr::V4(address)) => {
             address.is_loopback()

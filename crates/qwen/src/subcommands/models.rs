@@ -15,6 +15,9 @@ pub async fn run(args: &ModelsArgs, invocation: &mut Invocation) -> Result<Strin
     let config = Config::resolve(&run, invocation, settings, layered, &wire)?;
     let model = config.model.config.as_ref().map_err(Clone::clone)?;
     let names = model_list::fetch(model, model_list::TIMEOUT).await?;
+    if names.is_empty() && !args.json {
+        return Err(model_list::none_offered(model));
+    }
     // Without a configured model, a run uses the only one.
     let used = |name: &str| if is_named { *name == *config.model.name } else { names.len() == 1 };
     if args.json {
