@@ -204,7 +204,12 @@ impl ErrorBody {
             Some(401) => (ErrorKind::Auth, "unauthorized", false, "; check the API key"),
             Some(403) => (ErrorKind::Auth, "forbidden", false, "; check the API key and what it may do"),
             Some(400 | 413 | 422) if too_long => (ErrorKind::Model, "context_length_exceeded", false, ""),
-            Some(404) if no_model => (ErrorKind::Model, "model_not_found", false, "; check the model's name"),
+            Some(404) if no_model => (
+                ErrorKind::Model,
+                "model_not_found",
+                false,
+                "; check the model's name (--model NAME; qwen models lists what the server offers)",
+            ),
             Some(404) => (ErrorKind::Model, "not_found", false, "; check the model's base URL"),
             Some(429) if self.words.contains("insufficient_quota") => {
                 (ErrorKind::Model, "insufficient_quota", false, "")

@@ -69,6 +69,20 @@ test('the six lines of the README work as printed', options, async (t) => {
   assert.ok((await succeed(start(t, 'readme.ts', [], [], code))).length > 0);
 });
 
+test('the other blocks of the README work as printed', options, async (t) => {
+  const readme = readFileSync(join(packageRoot, 'README.md'), 'utf8');
+  const [first = '', turns = '', tools = '', ...more] = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map((block) => block[1]);
+  assert.deepEqual(more, []);
+  const close = 'await manager.close();\n';
+  assert.ok(first.endsWith(close));
+  const session = `${first.slice(0, -close.length)}${turns}console.log(result.ok);\n${close}`;
+  assert.match(await succeed(start(t, 'turns.ts', [], [], session)), /true\n$/);
+  const named = tools.replace('createAgentManager({', 'createAgentManager({\n  model: process.env.QWEN_EXAMPLE_MODEL,');
+  const calculator = `${named}console.log((await manager.run('Add 2 and 3')).text);\n${close}`;
+  const replies = [say(call('mcp__calculator__add', { a: 2, b: 3 })), say({ expect: { contains: '5' } }, 'It is 5.')];
+  assert.match(await succeed(start(t, 'tools.ts', replies, [], calculator)), /It is 5\./);
+});
+
 test('the permission dialog shows the change and takes the answer', options, async (t) => {
   const write = call('write_file', { file_path: 'notes.txt', content: 'two\n' });
   const dialog = async (run: Run, answer: string): Promise<string> => {

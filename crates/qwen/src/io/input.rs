@@ -108,7 +108,7 @@ impl StdinReader {
         let mut bytes = Vec::new();
         while self.read(&mut bytes).await? > 0 {
             if bytes.len() > limit {
-                let message = format!("standard input is larger than {} MiB", limit / 1024 / 1024);
+                let message = format!("it is larger than {} MiB", limit / 1024 / 1024);
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
             }
         }

@@ -93,7 +93,12 @@ fn not_restored(report: &RewindReport) -> Vec<String> {
     let told = lists.into_iter().filter(|(_, paths)| !paths.is_empty());
     let mut words: Vec<String> = told.map(|(what, paths)| format!("{what}: {}.", names(paths))).collect();
     if !report.commands.is_empty() {
-        let commands: Vec<String> = report.commands.iter().map(|command| format!("`{command}`")).collect();
+        let mut commands: Vec<String> = Vec::new();
+        for command in report.commands.iter().map(|command| format!("`{command}`")) {
+            if !commands.contains(&command) {
+                commands.push(command);
+            }
+        }
         words.push(format!("Not undone, because commands cannot be: {}.", commands.join(", ")));
     }
     words

@@ -362,11 +362,15 @@ fn agent(
         return Ok((REACT.into(), Some(name.into())));
     }
     let mut error = qwen_engine::unknown_agent(name);
-    let known = subagent::builtin();
-    let known =
-        known.iter().chain(agents).map(|agent| &*agent.name).chain(qwen_engine::AGENTS.iter().copied());
-    if let Some(meant) = file::nearest(name, known) {
-        error.message = format!("{}; did you mean '{meant}'?", error.message).into();
+    let builtin = subagent::builtin();
+    let defined: Vec<&str> = builtin.iter().chain(agents).map(|agent| &*agent.name).collect();
+    let mut message = error.message.to_string();
+    if !defined.is_empty() {
+        message = format!("{message}, and the sub-agents {}", defined.join(", "));
     }
+    if let Some(meant) = file::nearest(name, defined.into_iter().chain(qwen_engine::AGENTS.iter().copied())) {
+        message = format!("{message}; did you mean '{meant}'?");
+    }
+    error.message = message.into();
     Err(error)
 }

@@ -128,6 +128,7 @@ fn mistyped_subcommands_and_agents_are_recognised() {
         (&["sesions", "list"][..], "qwen sessions"),
         (&["shcema"], "qwen schema"),
         (&["confg"], "qwen config"),
+        (&["version"], "qwen --version"),
     ] {
         let ended = qwen().args(words).run();
         assert_eq!(ended.code, Some(2), "{ended:?}");
@@ -136,6 +137,17 @@ fn mistyped_subcommands_and_agents_are_recognised() {
     let ended = qwen().args(["-p", "x", "--model", "demo", "--agent", "reakt"]).run();
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("did you mean 'react'?"), "{ended:?}");
+    let program = qwen().args(["-p", "x", "--model", "demo", "--trust-workspace", "--agent", "reviwer"]);
+    let agents = program.cwd_path().join(".qwen/agents");
+    fs::create_dir_all(&agents).unwrap();
+    fs::write(agents.join("reviewer.md"), "---\nname: reviewer\ndescription: d\n---\nReview.\n").unwrap();
+    let ended = program.run();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("react, tot, got, agot, and the sub-agents"), "{ended:?}");
+    assert!(ended.stderr.contains("did you mean 'reviewer'?"), "{ended:?}");
+    let ended = qwen().args(["-p", "/hlep", "--model", "demo"]).run();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(format!("{}{}", ended.stdout, ended.stderr).contains("Did you mean '/help'?"), "{ended:?}");
 }
 
 #[test]

@@ -71,6 +71,19 @@ fn a_server_without_a_list_is_asked_for_the_default_model() {
 }
 
 #[test]
+fn a_server_that_offers_no_model_is_named_and_none_is_guessed() {
+    let mock = offering(&[]);
+    let program = qwen().with_model(&mock);
+    for (arguments, code) in [(&["-p", "x"][..], 42), (&["models"], 42), (&["doctor"], 1)] {
+        let ended = program.clone().args(arguments).run();
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(said.contains("offers no models") && said.contains("--model NAME"), "{arguments:?}: {said}");
+    }
+    assert_eq!(mock.requests().len(), 0, "nothing was asked");
+}
+
+#[test]
 fn settings_of_qwen_code_cause_no_warnings() {
     let theirs = r#"{
         "$version": 4, "model": {"name": "mock", "generationConfig": {"timeout": 60000}, "somethingNewer": 1},

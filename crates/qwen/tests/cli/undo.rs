@@ -43,6 +43,27 @@ fn a_file_that_was_edited_after_the_turn_is_left_as_it_is() {
 }
 
 #[test]
+fn a_file_that_was_deleted_after_the_turn_comes_back_as_it_was_before_and_a_new_one_stays_away() {
+    let mock = MockModel::with([
+        text_and_call("", "read_file", r#"{"file_path":"old.txt"}"#),
+        text_and_call("", "write_file", r#"{"file_path":"old.txt","content":"after\n"}"#),
+        text_and_call("", "write_file", r#"{"file_path":"new.txt","content":"new\n"}"#),
+        Reply::text("Done."),
+    ]);
+    let program = qwen().with_model(&mock).args(["--model", "mock", "--yolo", "-q"]);
+    fs::write(program.cwd_path().join("old.txt"), "before\n").unwrap();
+    let ended = program.clone().args(["-p", "go", "--session-id", "s"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Done.\n"), "{ended:?}");
+    for name in ["old.txt", "new.txt"] {
+        fs::remove_file(program.cwd_path().join(name)).unwrap();
+    }
+    let told = undo(&program);
+    assert_eq!(read(&program, "old.txt").as_deref(), Some("before\n"), "{told}");
+    assert_eq!(read(&program, "new.txt"), None, "{told}");
+    assert!(told.contains("/old.txt") && !told.contains("/new.txt"), "{told}");
+}
+
+#[test]
 fn commands_are_listed_as_not_undone() {
     let program = changed();
     let told = undo(&program);

@@ -2,14 +2,27 @@
 
 use serde_json::Value;
 
-use crate::page::{pages, root};
+use crate::page::{Block, Page, pages, root};
 use crate::shell::Sandbox;
 
-/// Labels of blocks that are shown and not executed.
-const SHOWN: &[&str] = &["text", "mermaid", "markdown", "rust", "yaml", "typescript", "dockerfile"];
+/// Labels of blocks that are executed here, by their whole text.
+const EXECUTED: &[&str] = &[
+    "sh",
+    "console",
+    "python",
+    "javascript",
+    "json",
+    "json settings",
+    "jsonl",
+    "yaml hub",
+    "markdown command",
+    "markdown agent",
+];
+/// Labels of figures.
+const FIGURES: &[&str] = &["text", "mermaid"];
 
 #[test]
-fn every_block_says_how_it_is_executed() {
+fn every_block_is_executed_or_a_figure() {
     for page in pages() {
         for block in &page.blocks {
             let place = format!("{}:{}", page.name, block.line);
@@ -17,9 +30,14 @@ fn every_block_says_how_it_is_executed() {
                 assert!(root().join(test).is_file(), "{place}: no test file {test}");
                 continue;
             }
-            let label = block.label.split(' ').next().unwrap();
-            let executed = ["sh", "console", "python", "javascript", "json", "jsonl"].contains(&label);
-            assert!(executed || SHOWN.contains(&label), "{place}: the label {:?} is not known", block.label);
+            let label = block.label.as_str();
+            let is_corpus = label.starts_with("jsonl corpus:");
+            let is_known = is_corpus || EXECUTED.contains(&label) || FIGURES.contains(&label);
+            assert!(is_known, "{place}: the label {label:?} is not known");
+            if FIGURES.contains(&label) {
+                let is_code = |line: &str| line.starts_with(['$', '{']) || line.starts_with("qwen ");
+                assert!(!block.text.lines().any(is_code), "{place}: a figure, but it looks like code");
+            }
         }
     }
 }
@@ -108,6 +126,52 @@ fn line_matches(expected: &str, line: &str) -> bool {
         }
     }
     expected.ends_with('…') || rest.is_empty()
+}
+
+#[test]
+fn configurations_of_the_hub_are_read_by_the_hub() {
+    for (page, block) in labelled("yaml hub") {
+        let ended = Sandbox::new().hub(&block.text);
+        assert_eq!(ended.code, Some(0), "{page}:{}: {ended:?}", block.line);
+        assert!(!ended.stderr.contains("unknown"), "{page}:{}: {ended:?}", block.line);
+        let ended = Sandbox::new().hub(&format!("{}mistyped_key: 1\n", block.text));
+        assert!(
+            ended.stderr.contains("mistyped_key"),
+            "a key that the hub does not know is reported: {ended:?}"
+        );
+    }
+}
+
+#[test]
+fn the_definitions_in_the_pages_are_used_as_they_are_printed() {
+    for (page, block) in labelled("markdown command") {
+        let sandbox = Sandbox::new();
+        sandbox.define("commands/shown.md", &block.text);
+        let ended = sandbox.bash("qwen -q -p '/shown the tests'");
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{page}:{}", block.line);
+        let (_, body) = block.text.trim_start_matches("---").split_once("---\n").unwrap();
+        let prompt = sandbox.last_prompt();
+        assert!(prompt.contains(body.trim().replace("$ARGUMENTS", "the tests").as_str()), "{page}: {prompt}");
+    }
+    for (page, block) in labelled("markdown agent") {
+        let sandbox = Sandbox::new();
+        sandbox.define("agents/shown.md", &block.text);
+        let ended = sandbox.bash("qwen -p /agents");
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{page}:{}", block.line);
+        for key in ["name: ", "description: "] {
+            let value = block.text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+            assert!(ended.stdout.contains(value), "{page}:{}: {}", block.line, ended.stdout);
+        }
+    }
+}
+
+/// All blocks of one label, with the names of their pages.
+fn labelled(label: &str) -> Vec<(String, Block)> {
+    let of = |page: Page| {
+        let name = page.name;
+        page.blocks.into_iter().map(move |block| (name.clone(), block))
+    };
+    pages().into_iter().flat_map(of).filter(|(_, block)| block.label == label).collect()
 }
 
 #[test]

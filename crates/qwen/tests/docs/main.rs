@@ -9,7 +9,9 @@
 //! | `python`, `javascript` | runs it in the same directory, after the `sh` blocks |
 //! | `json`, `jsonl` | parses it; `json settings` is also read as a settings file |
 //! | `jsonl corpus:TRACE/FILE` | finds every line in that file of `corpus/` |
-//! | `text`, `mermaid`, `markdown`, `rust`, `yaml`, `typescript` | nothing: figures and excerpts (Rust examples are run by rustdoc) |
+//! | `yaml hub` | starts a hub with it |
+//! | `markdown command`, `markdown agent` | defines the command or the sub-agent, and uses it |
+//! | `text`, `mermaid` | nothing: figures, which must not look like code |
 //!
 //! A block below `<!-- run by: FILE -->` is executed by that test instead.
 
@@ -20,5 +22,6 @@ mod corpus;
 mod fields;
 mod generated;
 mod links;
+mod packaging;
 mod page;
 mod shell;

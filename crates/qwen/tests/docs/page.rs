@@ -27,8 +27,16 @@ pub fn root() -> PathBuf {
 
 /// Every page that users and contributors read.
 pub fn pages() -> Vec<Page> {
-    let mut paths: Vec<PathBuf> =
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(PathBuf::from).into();
+    let single = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "crates/qwen-kernel/README.md",
+        "examples/repair/README.md",
+        "sdk/python/README.md",
+        "sdk/typescript/README.md",
+    ];
+    let mut paths: Vec<PathBuf> = single.map(PathBuf::from).into();
     collect(&root(), Path::new("docs"), &mut paths);
     paths.sort();
     paths.into_iter().map(|path| Page::read(&path)).collect()

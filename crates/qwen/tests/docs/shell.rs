@@ -80,6 +80,26 @@ impl Sandbox {
         self.program("/usr/bin/env").args([interpreter, &file.display().to_string()]).run()
     }
 
+    /// Starts a hub with this configuration and ends it at once.
+    pub fn hub(&self, configuration: &str) -> Ended {
+        let file = self.work.path().join("hub.yaml");
+        fs::write(&file, configuration.replace("/usr/bin/qwen", env!("CARGO_BIN_EXE_qwen"))).unwrap();
+        self.program(env!("CARGO_BIN_EXE_qwen")).args(["hub", "--config", &file.display().to_string()]).run()
+    }
+
+    /// Writes a command or a sub-agent of the user.
+    pub fn define(&self, path: &str, text: &str) {
+        let file = self.home.path().join(".qwen").join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    /// The last prompt that the model got.
+    pub fn last_prompt(&self) -> String {
+        let requests = self.mock.requests();
+        requests.last().unwrap().messages().last().unwrap()["content"].as_str().unwrap().to_owned()
+    }
+
     /// Reads a settings file and shows what is in force.
     pub fn settings(&self, text: &str) -> Ended {
         let file = self.work.path().join("settings.json");

@@ -108,6 +108,12 @@ fn mistyped_subcommand(words: &[String], stands_first: bool) -> Option<clap::Err
     if first.chars().count() < 4 || first.contains(char::is_whitespace) {
         return None;
     }
+    if let [word] = words
+        && word == "version"
+    {
+        let message = "there is no subcommand 'version'; did you mean 'qwen --version'? To send it as a prompt, use: qwen -p \"version\"\n";
+        return Some(clap::Error::raw(ErrorKind::InvalidSubcommand, message));
+    }
     let command = Cli::command();
     let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
     let meant = one_error_away(first, &names)?;
