@@ -25,6 +25,7 @@ def main() -> None:
     params.cpuparams.n_threads = max(1, (os.cpu_count() or 2) // 2)
     params.model_alias = {"smollm2"}
     params.use_jinja = True
+    params.chat_template = pathlib.Path(__file__).with_name("template.jinja").read_text(encoding="utf-8")
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)
     sys.stdin.read()

@@ -93,24 +93,38 @@ class Stage:
         self.home.cleanup()
 
 
-class Insisting:
-    """Stands before the server and demands a tool call in the first answer, which llama.cpp then enforces while it samples.
+def examples() -> list[dict]:
+    """Questions that a call answers."""
+    messages: list[dict] = []
+    for directory in ("src", "docs", "tests"):
+        function = {"name": "list_directory", "arguments": json.dumps({"path": directory})}
+        messages += [
+            {"role": "user", "content": f"List the files of the directory {directory}"},
+            {"role": "assistant", "content": None, "tool_calls": [{"id": directory, "type": "function", "function": function}]},
+            {"role": "tool", "tool_call_id": directory, "content": f"{directory}/a.txt"},
+            {"role": "assistant", "content": f"There is {directory}/a.txt."},
+        ]
+    return messages
 
-    A model this small never calls a tool of its own accord; with this, every token of the call is still its own choice.
+
+class Coached:
+    """Stands before the server and puts three examples of calls into the conversation, after the system prompt.
+
+    A model this small calls no tool when it is only told about it; with examples it makes the call itself.
     """
 
     def __init__(self, target: str) -> None:
         self.target = target.removesuffix("/v1")
         self.requests: list[dict] = []
-        insisting = self
+        coached = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                insisting.requests.append(body)
-                if len(insisting.requests) == 1:
-                    body["tool_choice"] = "required"
-                request = urllib.request.Request(insisting.target + self.path, json.dumps(body).encode(), {"content-type": "application/json"})
+                coached.requests.append(body)
+                system, *rest = body["messages"]
+                body = {**body, "messages": [system, *examples(), *rest], "temperature": 0}
+                request = urllib.request.Request(coached.target + self.path, json.dumps(body).encode(), {"content-type": "application/json"})
                 with urllib.request.urlopen(request, timeout=900) as answer:
                     self.send_response(answer.status)
                     self.send_header("content-type", answer.headers["content-type"])
@@ -119,7 +133,7 @@ class Insisting:
                         self.wfile.write(piece)
 
             def do_GET(self) -> None:
-                with urllib.request.urlopen(insisting.target + self.path, timeout=60) as answer:
+                with urllib.request.urlopen(coached.target + self.path, timeout=60) as answer:
                     content = answer.read()
                 self.send_response(200)
                 self.send_header("content-type", "application/json")
@@ -132,7 +146,7 @@ class Insisting:
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
 
-    def __enter__(self) -> "Insisting":
+    def __enter__(self) -> "Coached":
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         return self
 
@@ -173,9 +187,11 @@ def json_lines_keep_the_rules_and_carry_the_servers_usage(stage: Stage) -> None:
 
 @case
 def a_tool_call_of_the_model_is_executed_and_its_result_goes_back(stage: Stage) -> None:
-    with Insisting(stage.env["OPENAI_BASE_URL"]) as server:
+    (stage.cwd / "lib").mkdir()
+    (stage.cwd / "lib" / "parser.c").write_text("int main(void) { return 0; }\n")
+    with Coached(stage.env["OPENAI_BASE_URL"]) as server:
         code, out, _ = stage.run(
-            "-p", "List the files of the current directory.", "--system-prompt", "Use the tool.", "--core-tools", "list_directory",
+            "-p", "List the files of the directory lib", "--system-prompt", "Use the tool.", "--core-tools", "list_directory",
             "--settings", '{"model":{"maxTokens":100}}', "--dialect", "claude", "--max-session-turns", "2", "--openai-base-url", server.url,
         )
     lines = records(out)
@@ -183,7 +199,8 @@ def a_tool_call_of_the_model_is_executed_and_its_result_goes_back(stage: Stage) 
     calls = [block for line in lines if line["type"] == "assistant" for block in line["message"]["content"] if block["type"] == "tool_use"]
     results = [block for line in lines if line["type"] == "user" for block in line["message"]["content"] if block["type"] == "tool_result"]
     assert calls and [call["id"] for call in calls] == [result["tool_use_id"] for result in results], (calls, results)
-    assert calls[0]["name"] == "list_directory", calls
+    assert calls[0]["name"] == "list_directory" and calls[0]["input"] == {"path": "lib"}, calls
+    assert "parser.c" in json.dumps(results), results
     told = [message for message in server.requests[-1]["messages"] if message["role"] == "tool"]
     assert len(server.requests) == 2 and len(told) == len(calls), server.requests
     stage.log(f"the model called {calls[0]['name']} {json.dumps(calls[0]['input'])}, which gave {told[0]['content'][:80]!r}\n")

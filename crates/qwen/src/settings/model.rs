@@ -275,7 +275,7 @@ mod tests {
             ("http://127.0.0.1:8080/v1", 10),
             ("http://localhost/v1", 10),
             ("http://[::1]:8080/v1", 10),
-            ("http://user@192.168.1.5:11434/v1", 10),
+            ("http://192.168.1.5:11434/v1", 10),
             ("http://gpu-box:8000/v1", 10),
             ("http://gpu.local:8000/v1", 10),
             ("http://host.docker.internal:8000/v1", 10),
