@@ -7,7 +7,8 @@ use qwen_events::{HintRequest, HintResult, HintStatus, HintTrigger, PromptId, Se
 use qwen_mcp::ResourceEntry;
 use qwen_tools::workspace::Workspace;
 
-use super::{CommandSet, PathIndex, fuzzy};
+use super::fuzzy::Query;
+use super::{CommandSet, PathIndex};
 
 /// The maximum number of suggestions.
 const MAX_SUGGESTIONS: usize = 20;
@@ -79,33 +80,55 @@ fn slash(typed: &str, commands: &CommandSet) -> Candidate {
 
 /// The best matches, best first; ties are sorted by name.
 fn ranked(typed: &str, all: impl Iterator<Item = (Arc<str>, Option<Arc<str>>)>) -> Candidate {
-    let mut scored: Vec<(i64, Arc<str>, Option<Arc<str>>)> = all
-        .filter_map(|(name, about)| fuzzy::score(typed, &name).map(|score| (score, name, about)))
-        .collect();
-    // Prefix matches are sorted by name, as users expect.
-    let class = |score: i64| {
-        if score >= 10_000 {
-            0
-        } else if score >= 6_500 {
-            1
-        } else {
-            2
+    let query = Query::new(typed);
+    let mut best = Best::default();
+    let all: Vec<_> = all.collect();
+    for (name, about) in &all {
+        best.offer(&query, name, about.as_ref());
+    }
+    best.into_candidate(typed)
+}
+
+/// The best matches so far, best first. Only they are kept, whatever the number of names.
+#[derive(Default)]
+struct Best<'a> {
+    matches: Vec<Match<'a>>,
+}
+
+struct Match<'a> {
+    /// The kind of match and, where that decides, how good it is; lower is better.
+    rank: (u8, i64),
+    name: &'a str,
+    about: Option<&'a Arc<str>>,
+}
+
+impl<'a> Best<'a> {
+    fn offer(&mut self, query: &Query, name: &'a str, about: Option<&'a Arc<str>>) {
+        let Some(score) = query.score(name) else { return };
+        // Exact and prefix matches are sorted by name, as users expect.
+        let rank = match score {
+            10_000.. => (0, 0),
+            6_500.. => (1, 0),
+            score => (2, -score),
+        };
+        if self.matches.len() == MAX_SUGGESTIONS
+            && self.matches.last().is_some_and(|last| (last.rank, last.name) <= (rank, name))
+        {
+            return;
         }
-    };
-    scored.sort_by(|a, b| {
-        class(a.0).cmp(&class(b.0)).then_with(|| match class(a.0) {
-            2 => b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)),
-            _ => a.1.cmp(&b.1),
-        })
-    });
-    scored.truncate(MAX_SUGGESTIONS);
-    let perfect = scored.iter().any(|(_, name, _)| **name == *typed);
-    let suggestion = |(_, name, description): (i64, Arc<str>, _)| Suggestion {
-        label: name.clone(),
-        value: name,
-        description,
-    };
-    Candidate { suggestions: scored.into_iter().map(suggestion).collect(), perfect }
+        let at = self.matches.partition_point(|other| (other.rank, other.name) <= (rank, name));
+        self.matches.truncate(MAX_SUGGESTIONS - 1);
+        self.matches.insert(at, Match { rank, name, about });
+    }
+
+    fn into_candidate(self, typed: &str) -> Candidate {
+        let perfect = self.matches.iter().any(|found| found.name == typed);
+        let suggestion = |found: Match| {
+            let name: Arc<str> = found.name.into();
+            Suggestion { label: name.clone(), value: name, description: found.about.cloned() }
+        };
+        Candidate { suggestions: self.matches.into_iter().map(suggestion).collect(), perfect }
+    }
 }
 
 fn files(
@@ -116,15 +139,20 @@ fn files(
     resources: &[ResourceEntry],
 ) -> Result<Candidate, String> {
     let root = root(asked, cwd)?;
-    let all = index.paths(&root);
-    // Only what matches is copied.
-    let matches = |path: &&str| fuzzy::score(typed, path).is_some();
-    let paths = all.with_letters_of(typed).filter(matches).map(|path| (Arc::from(path), None));
-    let of_servers = resources.iter().map(|resource| {
-        let about = Some(resource.name.clone()).filter(|name| !name.is_empty());
-        (format!("{}:{}", resource.server, resource.uri).into(), about)
-    });
-    Ok(ranked(typed, of_servers.chain(paths)))
+    let all = index.paths(&root, !typed.is_empty());
+    let of_servers: Vec<(String, &ResourceEntry)> = resources
+        .iter()
+        .map(|resource| (format!("{}:{}", resource.server, resource.uri), resource))
+        .collect();
+    let query = Query::new(typed);
+    let mut best = Best::default();
+    for (name, resource) in &of_servers {
+        best.offer(&query, name, Some(&resource.name).filter(|name| !name.is_empty()));
+    }
+    for path in all.with_letters_of(typed) {
+        best.offer(&query, path, None);
+    }
+    Ok(best.into_candidate(typed))
 }
 
 /// The directory that relative paths start from.

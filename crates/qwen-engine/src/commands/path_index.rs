@@ -9,14 +9,18 @@ use std::time::{Duration, Instant};
 /// How long a request waits for the end of a walk through the tree if some paths are known already.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long a request waits for the first paths.
+/// How long a request waits for the first paths, and one for something in particular for all of them.
 const FIRST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A tree whose walk takes longer than this is not read for each request.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// The age at which the paths of a large tree are read again.
+/// The least age at which the paths of a large tree are read again.
 const REFRESH: Duration = Duration::from_secs(2);
+
+/// A large tree is not read again before this many times the duration of the last walk has passed, so that walks take
+/// a small part of a core while somebody types.
+const REFRESH_SHARE: u32 = 10;
 
 /// The first walk makes what it has found available after this many paths.
 const FIRST_PART: usize = 20_000;
@@ -75,18 +79,24 @@ pub struct PathIndex {
 }
 
 impl PathIndex {
-    /// The paths below `root`.
-    pub(super) fn paths(&self, root: &Path) -> Arc<PathList> {
+    /// The paths below `root`. A request for something in particular waits for the first walk, whose beginning may not
+    /// contain it.
+    pub(super) fn paths(&self, root: &Path, is_specific: bool) -> Arc<PathList> {
         let mut state = self.lock();
         if state.root != root {
             *state = State { root: root.to_owned(), ..State::default() };
         }
         let is_slow = state.walked.is_some_and(|(_, took)| took > SLOW);
-        let is_fresh = is_slow && state.walked.is_some_and(|(at, _)| at.elapsed() < REFRESH);
+        let is_young = |(at, took): (Instant, Duration)| at.elapsed() < REFRESH.max(took * REFRESH_SHARE);
+        let is_fresh = is_slow && state.walked.is_some_and(is_young);
         if !is_fresh && !state.is_walking {
             state.is_walking = self.walk(root);
         }
-        let patience = if is_slow { Duration::ZERO } else { PATIENCE };
+        let patience = match (is_slow, is_specific) {
+            (true, _) => Duration::ZERO,
+            (false, true) => FIRST_PATIENCE,
+            (false, false) => PATIENCE,
+        };
         let is_walking = |state: &mut State| state.is_walking && state.root == root;
         let waited = self.shared.1.wait_timeout_while(state, patience, is_walking);
         let state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -155,7 +165,7 @@ mod tests {
         std::fs::write(place.path().join("src/Main.rs"), "").unwrap();
         let index = PathIndex::default();
         let found = |typed: &str| -> Vec<String> {
-            let paths = index.paths(place.path());
+            let paths = index.paths(place.path(), !typed.is_empty());
             let mut found: Vec<String> = paths.with_letters_of(typed).map(str::to_owned).collect();
             found.sort();
             found

@@ -7,6 +7,7 @@ use qwen_events::{CommandCall, CommandKind};
 
 use super::builtin::{self, Builtin};
 use super::custom::{self, Template};
+use super::fuzzy::Query;
 use super::{CommandContext, CommandOutcome};
 
 /// The available commands.
@@ -162,7 +163,7 @@ impl CommandSet {
             return None;
         }
         let scored = self.names().into_iter().filter_map(|known| {
-            let score = super::fuzzy::score(name, &known).or_else(|| super::fuzzy::score(&known, name))?;
+            let score = Query::new(name).score(&known).or_else(|| Query::new(&known).score(name))?;
             Some((score, known))
         });
         let scored = scored.max_by_key(|(score, _)| *score).map(|(_, known)| known);
