@@ -2,7 +2,7 @@
 
 use qwen_dialects::{decode, permission_answer};
 use qwen_events::{
-    Behavior, Command, ControlBody, ControlReply, HookMatcher, Initialize, Json, PermissionUpdate,
+    Behavior, CallId, Command, ControlBody, ControlReply, HookMatcher, Initialize, Json, PermissionUpdate,
 };
 
 #[track_caller]
@@ -86,6 +86,11 @@ fn every_subtype_is_known_and_any_other_is_answered_too() {
             ControlBody::RewindFiles { message_id: "u".into(), dry_run: true },
         ),
         (r#"{"subtype":"stop_task","task_id":"t"}"#, ControlBody::StopTask("t".into())),
+        (
+            r#"{"subtype":"background_tasks","tool_use_id":"c"}"#,
+            ControlBody::BackgroundTasks(Some(CallId::new("c"))),
+        ),
+        (r#"{"subtype":"background_tasks"}"#, ControlBody::BackgroundTasks(None)),
         (r#"{"subtype":"end_session"}"#, ControlBody::EndSession),
         (
             r#"{"subtype":"mcp_message","server_name":"s","message":{"jsonrpc":"2.0"}}"#,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Confirmation, ErrorInfo, Json, SessionControl, ToolCall};
+use crate::{CallId, Confirmation, ErrorInfo, Json, SessionControl, ToolCall};
 
 /// A control request from the client.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +49,8 @@ pub enum ControlBody {
         dry_run: bool,
     },
     StopTask(Arc<str>),
+    /// Moves the command that this call waits for to the background; none means every such command.
+    BackgroundTasks(Option<CallId>),
     EndSession,
     /// An MCP message from a server that runs in the host.
     McpMessage {

@@ -19,17 +19,29 @@ use qwen_sandbox::process::{Exit, Running};
 /// read.
 const READS_AT_ONCE: usize = 64;
 
+/// A running command and its output, standard output first, with secrets redacted.
+pub(crate) struct StartedCommand {
+    pub(crate) running: Running,
+    pub(crate) pipes: [CleanPipe; 2],
+}
+
+impl StartedCommand {
+    pub(crate) fn new(mut running: Running, redactor: &Arc<Redactor>) -> Self {
+        let pipes = [running.stdout.take(), running.stderr.take()].map(|pipe| CleanPipe::new(pipe, redactor));
+        Self { running, pipes }
+    }
+}
+
 impl BackgroundTasks {
     /// Supervises a command that `call` started. Its output goes to a file with secrets redacted.
-    pub async fn add_command(
+    pub(crate) async fn add_command(
         &self,
         (command, description): (Arc<str>, Arc<str>),
         call: CallId,
-        (mut running, sandbox): (Running, ProcessSandbox),
+        (started, sandbox): (StartedCommand, ProcessSandbox),
         (output, file): (&Path, File),
-        redactor: &Arc<Redactor>,
     ) -> Arc<BackgroundTask> {
-        let pipes = [running.stdout.take(), running.stderr.take()].map(|pipe| CleanPipe::new(pipe, redactor));
+        let StartedCommand { running, pipes } = started;
         let (catches_up, wished) = mpsc::channel(1);
         let task = {
             let mut started = self.lock();

@@ -2,6 +2,7 @@
 //! inspecting and stopping it. A listener receives its start and end.
 
 mod command;
+mod foreground;
 mod tethered;
 
 use std::fs::File;
@@ -16,6 +17,9 @@ use qwen_events::{CallId, Task, TaskEnd, TaskEvent, TaskKind, TaskStatus, TaskTo
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::command::StartedCommand;
+pub(crate) use self::foreground::ForegroundCall;
+use self::foreground::ForegroundCalls;
 use self::tethered::Tethered;
 
 /// Asks the writer of a task's file to write all pending output. The writer replies when that is done.
@@ -32,6 +36,7 @@ pub trait TaskListener: Send + Sync {
 #[derive(Default)]
 pub struct BackgroundTasks {
     started: Mutex<Started>,
+    foreground: ForegroundCalls,
     listener: Arc<RwLock<Option<Arc<dyn TaskListener>>>>,
 }
 
@@ -86,6 +91,16 @@ impl BackgroundTasks {
     /// Replaces the listener that receives task events.
     pub fn set_listener(&self, listener: Option<Arc<dyn TaskListener>>) {
         *self.listener.write().unwrap_or_else(PoisonError::into_inner) = listener;
+    }
+
+    /// Records that `call` waits for its command, which can be moved to the background until the result is dropped.
+    pub(crate) fn foreground(&self, call: &CallId) -> ForegroundCall {
+        self.foreground.begin(call)
+    }
+
+    /// Moves the command of a call, or of all calls that wait for one, to the background. Returns how many are moved.
+    pub fn move_to_background(&self, call: Option<&CallId>) -> usize {
+        self.foreground.move_away(call)
     }
 
     /// Adds a sub-agent that `call` starts. Its output, if it is stored, goes to `output`.

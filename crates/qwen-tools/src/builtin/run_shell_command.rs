@@ -1,6 +1,8 @@
 //! `run_shell_command`: runs a command line, in the foreground with its output streamed, or in the background.
 
+use std::io::Write;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
@@ -8,15 +10,16 @@ use qwen_events::{
 };
 
 use super::command_line::start;
+use crate::background::{ForegroundCall, StartedCommand};
 use crate::declared::{DeclaredTool, tool_input};
-use crate::output::clean_pipe::{BUFFER, CleanPipe};
+use crate::output::clean_pipe::BUFFER;
 use crate::output::plain_output::PlainOutput;
 use crate::output::transcript::Transcript;
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
 use crate::{Outcome, ToolCx, ToolFuture};
-use qwen_sandbox::process::{Exit, Running, SpawnError};
-use qwen_sandbox::{ProcessRole, SandboxAccess};
+use qwen_sandbox::process::{Exit, SpawnError};
+use qwen_sandbox::{ProcessRole, ProcessSandbox, SandboxAccess};
 
 const MAX_TIMEOUT_MS: u64 = 600_000;
 /// How many buffers are read after all processes of the command have ended.
@@ -93,19 +96,18 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         cx.output.output(Channel::Stderr, format!("{warning}\n").into()).await;
     }
     let starting = start(command, directory, &sandbox, cx);
+    let words: (Arc<str>, Arc<str>) =
+        (command.into(), description.filter(|words| !words.is_empty()).unwrap_or(command).into());
     if background {
         let (path, file) =
             cx.bench.scratch.create("background").map_err(|error| not_started(&error.into()))?;
         let running = starting.await.map_err(|error| not_started(&error))?;
         let pid = running.pid();
-        let words = (command.into(), description.filter(|words| !words.is_empty()).unwrap_or(command).into());
-        let (call, redactor) = (call.id.clone(), &cx.bench.redactor);
-        let started =
-            cx.bench.tasks.add_command(words, call, (running, sandbox), (&path, file), redactor).await;
+        let started = (StartedCommand::new(running, &cx.bench.redactor), sandbox);
+        let started = cx.bench.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
         let id = &started.task.id;
         let text = format!(
-            "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\nUse shell_task to see \
-             its new output or to end it; it ends with the session at the latest.",
+            "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\n{WHAT_TO_DO}",
             path.display()
         );
         return Ok(Outcome { mentions_tools: true, ..Outcome::success(text) });
@@ -118,7 +120,16 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         started = starting => started.map_err(|error| not_started(&error))?,
     };
     let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "shell");
-    let (exit, ending) = follow(running, cx, timeout, &mut transcript).await;
+    let foreground = cx.bench.tasks.foreground(&call.id);
+    let started = StartedCommand::new(running, &cx.bench.redactor);
+    let (exit, ending) = match follow(started, cx, timeout, &mut transcript, &foreground).await {
+        Followed::Ended(exit, ending) => (exit, ending),
+        Followed::Moved(started) => {
+            let started = (*started, sandbox);
+            return Ok(go_on_in_background(words, call, started, transcript, cx).await);
+        }
+    };
+    drop(foreground);
     let mut outcome = outcome(exit, ending, timeout, transcript);
     if let Some(limits) = sandbox.limits().filter(|_| outcome.error_code == Some("command_failed")) {
         if cx.read_only {
@@ -131,6 +142,43 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         outcome.text.push_str(&format!("\n{tampered}"));
     }
     Ok(outcome)
+}
+
+/// What the model can do with a command in the background.
+const WHAT_TO_DO: &str =
+    "Use shell_task to see its new output or to end it; it ends with the session at the latest.";
+
+/// Leaves a command that the user moved to the background to its task.
+async fn go_on_in_background(
+    words: (Arc<str>, Arc<str>),
+    call: &ToolCall,
+    started: (StartedCommand, ProcessSandbox),
+    transcript: Transcript<'_>,
+    cx: &ToolCx,
+) -> Outcome {
+    let pid = started.0.running.pid();
+    let (so_far, _) = transcript.finish();
+    let output = cx.bench.scratch.create("background").and_then(|(path, mut file)| {
+        file.write_all(so_far.as_bytes())?;
+        Ok((path, file))
+    });
+    let (path, file) = match output {
+        Ok(output) => output,
+        Err(error) => {
+            // Without the file nobody could see what it does; dropping it ends it.
+            let text =
+                format!("The command cannot go on in the background and was ended: {error}.\n{so_far}");
+            return Outcome::failure("not_started", text);
+        }
+    };
+    let task = cx.bench.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
+    let id = &task.task.id;
+    let text = format!(
+        "The user moved the command to the background, where it goes on as task {id} (process {pid}).\nIts output \
+         goes to {}. {WHAT_TO_DO}\nIts output so far:\n{so_far}",
+        path.display()
+    );
+    Outcome { mentions_tools: true, ..Outcome::success(text) }
 }
 
 /// Messages that programs print when the read-only sandbox denies an operation.
@@ -169,15 +217,23 @@ enum Ending {
     TimedOut,
 }
 
-/// Forwards the command's output until all its processes have ended.
+/// How the wait for a command ended.
+enum Followed {
+    Ended(Exit, Option<Ending>),
+    /// The command goes on in the background.
+    Moved(Box<StartedCommand>),
+}
+
+/// Forwards the command's output until all its processes have ended, or it is moved to the background.
 async fn follow(
-    mut running: Running,
+    started: StartedCommand,
     cx: &ToolCx,
     timeout: Duration,
     transcript: &mut Transcript<'_>,
-) -> (Exit, Option<Ending>) {
-    let mut stdout = (CleanPipe::new(running.stdout.take(), &cx.bench.redactor), Channel::Stdout);
-    let mut stderr = (CleanPipe::new(running.stderr.take(), &cx.bench.redactor), Channel::Stderr);
+    foreground: &ForegroundCall,
+) -> Followed {
+    let StartedCommand { mut running, pipes: [stdout, stderr] } = started;
+    let (mut stdout, mut stderr) = ((stdout, Channel::Stdout), (stderr, Channel::Stderr));
     let mut buffer = vec![0; BUFFER];
     // Displays get the output as it is, the model without escape sequences.
     let mut plain = PlainOutput::default();
@@ -199,6 +255,10 @@ async fn follow(
             () = stdout.0.ready() => &mut stdout,
             () = stderr.0.ready() => &mut stderr,
             exit = running.gone() => break exit,
+            () = foreground.moved(), if ending.is_none() => {
+                transcript.push(&plain.finish());
+                return Followed::Moved(Box::new(StartedCommand { running, pipes: [stdout.0, stderr.0] }));
+            }
         };
         let Some(text) = pipe.read(&mut buffer).filter(|text| !text.is_empty()) else { continue };
         transcript.push(&plain.push(&text));
@@ -230,7 +290,7 @@ async fn follow(
         }
     }
     transcript.push(&plain.finish());
-    (exit, ending)
+    Followed::Ended(exit, ending)
 }
 
 fn outcome(exit: Exit, ending: Option<Ending>, timeout: Duration, transcript: Transcript<'_>) -> Outcome {

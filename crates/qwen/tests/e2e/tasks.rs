@@ -114,6 +114,38 @@ fn a_command_in_the_background_is_told_of_from_its_start_to_its_end_between_turn
 }
 
 #[test]
+fn a_running_command_is_moved_to_the_background_at_the_hosts_wish() {
+    let command = "echo be''gun; while [ ! -e go ]; do sleep 0.01; done; echo over";
+    let mock = model([shell("c1", command), Reply::text("It goes on."), Reply::text("So it ended.")], []);
+    let program = qwen().with_model(&mock).args(["--input-format", "stream-json", "--model", "mock"]);
+    let go = program.cwd_path().join("go");
+    let mut run = program.args(QWEN.flags()).args(["--yolo"]).start();
+    let move_it = |run: &mut Run, call: Option<&str>| {
+        run.write_line(control(&json!({"subtype": "background_tasks", "tool_use_id": call})));
+        run.json_until(|line| line["type"] == "control_response").pop().unwrap()["response"].clone()
+    };
+    // Nothing runs yet.
+    assert_eq!(move_it(&mut run, None)["response"]["moved"], 0);
+    say(&mut run, "Wait");
+    run.json_until(|line| line.to_string().contains("begun\\n"));
+    let refused = move_it(&mut run, Some("c9"));
+    assert_eq!(refused["subtype"], "error", "{refused}");
+    let moved = move_it(&mut run, Some("c1"));
+    assert_eq!((&moved["subtype"], &moved["response"]["moved"]), (&json!("success"), &json!(1)), "{moved}");
+    run.json_until(|line| !line["metadata"]["turn"].is_null());
+    let told = mock.requests()[1].messages().last().unwrap()["content"].to_string();
+    assert!(told.contains("moved the command to the background") && told.contains("shell-1"), "{told}");
+    assert!(told.contains("begun"), "{told}");
+    fs::write(go, "").unwrap();
+    run.json_until(|line| line.to_string().contains("exit code 0"));
+    say(&mut run, "And?");
+    run.json_until(|line| !line["metadata"]["turn"].is_null());
+    let asked = mock.requests()[2].last_user_text();
+    assert!(asked.contains("shell-1") && asked.contains("Exit code: 0"), "{asked}");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
 fn a_sub_agent_in_the_background_works_on_after_the_turn_and_its_report_reaches_the_next_one() {
     let mock = model(
         [agent(true), Reply::text("It digs."), Reply::text("Gold!")],

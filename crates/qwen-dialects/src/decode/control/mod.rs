@@ -8,7 +8,7 @@ pub use permission::permission_answer;
 
 use std::sync::Arc;
 
-use qwen_events::{Command, ControlBody, ControlReply, ErrorInfo, ErrorKind, Json};
+use qwen_events::{CallId, Command, ControlBody, ControlReply, ErrorInfo, ErrorKind, Json};
 
 use self::initialize::initialize;
 use crate::decode::Result;
@@ -91,6 +91,7 @@ fn read(subtype: &str, fields: &Object<'_>) -> Result<ControlBody> {
             ControlBody::RewindFiles { message_id: filled(&message)?, dry_run: dry_run.unwrap_or(false) }
         }
         "stop_task" => ControlBody::StopTask(filled(&fields.need("task_id", "the task's id")?)?),
+        "background_tasks" => ControlBody::BackgroundTasks(fields.string("tool_use_id")?.map(CallId::new)),
         "end_session" => ControlBody::EndSession,
         "mcp_message" => {
             let message = fields.need("message", "a JSON-RPC message")?;

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use qwen_dialects::Dialect;
 use qwen_engine::{AnswerSchema, Stop};
 use qwen_events::{
-    Body, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate,
+    Body, CallId, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate,
     SessionControl, SessionEvent,
 };
 use qwen_permissions::Mode;
@@ -94,6 +94,7 @@ impl Worker {
             | ControlBody::UsageInfo { .. }
             | ControlBody::ContinueLastTurn
             | ControlBody::RewindFiles { .. }
+            | ControlBody::BackgroundTasks(..)
             | ControlBody::EndSession
             | ControlBody::Unknown(..)
             | ControlBody::Malformed { .. }) => body,
@@ -143,6 +144,15 @@ impl Worker {
         };
         self.reply(request_id, nested, Ok(Json::empty_object())).await;
         task.stop();
+    }
+
+    /// Moves the command of a call, or of all calls that wait for one, to the background.
+    fn move_to_background(&self, call: Option<&CallId>) -> Result<Value, ErrorInfo> {
+        let moved = self.bench.upgrade().map_or(0, |bench| bench.tasks.move_to_background(call));
+        match call {
+            Some(call) if moved == 0 => Err(unknown("running command", call.as_str())),
+            _ => Ok(json!({"subtype": "background_tasks", "moved": moved})),
+        }
     }
 
     /// Stops the sub-agents that run between turns. Returns false if none runs.
@@ -207,6 +217,7 @@ impl Worker {
             ControlBody::McpReconnect(name) | ControlBody::McpToggle { server: name, .. } => {
                 return Err(unknown("MCP server", &name));
             }
+            ControlBody::BackgroundTasks(call) => self.move_to_background(call.as_ref())?,
             ControlBody::StopTask(name) => return Err(unknown("task", &name)),
             ControlBody::SessionControl(request) => self.apply_host_request(*request)?,
             ControlBody::RewindFiles { message_id, dry_run } => self.rewind_files(&message_id, dry_run)?,
