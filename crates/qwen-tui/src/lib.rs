@@ -35,7 +35,7 @@ pub mod screen;
 pub mod text;
 mod view;
 
-pub use app::{Effect, FooterItem, Options, Terminal};
+pub use app::{Effect, FooterItem, Options, Past, Terminal};
 pub use input::{Decoder, TerminalInput};
 
 /// A point in time on a monotonic clock, in milliseconds. Only differences matter.

@@ -15,6 +15,8 @@ pub struct Completion {
     /// The number of bytes before the caret that a suggestion replaces.
     replaces: usize,
     trigger: Option<HintTrigger>,
+    /// True if suggestions are requested with the next actions, once for all keys that arrived together.
+    is_due: bool,
 }
 
 impl Completion {
@@ -29,6 +31,7 @@ impl Completion {
     }
 
     fn close(&mut self) {
+        self.is_due = false;
         self.asked += 1;
         self.suggestions.clear();
         self.selected = 0;
@@ -49,17 +52,23 @@ fn word_before(text: &str) -> Option<(HintTrigger, usize)> {
 }
 
 impl Terminal {
-    /// Requests suggestions at the caret, or closes the list.
+    /// Requests suggestions at the caret with the next actions, or closes the list.
     pub(super) fn ask_for_hints(&mut self) {
-        let text = self.editor.before_caret();
-        let Some((trigger, replaces)) = word_before(text) else {
+        let Some((trigger, replaces)) = word_before(self.editor.before_caret()) else {
             self.completion.close();
             return;
         };
-        let text = text.into();
         self.completion.asked += 1;
         self.completion.replaces = replaces;
         self.completion.trigger = Some(trigger);
+        self.completion.is_due = true;
+    }
+
+    /// Sends the request for suggestions that is due.
+    pub(super) fn request_hints(&mut self) {
+        let Some(trigger) = self.completion.trigger.filter(|_| self.completion.is_due) else { return };
+        self.completion.is_due = false;
+        let text = self.editor.before_caret().into();
         let prompt_id = Some(PromptId::new(format!("{}-h{}", self.options.seed, self.completion.asked)));
         let request = HintRequest { session_id: None, prompt_id, trigger, text, cursor: None, cwd: None };
         self.command(Command::HintCancel { session_id: None, prompt_id: None });

@@ -3,9 +3,10 @@
 use super::{Activity, Terminal};
 use crate::editor::layout;
 use crate::input::KeyAction;
-use crate::markdown::{highlight, render, wrap};
+use crate::markdown::{Rendered, highlight, render, wrap};
+use crate::overlay::TranscriptView;
 use crate::screen::{Caret, Picture};
-use crate::text::{Color, Style, StyledLine, clean, clean_line, colored, width};
+use crate::text::{Color, Style, StyledLine, clean, clean_line, colored, cut, width};
 use crate::view::{seconds, summary, todo_lines};
 
 /// The composer takes at most one part in this many of the screen.
@@ -47,9 +48,6 @@ impl Terminal {
         if height > 3 {
             bottom.push(self.footer());
         }
-        if self.help {
-            bottom.extend(self.help_lines());
-        }
         bottom.truncate(height);
         let mut above = self.above(height - bottom.len());
         let cut = (above.len() + bottom.len()).saturating_sub(height);
@@ -90,18 +88,19 @@ impl Terminal {
                 ));
             }
         }
-        if let Some(status) = self.status() {
-            rows.push(status);
-        }
+        rows.extend(self.status());
+        let columns = self.options.columns;
+        let waiting = |text: String, style: Style| {
+            let mut row = StyledLine::styled(text, style);
+            row.push_if_fits(" (up takes it back)", Style::DIM, columns);
+            row
+        };
         for steer in &self.steers {
-            rows.push(StyledLine::styled(
-                format!("joins the turn: {} (up takes it back)", clean_line(&steer.text)),
-                Style::color(Color::Cyan),
-            ));
+            let text = format!("joins the turn: {}", clean_line(&steer.text));
+            rows.push(waiting(text, Style::color(Color::Cyan)));
         }
         for queued in &self.queue {
-            let text = format!("queued: {} (up takes it back)", clean_line(&queued.text));
-            rows.push(StyledLine::styled(text, Style::DIM));
+            rows.push(waiting(format!("queued: {}", clean_line(&queued.text)), Style::DIM));
         }
         if let Some((text, _)) = &self.notice {
             rows.push(StyledLine::styled(text.clone(), Style::color(Color::Yellow)));
@@ -114,9 +113,9 @@ impl Terminal {
 
     /// The last rows of the unfinished answer.
     fn open_answer(&self, room: usize) -> Vec<StyledLine> {
-        // Only the end of a huge block is rendered.
-        let most = room.saturating_mul(self.options.columns).saturating_mul(4).max(1);
-        let rest = self.answer.rest(most);
+        // Only the end of a huge block is rendered: what fits, with room for marks and characters of several bytes.
+        let limit = room.min(self.options.rows / 2).max(1);
+        let rest = self.answer.rest(limit.saturating_mul(self.options.columns).saturating_mul(2).max(1));
         if rest.trim().is_empty() {
             return Vec::new();
         }
@@ -125,15 +124,15 @@ impl Terminal {
             Some(language) => vec![highlight(language, &clean(&rest))],
             None => wrap(render(&rest), Some(columns)),
         };
-        let limit = room.min(self.options.rows / 2).max(1);
         let cut = rows.len().saturating_sub(limit);
         rows.drain(..cut);
         rows
     }
 
-    /// What the turn waits for, and for how long.
-    fn status(&self) -> Option<StyledLine> {
-        let turn = self.turn.as_ref()?;
+    /// What the turn waits for, and for how long. Keys are named as far as there is room.
+    fn status(&self) -> Vec<StyledLine> {
+        let Some(turn) = self.turn.as_ref() else { return Vec::new() };
+        let columns = self.options.columns;
         let spent = seconds(self.now.saturating_sub(turn.since));
         let what = match &turn.activity {
             Activity::Ending => "Interrupting".to_owned(),
@@ -145,7 +144,8 @@ impl Terminal {
             Activity::Model => format!("Waiting for {}", self.options.model),
             Activity::Thinking => {
                 let last = self.thought.trim_end().rsplit('\n').next().unwrap_or_default();
-                let last: String = clean_line(last).chars().take(60).collect();
+                let room = columns.saturating_sub("Thinking:  00m 00s ".len()).min(60);
+                let last: String = clean_line(last).chars().take(room).collect();
                 format!("Thinking: {last}")
             }
             Activity::Answer => "Answering".to_owned(),
@@ -158,9 +158,16 @@ impl Terminal {
         let mut line = StyledLine::styled(what, Style::color(Color::Magenta));
         line.push(format!(" {spent}"), Style::DIM);
         if turn.activity != Activity::Ending {
-            line.push(format!(" {} esc interrupts", self.marks.dot), Style::DIM);
+            let mut name = |text: &str| {
+                line.push_if_fits(&format!(" {} {text}", self.marks.dot), Style::DIM, columns);
+            };
+            name("esc interrupts");
+            let keys = self.options.keymap.keys(KeyAction::Background);
+            if let Some(key) = keys.first().filter(|_| self.has_running_command()) {
+                name(&format!("{key} to the background"));
+            }
         }
-        Some(line)
+        cut(&line, columns.saturating_sub(1))
     }
 
     fn push_suggestions(&self, rows: &mut Vec<StyledLine>) {
@@ -176,13 +183,16 @@ impl Terminal {
         }
     }
 
-    fn help_lines(&self) -> Vec<StyledLine> {
+    /// Lists all keys on the whole screen: there are more than a small one has rows.
+    pub(super) fn show_help(&mut self) {
+        let width = if self.options.columns < 80 { 0 } else { 30 };
         let line = |action: &KeyAction| {
             let keys = self.options.keymap.keys(*action).join(" ");
-            StyledLine::styled(format!("{keys:<24} "), Style::color(Color::Cyan))
-                .with(action.about(), Style::PLAIN)
+            let line = StyledLine::styled(format!("{keys:<width$} "), Style::color(Color::Cyan));
+            Rendered::logical(line.with(action.about(), Style::PLAIN))
         };
-        KeyAction::ALL.iter().map(line).collect()
+        let lines: Vec<Rendered> = KeyAction::ALL.iter().map(line).collect();
+        self.overlay = Some(TranscriptView::of_lines(&lines, self.options.columns, self.options.rows));
     }
 
     /// Prints the last answer again, at the current width of the terminal.

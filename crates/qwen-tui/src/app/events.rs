@@ -196,6 +196,11 @@ impl Terminal {
         self.running.iter_mut().find(|running| running.call.id == *id)
     }
 
+    /// True while the turn waits for a shell command.
+    pub(super) fn has_running_command(&self) -> bool {
+        self.turn.is_some() && self.running.iter().any(|running| view::is_command(&running.call))
+    }
+
     fn tool_output(&mut self, call: &ToolCall, text: &str) {
         let Some(running) = self.running(&call.id) else { return };
         // Only the last lines can be shown, so only they are processed, however much arrives.

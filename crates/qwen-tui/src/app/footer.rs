@@ -46,7 +46,12 @@ impl Terminal {
         }
         parts.extend(self.options.footer.iter().map(|item| self.fact(*item)));
         parts.retain(|part| !part.is_empty());
-        StyledLine::styled(parts.join(&format!(" {} ", self.marks.dot)), Style::DIM)
+        let mut line = StyledLine::default();
+        for part in parts {
+            let dot = if line.spans.is_empty() { String::new() } else { format!(" {} ", self.marks.dot) };
+            line.push_if_fits(&format!("{dot}{part}"), Style::DIM, self.options.columns);
+        }
+        line
     }
 
     /// The text of an item; empty if there is nothing to tell.

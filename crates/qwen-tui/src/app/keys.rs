@@ -6,11 +6,14 @@ use super::{Effect, Search, TWICE, Terminal};
 use crate::Millis;
 use crate::editor::Editor;
 use crate::input::{Key, KeyAction, KeyCode, TerminalInput};
-use crate::overlay::OverlayStep;
+use crate::overlay::{OverlayStep, TranscriptView};
 use crate::question::QuestionOutcome;
 
 /// The approval modes, in the order in which a key cycles through them.
 const MODES: [&str; 4] = ["default", "auto-edit", "plan", "yolo"];
+
+/// The longest path of a file, in bytes.
+const MAX_PATH: usize = 4096;
 
 /// Applies an input to an editor.
 pub fn edit(editor: &mut Editor, input: &TerminalInput, action: Option<KeyAction>) {
@@ -32,7 +35,7 @@ pub fn edit(editor: &mut Editor, input: &TerminalInput, action: Option<KeyAction
 fn edit_by(editor: &mut Editor, action: KeyAction) {
     match action {
         KeyAction::Newline => editor.type_char('\n'),
-        KeyAction::Left => editor.left(),
+        KeyAction::Left | KeyAction::Background => editor.left(),
         KeyAction::Right => editor.right(),
         KeyAction::WordLeft => editor.word_left(),
         KeyAction::WordRight => editor.word_right(),
@@ -73,6 +76,16 @@ fn edit_by(editor: &mut Editor, action: KeyAction) {
     }
 }
 
+/// True if a pasted text may be the path of a picture.
+fn is_image_path(text: &str) -> bool {
+    if text.len() > MAX_PATH {
+        return false;
+    }
+    let path = text.trim().trim_end_matches(['\'', '"']).to_ascii_lowercase();
+    let has_extension = [".png", ".jpg", ".jpeg", ".gif", ".webp"].iter().any(|end| path.ends_with(end));
+    has_extension && !text.trim().contains('\n')
+}
+
 impl Terminal {
     /// Processes an input that arrived at `now`.
     pub fn input(&mut self, input: &TerminalInput, now: Millis) {
@@ -91,6 +104,11 @@ impl Terminal {
         }
         match self.questions.input(input, &self.options.keymap, now) {
             QuestionOutcome::Taken => return,
+            QuestionOutcome::Shown(lines) => {
+                let (columns, rows) = (self.options.columns, self.options.rows);
+                self.overlay = Some(TranscriptView::of_lines(&lines, columns, rows));
+                return;
+            }
             QuestionOutcome::Answered { command, save_rule, words } => {
                 self.command(command);
                 self.effects.extend(save_rule.map(Effect::SaveRule));
@@ -114,7 +132,6 @@ impl Terminal {
         if self.search.is_some() && self.searching(input, action) {
             return;
         }
-        self.help = false;
         if self.input_to_vim(input, action) {
             return;
         }
@@ -123,7 +140,7 @@ impl Terminal {
             (TerminalInput::Key(Key { code: KeyCode::Char('?'), ctrl: false, alt: false, .. }), None)
                 if self.editor.is_empty() =>
             {
-                self.help = true;
+                self.show_help();
             }
             _ => self.write(input, None),
         }
@@ -159,6 +176,12 @@ impl Terminal {
         if self.editor.raw().len() != before {
             self.history.leave();
             self.draft_touched();
+        }
+        if let TerminalInput::Paste(text) = input
+            && is_image_path(text)
+            && self.editor.before_caret().ends_with(text.as_str())
+        {
+            self.effects.push(Effect::ReadImage(text.clone()));
         }
         self.ask_for_hints();
     }
@@ -203,6 +226,10 @@ impl Terminal {
             }
             KeyAction::Transcript => self.effects.push(Effect::Transcript(self.session.clone())),
             KeyAction::Tasks => self.show_tasks = !self.show_tasks,
+            KeyAction::Background if self.has_running_command() => {
+                self.control(ControlBody::BackgroundTasks(None));
+                self.notify("The command goes on in the background.");
+            }
             KeyAction::Question => self.questions.toggle(self.now),
             KeyAction::ExternalEditor => self.effects.push(Effect::Edit(self.editor.text())),
             KeyAction::PasteImage => self.effects.push(Effect::PasteImage),
@@ -231,6 +258,7 @@ impl Terminal {
                 }
             }
             KeyAction::Newline
+            | KeyAction::Background
             | KeyAction::Left
             | KeyAction::Right
             | KeyAction::WordLeft

@@ -13,6 +13,7 @@ mod prompts;
 
 pub use footer::FooterItem;
 pub use keys::edit;
+pub use past::Past;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -105,6 +106,9 @@ pub enum Effect {
     ShowPast(SessionId),
     /// Reads a picture from the clipboard and passes it to [`Terminal::paste_image`].
     PasteImage,
+    /// Reads the pasted path as a picture and, if it is one, passes it to [`Terminal::replace_by_image`]. The text is the
+    /// path as terminals insert it for a file that is dropped on them.
+    ReadImage(String),
     /// Trusts the folder, or records that the user does not.
     Trust(bool),
 }
@@ -195,7 +199,6 @@ pub struct Terminal {
     history: History,
     search: Option<Search>,
     completion: Completion,
-    help: bool,
     vim: Option<Vim>,
     thoughts: ThoughtTree,
     /// Hooks that are running: id and name.
@@ -248,7 +251,6 @@ impl Terminal {
             history: History::new(options.history.clone()),
             search: None,
             completion: Completion::default(),
-            help: false,
             vim: options.vim.then(Vim::default),
             thoughts: ThoughtTree::default(),
             hooks: Vec::new(),
@@ -306,6 +308,7 @@ impl Terminal {
 
     /// Removes and returns the pending actions for the binary.
     pub fn effects(&mut self) -> Vec<Effect> {
+        self.request_hints();
         std::mem::take(&mut self.effects)
     }
 
@@ -357,7 +360,7 @@ impl Terminal {
             return out;
         }
         let picture = self.picture();
-        out.push_str(&self.region.paint(&finished, &picture));
+        out.push_str(&self.region.paint(&finished, picture));
         out
     }
 
@@ -388,6 +391,14 @@ impl Terminal {
     pub fn paste_image(&mut self, image: Media) {
         self.editor.paste_image(image);
         self.draft_touched();
+    }
+
+    /// Replaces a pasted path by the picture in that file, unless the text has changed since.
+    pub fn replace_by_image(&mut self, pasted: &str, image: Media) {
+        if self.editor.before_caret().ends_with(pasted) {
+            self.editor.replace_before(pasted.len(), "");
+            self.paste_image(image);
+        }
     }
 
     /// Asks whether the folder's own configuration shall take effect.

@@ -10,22 +10,49 @@ use crate::view;
 /// The number of printed turns; the transcript has all of them.
 const TURNS: usize = 3;
 
+/// The last turns of a session. Everything older is counted and dropped, so a long session needs no memory.
+#[derive(Debug, Default)]
+pub struct Past {
+    /// The shown events, by turn, oldest first.
+    turns: std::collections::VecDeque<Vec<Body>>,
+    /// The number of turns before them.
+    earlier: usize,
+}
+
+impl Past {
+    /// Adds the next event of the session.
+    pub fn push(&mut self, event: Event) {
+        if event.scope.parent.is_some() || event.scope.thought.is_some() {
+            return;
+        }
+        if matches!(event.body, Body::TurnStart(_)) {
+            if self.turns.len() == TURNS {
+                self.turns.pop_front();
+                self.earlier += 1;
+            }
+            self.turns.push_back(Vec::new());
+        }
+        let is_shown = matches!(
+            event.body,
+            Body::TurnStart(_) | Body::MessageEnd(_) | Body::ToolEnd(_) | Body::TurnEnd(_)
+        );
+        if let Some(turn) = self.turns.back_mut().filter(|_| is_shown) {
+            turn.push(event.body);
+        }
+    }
+}
+
 impl Terminal {
-    /// Prints the last turns of these events.
-    pub fn show_past(&mut self, events: &[Event]) {
-        let is_start =
-            |event: &Event| matches!(event.body, Body::TurnStart(_)) && event.scope.parent.is_none();
-        let starts: Vec<usize> = (0..events.len()).filter(|at| is_start(&events[*at])).collect();
-        let Some(first) = starts.get(starts.len().saturating_sub(TURNS)) else { return };
-        if starts.len() > TURNS {
-            let note = format!("({} earlier turns; ctrl+o shows all)", starts.len() - TURNS);
+    /// Prints the last turns of a session.
+    pub fn show_past(&mut self, past: &Past) {
+        if past.earlier > 0 {
+            let note = format!("({} earlier turns; ctrl+o shows all)", past.earlier);
             self.print_block(vec![Rendered::logical(StyledLine::styled(note, Style::DIM))]);
         }
-        let own = |event: &&Event| event.scope.parent.is_none() && event.scope.thought.is_none();
-        for event in events[*first..].iter().filter(own) {
-            if let Body::TurnStart(start) = &event.body {
+        for body in past.turns.iter().flatten() {
+            if let Body::TurnStart(start) = body {
                 self.print_prompt(&start.message);
-            } else if let Body::MessageEnd(end) = &event.body {
+            } else if let Body::MessageEnd(end) = body {
                 let mut stream = Stream::default();
                 let mut blocks = stream.push(&end.text);
                 blocks.extend(stream.finish());
@@ -33,9 +60,9 @@ impl Terminal {
                 if !end.text.is_empty() {
                     self.last_answer = end.text.to_string();
                 }
-            } else if let Body::ToolEnd(end) = &event.body {
+            } else if let Body::ToolEnd(end) = body {
                 self.print_block(view::finished_call(end, self.marks, self.output_lines(end)));
-            } else if let Body::TurnEnd(end) = &event.body {
+            } else if let Body::TurnEnd(end) = body {
                 self.print_block(view::turn_end(end, None, self.marks));
             }
         }

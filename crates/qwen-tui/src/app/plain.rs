@@ -20,7 +20,7 @@ impl Terminal {
                 self.print_question();
             }
             QuestionOutcome::Decided { is_yes, words } => self.decided(is_yes, &words),
-            QuestionOutcome::Taken => self.print_question(),
+            QuestionOutcome::Taken | QuestionOutcome::Shown(_) => self.print_question(),
             QuestionOutcome::Passed if self.line_to_list(text) => {}
             QuestionOutcome::Passed => {
                 self.picker = None;

@@ -44,6 +44,7 @@ actions! {
     CycleMode "cycle-mode" "shift+tab" "Next approval mode";
     Transcript "transcript" "ctrl+o" "Show the whole transcript";
     Tasks "tasks" "ctrl+t" "Show or hide tasks and todos";
+    Background "background" "ctrl+b" "Send the running command to the background; else character left";
     Question "question" "ctrl+q" "Go to the open question, or back";
     ExternalEditor "editor" "ctrl+g" "Edit the prompt in $EDITOR";
     PasteImage "paste-image" "ctrl+v" "Insert a picture from the clipboard";
@@ -52,7 +53,7 @@ actions! {
     WrapProse "wrap-prose" "alt+w" "Let the terminal wrap prose, or wrap by words";
     Up "up" "up ctrl+p" "Line up; at the top, older prompt or take back the queue";
     Down "down" "down ctrl+n" "Line down; at the bottom, newer prompt";
-    Left "left" "left ctrl+b" "Character left";
+    Left "left" "left" "Character left";
     Right "right" "right ctrl+f" "Character right";
     WordLeft "word-left" "alt+b ctrl+left alt+left" "Word left";
     WordRight "word-right" "alt+f ctrl+right alt+right" "Word right";

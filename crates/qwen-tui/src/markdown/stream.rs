@@ -69,11 +69,21 @@ impl Stream {
         blocks
     }
 
-    /// The end of the unfinished rest, at most `most` bytes: the open block as Markdown, or the open line of code.
-    pub fn rest(&self, most: usize) -> String {
-        let partial = last_bytes(&self.partial, most);
-        let open = last_bytes(&self.open, most - partial.len());
-        format!("{open}{partial}")
+    /// The end of the unfinished rest, between `least` bytes and twice as many: the open block as Markdown, or the open line
+    /// of code. Where it begins changes only after `least` further bytes, so that the rows made of it do not move with each piece.
+    pub fn rest(&self, least: usize) -> String {
+        let length = self.open.len() + self.partial.len();
+        let hidden = (length / least.max(1)).saturating_sub(1) * least;
+        let (open, partial) = match hidden.checked_sub(self.open.len()) {
+            None => (last_bytes(&self.open, self.open.len() - hidden), self.partial.as_str()),
+            Some(hidden) => ("", last_bytes(&self.partial, self.partial.len() - hidden)),
+        };
+        let rest = format!("{open}{partial}");
+        match rest.find(char::is_whitespace).filter(|_| hidden > 0) {
+            // The word that was cut in two is left out.
+            Some(at) => rest[at..].trim_start().to_owned(),
+            None => rest,
+        }
     }
 
     /// The language of the open code block.
@@ -183,6 +193,20 @@ mod tests {
         for at in 0..TEXT.len() {
             assert_eq!(blocks(&[&TEXT[..at], &TEXT[at..]]), whole, "{at}");
         }
+    }
+
+    #[test]
+    fn the_shown_rest_of_a_long_paragraph_begins_at_the_same_place_for_a_while() {
+        let mut stream = Stream::default();
+        let mut beginnings = Vec::new();
+        for n in 0..400 {
+            stream.push(&format!("word{n} "));
+            let rest = stream.rest(500);
+            assert!(rest.len() <= 1010, "{}", rest.len());
+            beginnings.push(rest.split(' ').next().map(str::to_owned));
+        }
+        beginnings.dedup();
+        assert_eq!(beginnings.len(), 5, "{beginnings:?}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Block {
     }
 }
 
-fn block(source: &str, rendered: Vec<Rendered>) -> Block {
+pub(super) fn block(source: &str, rendered: Vec<Rendered>) -> Block {
     let title = rendered.first().map(|line| line.line.clone()).unwrap_or_default();
     Block { source: source.to_owned(), title, rendered, is_folded: false }
 }

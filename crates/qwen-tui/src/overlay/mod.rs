@@ -8,8 +8,9 @@ mod blocks;
 
 use qwen_events::Event;
 
-use self::blocks::{Block, blocks};
+use self::blocks::{Block, block, blocks};
 use crate::input::{Key, KeyAction, KeyCode, Keymap, TerminalInput};
+use crate::markdown::Rendered;
 use crate::text::{Style, StyledLine, clean_line, cut};
 
 const ENTER: &str = "\x1b[?1049h\x1b[?1007h";
@@ -43,8 +44,20 @@ pub struct TranscriptView {
 impl TranscriptView {
     /// The transcript of these events, shown from its end.
     pub fn new(events: &[Event], columns: usize, rows: usize) -> Self {
+        let mut transcript = Self::of_blocks(blocks(events), columns, rows);
+        transcript.top = transcript.last_top();
+        transcript
+    }
+
+    /// These lines, shown from their start.
+    pub fn of_lines(lines: &[Rendered], columns: usize, rows: usize) -> Self {
+        let source: Vec<String> = lines.iter().map(|line| line.line.text()).collect();
+        Self::of_blocks(vec![block(&source.join("\n"), lines.to_vec())], columns, rows)
+    }
+
+    fn of_blocks(blocks: Vec<Block>, columns: usize, rows: usize) -> Self {
         let mut transcript = Self {
-            blocks: blocks(events),
+            blocks,
             top: 0,
             search: None,
             is_typing: false,
@@ -53,7 +66,6 @@ impl TranscriptView {
             rows: Vec::new(),
         };
         transcript.lay_out();
-        transcript.top = transcript.last_top();
         transcript
     }
 
@@ -214,7 +226,11 @@ impl TranscriptView {
             format!("/{}", clean_line(self.search.as_deref().unwrap_or_default()))
         } else {
             let last = (self.top + self.height()).min(self.rows.len());
-            format!("{last}/{}  / search  n next  f fold  c copy block  q close", self.rows.len())
+            let mut line = StyledLine::plain(format!("{last}/{}", self.rows.len()));
+            for key in ["q close", "/ search", "n next", "c copy block", "f fold"] {
+                line.push_if_fits(&format!("  {key}"), Style::PLAIN, self.size.0);
+            }
+            line.text()
         };
         let status: String = status.chars().take(self.size.0 - 1).collect();
         StyledLine::styled(status, Style::DIM).encode(colors, &mut out);

@@ -41,6 +41,8 @@ pub struct QuestionView {
     pub from_agent: bool,
     /// The rule that would answer it in the future.
     rule: Option<String>,
+    /// True if the model asks to go on with its plan.
+    is_plan: bool,
     form: Option<Form>,
 }
 
@@ -69,6 +71,9 @@ impl Choice {
 
     /// The answers to a question of the program itself.
     const PROGRAM: [Self; 2] = [Self::Once, Self::No];
+
+    /// The answers to a plan, for which there is no rule.
+    const PLAN: [Self; 3] = [Self::Once, Self::No, Self::Object];
 
     fn label(self) -> &'static str {
         match self {
@@ -106,6 +111,8 @@ pub enum QuestionOutcome {
     Passed,
     /// The question handled the input.
     Taken,
+    /// The subject is shown on the whole screen.
+    Shown(Vec<Rendered>),
     /// The question is answered.
     Answered {
         /// The answer for the session.
@@ -154,6 +161,7 @@ impl Questions {
             reason: clean_line(reason),
             from_agent,
             rule: rule_for(&call, confirmation).filter(|_| form.is_none()),
+            is_plan: matches!(confirmation, Confirmation::Plan { .. }),
             asked: Some((request_id, call)),
             form,
         });
@@ -169,6 +177,7 @@ impl Questions {
             reason: clean_line(reason),
             from_agent: false,
             rule: None,
+            is_plan: false,
             form: None,
         });
     }
@@ -258,6 +267,7 @@ impl Questions {
         let answer = self.answer(input, keymap);
         match answer {
             AnswerStep::Stay => QuestionOutcome::Taken,
+            AnswerStep::Show(lines) => QuestionOutcome::Shown(lines),
             AnswerStep::Leave => {
                 self.face = Face::Banner;
                 QuestionOutcome::Taken
@@ -289,7 +299,9 @@ impl Questions {
             Some(form) => lines.extend(form.numbered().into_iter().map(plain)),
             None => {
                 let choices = question.choices().iter().enumerate();
-                lines.extend(choices.map(|(n, choice)| plain(format!("{}. {}", n + 1, choice.label()))));
+                lines.extend(
+                    choices.map(|(n, choice)| plain(format!("{}. {}", n + 1, question.label(*choice)))),
+                );
                 if question.asked.is_none() {
                     lines.push(plain("Enter a number, or a prompt.".to_owned()));
                     return lines;
@@ -297,7 +309,8 @@ impl Questions {
                 if let Some(rule) = &question.rule {
                     lines.push(plain(format!("The rule for 2 and 3: {rule}")));
                 }
-                lines.push(plain("Enter a number; for 5, a message may follow it.".to_owned()));
+                let last = question.choices().len();
+                lines.push(plain(format!("Enter a number; for {last}, a message may follow it.")));
             }
         }
         lines
@@ -325,20 +338,26 @@ impl Questions {
             };
         }
         let (number, words) = text.split_once(' ').unwrap_or((text, ""));
-        let rule = question.rule.clone();
-        match (number, rule) {
-            ("1", _) => self.give(&json!({"behavior": "allow"}), None, "yes, once"),
-            ("2", Some(rule)) => self.give(&allow_with(&rule), None, &format!("yes, this session: {rule}")),
-            ("3", Some(rule)) => {
+        let number = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        // Any other input is not an answer: the question remains open.
+        let Some(choice) = number.and_then(|at| question.choices().get(at)) else {
+            return QuestionOutcome::Taken;
+        };
+        let label = question.label(*choice);
+        match (choice, question.rule.clone()) {
+            (Choice::Once, _) => self.give(&json!({"behavior": "allow"}), None, label),
+            (Choice::Session, Some(rule)) => {
+                self.give(&allow_with(&rule), None, &format!("yes, this session: {rule}"))
+            }
+            (Choice::Always, Some(rule)) => {
                 self.give(&allow_with(&rule), Some(rule.clone()), &format!("always: {rule}"))
             }
-            ("4", _) => self.give(&json!({"behavior": "deny"}), None, "no"),
-            ("5", _) => {
+            (Choice::Session | Choice::Always, None) => QuestionOutcome::Taken,
+            (Choice::No, _) => self.give(&json!({"behavior": "deny"}), None, label),
+            (Choice::Object, _) => {
                 let reply = json!({"behavior": "deny", "message": words});
                 self.give(&reply, None, &format!("no: {}", clean_line(words)))
             }
-            // Any other input is not an answer: the question remains open.
-            _ => QuestionOutcome::Taken,
         }
     }
 
@@ -439,6 +458,9 @@ impl Questions {
                         return AnswerStep::Stay;
                     }
                     (TerminalInput::Key(key), None) if !key.ctrl && !key.alt => {
+                        if key.code == KeyCode::Char('v') {
+                            return AnswerStep::Show(question.subject.clone());
+                        }
                         let known = |choice: &Choice| key.code == KeyCode::Char(choice.key());
                         match question.choices().iter().copied().find(known) {
                             Some(choice) => choice,
@@ -450,10 +472,13 @@ impl Questions {
                 let rule = question.rule.clone().unwrap_or_default();
                 match chosen {
                     Choice::Once => {
-                        let words = if question.asked.is_some() { "yes, once" } else { "yes" };
-                        AnswerStep::Give(json!({"behavior": "allow"}), None, words.to_owned())
+                        let words = question.label(chosen).to_owned();
+                        AnswerStep::Give(json!({"behavior": "allow"}), None, words)
                     }
-                    Choice::No => AnswerStep::Give(json!({"behavior": "deny"}), None, "no".to_owned()),
+                    Choice::No => {
+                        let words = question.label(chosen).to_owned();
+                        AnswerStep::Give(json!({"behavior": "deny"}), None, words)
+                    }
                     Choice::Session if !rule.is_empty() => {
                         AnswerStep::Give(allow_with(&rule), None, format!("yes, this session: {rule}"))
                     }
@@ -475,6 +500,7 @@ impl Questions {
 
 enum AnswerStep {
     Stay,
+    Show(Vec<Rendered>),
     Leave,
     Pass,
     Give(Value, Option<String>, String),
@@ -487,7 +513,21 @@ impl QuestionView {
 
     /// The possible answers.
     fn choices(&self) -> &'static [Choice] {
-        if self.asked.is_some() { &Choice::ALL } else { &Choice::PROGRAM }
+        match self.asked {
+            None => &Choice::PROGRAM,
+            Some(_) if self.is_plan => &Choice::PLAN,
+            Some(_) => &Choice::ALL,
+        }
+    }
+
+    /// What an answer means to this question.
+    fn label(&self, choice: Choice) -> &'static str {
+        match choice {
+            Choice::Once if self.is_plan => "yes, go on",
+            Choice::No if self.is_plan => "no, plan on",
+            Choice::Once if self.asked.is_none() => "yes",
+            other => other.label(),
+        }
     }
 
     /// Allows the call, with the user's answers added to its arguments.

@@ -70,10 +70,8 @@ impl Questions {
                     } else {
                         "a number or enter answers"
                     };
-                    bottom.push(StyledLine::styled(
-                        format!("{keys}, esc leaves the question open"),
-                        Style::DIM,
-                    ));
+                    let keys = format!("{keys}, esc leaves the question open");
+                    bottom.extend(cut(&StyledLine::styled(keys, Style::DIM), columns));
                 }
             }
             Mode::Rule { editor, always } => {
@@ -81,8 +79,8 @@ impl Questions {
                     if *always { "Always allow (saved to your settings):" } else { "Allow in this session:" };
                 bottom.push(StyledLine::styled(place, Style::BOLD));
                 write(editor, "> ", columns, &mut bottom, &mut panel);
-                bottom
-                    .push(StyledLine::styled("enter saves the rule and says yes, esc goes back", Style::DIM));
+                let keys = StyledLine::styled("enter saves the rule and says yes, esc goes back", Style::DIM);
+                bottom.extend(cut(&keys, columns));
             }
             Mode::Objecting(editor) => {
                 bottom.push(StyledLine::styled("No, and tell the model:", Style::BOLD));
@@ -95,7 +93,7 @@ impl Questions {
                 let mut line = StyledLine::default();
                 for choice in question.choices().iter().copied() {
                     let style = if choice == *selected { Style::REVERSE } else { Style::PLAIN };
-                    let text = format!("{} {}", choice.key(), choice.label());
+                    let text = format!("{} {}", choice.key(), question.label(choice));
                     if line.width() + text.len() + 2 >= columns && !line.spans.is_empty() {
                         bottom.push(std::mem::take(&mut line));
                     }
@@ -116,7 +114,8 @@ impl Questions {
         rows.extend(subject.iter().skip(*scroll).take(shown).cloned());
         if !fits {
             let last = *scroll + shown;
-            let note = format!("lines {}-{last} of {}; up and down scroll", *scroll + 1, subject.len());
+            let note =
+                format!("lines {}-{last} of {}; up and down scroll, v shows all", *scroll + 1, subject.len());
             rows.push(StyledLine::styled(note, Style::DIM));
         }
         let above = rows.len();

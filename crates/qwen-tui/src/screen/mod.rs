@@ -5,6 +5,8 @@
 //! replaces the region and the region is painted again below it, so the terminal's scrollback receives
 //! every finished line exactly once.
 
+use std::rc::Rc;
+
 use crate::text::{Risk, Style, StyledLine, grapheme_width, graphemes};
 
 const BEGIN: &str = "\x1b[?2026h";
@@ -19,7 +21,8 @@ struct Cell {
     style: Style,
 }
 
-type Row = Vec<Cell>;
+/// Shared with the next picture if the line is the same.
+type Row = Rc<Vec<Cell>>;
 
 /// Where the caret is in the region: row and column from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +46,8 @@ pub struct LiveRegion {
     columns: usize,
     colors: bool,
     rows: Vec<Row>,
+    /// The lines that the rows were made of.
+    lines: Vec<StyledLine>,
     /// The cursor, relative to the region's first row.
     cursor: Caret,
     hidden: bool,
@@ -57,6 +62,7 @@ impl LiveRegion {
             columns: columns.max(1),
             colors,
             rows: Vec::new(),
+            lines: Vec::new(),
             cursor: Caret::default(),
             hidden: false,
             resized: false,
@@ -66,6 +72,7 @@ impl LiveRegion {
     /// Applies a new terminal width.
     pub fn resize(&mut self, columns: usize) {
         self.columns = columns.max(1);
+        self.lines.clear();
         self.resized = true;
     }
 
@@ -73,6 +80,7 @@ impl LiveRegion {
     /// cursor must be at the start of a line.
     pub fn forget(&mut self) {
         self.rows.clear();
+        self.lines.clear();
         self.cursor = Caret::default();
         self.hidden = false;
         self.resized = false;
@@ -92,8 +100,14 @@ impl LiveRegion {
 
     /// The bytes that print `finished` (whole encoded lines, each with its line feed as CR LF) and then show `picture`.
     /// Empty when nothing changes.
-    pub fn paint(&mut self, finished: &str, picture: &Picture) -> String {
-        let rows: Vec<Row> = picture.rows.iter().map(|line| self.row(line)).collect();
+    pub fn paint(&mut self, finished: &str, picture: Picture) -> String {
+        // Most lines of a frame are those of the last one.
+        let row = |(at, line): (usize, &StyledLine)| match (self.lines.get(at), self.rows.get(at)) {
+            (Some(old), Some(row)) if old == line => Rc::clone(row),
+            _ => Rc::new(self.row(line)),
+        };
+        let rows: Vec<Row> = picture.rows.iter().enumerate().map(row).collect();
+        self.lines = picture.rows;
         let mut out = String::new();
         if !finished.is_empty() || self.resized {
             self.go_to_top(&mut out);
@@ -132,21 +146,21 @@ impl LiveRegion {
     fn differences(&mut self, rows: &[Row], out: &mut String) {
         for (at, row) in rows.iter().enumerate() {
             match self.rows.get(at) {
-                Some(old) if old == row => {}
+                Some(old) if Rc::ptr_eq(old, row) || old == row => {}
                 Some(old) => {
-                    let same = old.iter().zip(row).take_while(|(a, b)| a == b).count();
+                    let same = old.iter().zip(row.iter()).take_while(|(a, b)| a == b).count();
                     let shorter = cells(old) > cells(row);
                     // After a cluster of disputed width the column is uncertain: paint from the start.
                     let same =
                         if row[..same].iter().any(|cell| cell.risk == Risk::Disputed) { 0 } else { same };
                     let tail = if old.len() == row.len() {
-                        old.iter().zip(row).skip(same).rev().take_while(|(a, b)| a == b).count()
+                        old.iter().zip(row.iter()).skip(same).rev().take_while(|(a, b)| a == b).count()
                     } else {
                         0
                     };
                     let is_certain = |cell: &Cell| cell.risk == Risk::None;
-                    let equal_widths = old.iter().zip(row).all(|(a, b)| a.width == b.width);
-                    let end = if tail > 0 && equal_widths && old.iter().chain(row).all(is_certain) {
+                    let equal_widths = old.iter().zip(row.iter()).all(|(a, b)| a.width == b.width);
+                    let end = if tail > 0 && equal_widths && old.iter().chain(row.iter()).all(is_certain) {
                         row.len() - tail
                     } else {
                         row.len()
@@ -207,9 +221,12 @@ impl LiveRegion {
     fn go_to_top(&mut self, out: &mut String) {
         if self.resized {
             // Reflow: a former row now takes as many rows as its cells need.
-            let taken = |row: &Row| cells(row).div_ceil(self.columns).max(1);
+            let taken = |row: &Row| reflowed_cells(row).div_ceil(self.columns).max(1);
             let above: usize = self.rows.iter().take(self.cursor.row).map(taken).sum();
-            self.cursor.row = above + self.cursor.column / self.columns;
+            // Behind the last letter of a row terminals differ. A row too few leaves a stale row of the region, a row too
+            // many would erase finished output.
+            let last = self.rows.get(self.cursor.row).map_or(0, |row| reflowed_cells(row).saturating_sub(1));
+            self.cursor.row = above + self.cursor.column.min(last) / self.columns;
         }
         if self.cursor.row > 0 {
             out.push_str(&format!("\x1b[{}A", self.cursor.row));
@@ -234,9 +251,9 @@ impl LiveRegion {
     }
 
     /// A line as cells, at most one less than fit, so that the cursor never stays behind the last column.
-    fn row(&self, line: &StyledLine) -> Row {
+    fn row(&self, line: &StyledLine) -> Vec<Cell> {
         let limit = self.columns.saturating_sub(1).max(1);
-        let mut row = Row::new();
+        let mut row = Vec::new();
         let mut used = 0;
         for span in &line.spans {
             for cluster in graphemes(&span.text) {
@@ -253,6 +270,12 @@ impl LiveRegion {
         }
         row
     }
+}
+
+/// The cells that a row surely takes when the terminal reflows it: some drop blanks at its end.
+fn reflowed_cells(row: &[Cell]) -> usize {
+    let kept = row.iter().rposition(|cell| &*cell.cluster != " ").map_or(0, |at| at + 1);
+    cells(&row[..kept])
 }
 
 fn cells(row: &[Cell]) -> usize {

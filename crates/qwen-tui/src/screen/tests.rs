@@ -8,16 +8,16 @@ fn picture(rows: &[&str], row: usize, column: usize) -> Picture {
 }
 
 fn screen(columns: u16) -> vt100::Parser {
-    vt100::Parser::new(10, columns, 100)
+    vt100::Parser::new(10.try_into().unwrap(), columns.try_into().unwrap(), 100)
 }
 
 #[test]
 fn finished_lines_appear_once_above_the_region() {
     let mut region = LiveRegion::new(20, true);
     let mut screen = screen(20);
-    screen.process(region.paint("", &picture(&["status", "> "], 1, 2)).as_bytes());
+    screen.process(region.paint("", picture(&["status", "> "], 1, 2)).as_bytes());
     for n in 0..30 {
-        screen.process(region.paint(&format!("line {n}\r\n"), &picture(&["status", "> x"], 1, 3)).as_bytes());
+        screen.process(region.paint(&format!("line {n}\r\n"), picture(&["status", "> x"], 1, 3)).as_bytes());
     }
     assert_eq!(
         screen.screen().contents(),
@@ -29,9 +29,9 @@ fn finished_lines_appear_once_above_the_region() {
 #[test]
 fn only_what_changed_is_written() {
     let mut region = LiveRegion::new(80, true);
-    let _ = region.paint("", &picture(&["waiting for the model 12s", "> abc"], 1, 5));
-    assert_eq!(region.paint("", &picture(&["waiting for the model 12s", "> abc"], 1, 5)), "");
-    let bytes = region.paint("", &picture(&["waiting for the model 13s", "> abc"], 1, 5));
+    let _ = region.paint("", picture(&["waiting for the model 12s", "> abc"], 1, 5));
+    assert_eq!(region.paint("", picture(&["waiting for the model 12s", "> abc"], 1, 5)), "");
+    let bytes = region.paint("", picture(&["waiting for the model 13s", "> abc"], 1, 5));
     assert_eq!(bytes, "\x1b[?2026h\x1b[1A\x1b[24G3\x1b[1B\x1b[6G\x1b[?2026l");
 }
 
@@ -51,10 +51,10 @@ fn any_sequence_of_pictures_equals_a_fresh_painting() {
         for second in &pictures {
             let mut region = LiveRegion::new(20, true);
             let mut reused = screen(20);
-            reused.process(region.paint("top\r\n", first).as_bytes());
-            reused.process(region.paint("", second).as_bytes());
+            reused.process(region.paint("top\r\n", first.clone()).as_bytes());
+            reused.process(region.paint("", second.clone()).as_bytes());
             let mut fresh = screen(20);
-            fresh.process(LiveRegion::new(20, true).paint("top\r\n", second).as_bytes());
+            fresh.process(LiveRegion::new(20, true).paint("top\r\n", second.clone()).as_bytes());
             assert_eq!(reused.screen().contents(), fresh.screen().contents(), "{first:?} {second:?}");
             assert_eq!(reused.screen().cursor_position(), fresh.screen().cursor_position());
         }

@@ -141,6 +141,13 @@ impl StyledLine {
         }
     }
 
+    /// Appends a piece if the line then fits into the region of a terminal with `columns`.
+    pub fn push_if_fits(&mut self, text: &str, style: Style, columns: usize) {
+        if self.width() + width(text) < columns {
+            self.push(text, style);
+        }
+    }
+
     /// The width in cells.
     pub fn width(&self) -> usize {
         self.spans.iter().map(|span| width(&span.text)).sum()

@@ -72,6 +72,11 @@ pub fn title(call: &ToolCall) -> (String, String) {
     (verb, object)
 }
 
+/// True for a call that runs a shell command.
+pub fn is_command(call: &ToolCall) -> bool {
+    VERBS.contains(&(&*call.name, "Run"))
+}
+
 /// The call on one line, for the live region.
 pub fn summary(call: &ToolCall) -> String {
     let (verb, object) = title(call);

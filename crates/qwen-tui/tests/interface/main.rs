@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod pictures;
+mod reflow;
 mod screens;
 mod stage;
 mod typing;

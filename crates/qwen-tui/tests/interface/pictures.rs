@@ -60,6 +60,7 @@ fn escaped(text: &str) -> String {
 /// The screen as SVG: one text element for each run of cells that look the same.
 fn svg(screen: &vt100::Screen, palette: Palette) -> String {
     let (rows, columns) = screen.size();
+    let (rows, columns) = (rows.get(), columns.get());
     let last = (0..rows).rev().find(|row| {
         (0..columns).any(|column| screen.cell(*row, column).is_some_and(vt100::Cell::has_contents))
     });

@@ -92,7 +92,7 @@ pub fn options(columns: usize, rows: usize) -> Options {
 impl Stage {
     pub fn new(columns: u16, rows: u16) -> Self {
         let options = options(columns.into(), rows.into());
-        let parser = vt100::Parser::new(rows, columns, 1000);
+        let parser = vt100::Parser::new(rows.try_into().unwrap(), columns.try_into().unwrap(), 1000);
         let mut stage =
             Self { terminal: Terminal::new(options, 0), decoder: Decoder::default(), parser, now: 10_000 };
         stage.paint();

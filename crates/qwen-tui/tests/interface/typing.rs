@@ -1,10 +1,13 @@
 //! What is typed arrives whole, whatever else happens, and answers nothing.
 
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use qwen_events::{
-    Body, Channel, Command, Confirmation, ControlCall, Event, Scope, SessionId, Timestamp, ToolCall,
+    Body, CallId, Channel, Command, Confirmation, ControlCall, DiffStat, Display, Event, FileDiff,
+    HintResult, HintStatus, HintTrigger, PromptId, Scope, SessionEvent, SessionId, Suggestion, Task, TaskEnd,
+    TaskEvent, TaskKind, TaskStatus, TaskUpdate, Timestamp, Todo, TodoStatus, ToolCall, ToolStatus,
 };
 use qwen_tui::input::{Key, KeyCode, TerminalInput};
 use qwen_tui::{Effect, Terminal};
@@ -37,6 +40,17 @@ fn question(n: usize) -> Event {
     })
 }
 
+fn task(n: usize, news: TaskUpdate) -> Event {
+    let task = Task {
+        id: format!("shell-{n}").into(),
+        kind: TaskKind::Command,
+        call_id: CallId::new(format!("c{n}")),
+        description: "make".into(),
+        background: true,
+    };
+    event(Body::Task(Box::new(TaskEvent { task: Arc::new(task), news })))
+}
+
 /// Something that happens while somebody types.
 #[derive(Debug, Clone)]
 enum Happening {
@@ -47,6 +61,10 @@ enum Happening {
     ToolStart(usize),
     Resize(usize, usize),
     Tick(u64),
+    /// The clock that the binary passes in must never go back, but nothing may depend on that.
+    ClockBack(u64),
+    TaskStart(usize),
+    TaskEnd(usize),
     Notice,
 }
 
@@ -57,9 +75,11 @@ fn happening() -> impl Strategy<Value = Happening> {
         "[a-z \n`#*]{0,20}".prop_map(Happening::Text),
         "\\PC{0,20}\n".prop_map(Happening::Output),
         (0usize..9).prop_map(Happening::ToolStart),
-        // The emulator cannot wrap on a screen of one row or one column.
-        (2usize..130, 2usize..45).prop_map(|(columns, rows)| Happening::Resize(columns, rows)),
+        (1usize..130, 1usize..45).prop_map(|(columns, rows)| Happening::Resize(columns, rows)),
         (0u64..600).prop_map(Happening::Tick),
+        (0u64..100_000).prop_map(Happening::ClockBack),
+        (0usize..9).prop_map(Happening::TaskStart),
+        (0usize..9).prop_map(Happening::TaskEnd),
         Just(Happening::Notice),
     ]
 }
@@ -74,7 +94,8 @@ proptest! {
         happenings in proptest::collection::vec((0usize..60, happening()), 0..40),
     ) {
         let mut terminal = Terminal::new(stage::options(80, 24), 0);
-        let mut screen = vt100::Parser::new(24, 80, 100);
+        let size = |cells: usize| NonZeroU16::try_from(u16::try_from(cells).unwrap()).unwrap();
+        let mut screen = vt100::Parser::new(size(24), size(80), 100);
         let mut now = 1000;
         terminal.event(&event(Body::MessageStart { message_id: "m".into(), model: "m".into() }), now);
         let mut answered = Vec::new();
@@ -95,11 +116,25 @@ proptest! {
                     Happening::ToolStart(n) => terminal.event(&event(Body::ToolStart(call(*n))), now),
                     Happening::Resize(columns, rows) => {
                         terminal.resize(*columns, *rows);
-                        screen.screen_mut().set_size(u16::try_from(*rows).unwrap(), u16::try_from(*columns).unwrap());
+                        screen.screen_mut().set_size(size(*rows), size(*columns));
                     }
                     Happening::Tick(passed) => {
                         now += passed / 10;
                         terminal.tick(now);
+                    }
+                    Happening::ClockBack(by) => {
+                        terminal.tick(now.saturating_sub(*by));
+                        terminal.tick(now);
+                    }
+                    Happening::TaskStart(n) => terminal.event(&task(*n, TaskUpdate::Started), now),
+                    Happening::TaskEnd(n) => {
+                        let end = TaskEnd {
+                            status: TaskStatus::Completed,
+                            summary: "done".into(),
+                            output_file: "".into(),
+                            spent: None,
+                        };
+                        terminal.event(&task(*n, TaskUpdate::Ended(end)), now);
                     }
                     Happening::Notice => terminal.warn("a warning"),
                 }
@@ -146,9 +181,22 @@ proptest! {
             any::<char>().prop_map(String::from),
         ], 0..30),
     ) {
-        let mut terminal = Terminal::new(stage::options(80, 24), 0);
+        // Names, titles and branches are foreign text too.
+        let names = text.concat();
+        let mut options = stage::options(80, 24);
+        (options.model, options.directory, options.branch) = (names.clone(), names.clone(), names.clone());
+        options.greeting = vec![names.clone()];
+        options.untrusted = vec![names.clone()];
+        options.history = vec![names.clone()];
+        let mut terminal = Terminal::new(options, 0);
         let mut bytes = String::new();
         for piece in &text {
+            for body in hostile_events(piece) {
+                terminal.event(&event(body), 0);
+            }
+            terminal.input(&TerminalInput::Key(Key::ctrl('q')), 0);
+            bytes.push_str(&terminal.frame());
+            terminal.input(&TerminalInput::Key(Key::ctrl('q')), 0);
             terminal.event(&event(Body::TextDelta(piece.as_str().into())), 0);
             terminal.event(&event(Body::ToolStart(call(1))), 0);
             let output = Body::ToolOutput { call: call(1), channel: Channel::Stdout, text: piece.as_str().into() };
@@ -159,6 +207,67 @@ proptest! {
         }
         prop_assert_eq!(foreign_sequence(&bytes), None);
     }
+}
+
+/// Events that carry this text wherever a model, a tool, a server or a file name can bring text in.
+fn hostile_events(text: &str) -> Vec<Body> {
+    let arguments = serde_json::json!({ "command": text, "file_path": text }).to_string();
+    let [run, other] = ["run_shell_command", text].map(|name| stage::call("h", name, &arguments));
+    let diff = FileDiff {
+        file_name: text.into(),
+        file_path: text.into(),
+        diff: format!("--- a\n+++ b\n@@ -1 +1 @@\n-{text}\n+{text}\n").into(),
+        original: None,
+        modified: text.into(),
+        stat: DiffStat::default(),
+    };
+    let ask = |id: &str, call: &Arc<ToolCall>, confirmation: Confirmation| Body::ControlRequest {
+        request_id: id.into(),
+        session_id: SessionId::parse("s").unwrap(),
+        prompt_id: None,
+        call: Box::new(ControlCall::CanUseTool {
+            call: call.clone(),
+            confirmation: Box::new(confirmation),
+            reason: text.into(),
+            blocked_path: None,
+            agent_id: None,
+        }),
+    };
+    let suggestion = Suggestion { label: text.into(), value: text.into(), description: Some(text.into()) };
+    let todo = Todo { id: "1".into(), content: text.into(), status: TodoStatus::Pending };
+    vec![
+        Body::MessageStart { message_id: "m".into(), model: text.into() },
+        Body::ThoughtDelta(text.into()),
+        Body::ToolCallDelta {
+            index: 0,
+            call_id: CallId::new("h"),
+            name: text.into(),
+            arguments: text.into(),
+        },
+        Body::ToolStart(other.clone()),
+        Body::ToolDisplay { call: run.clone(), display: Box::new(Display::TodoList(vec![todo])) },
+        ask("exec", &run, Confirmation::Exec { command: text.into(), root_command: text.into() }),
+        ask("edit", &other, Confirmation::Edit(diff.clone())),
+        ask("plan", &run, Confirmation::Plan { plan: text.into() }),
+        Body::ControlCancel { request_id: "exec".into() },
+        Body::ToolEnd(Box::new(stage::end(other, ToolStatus::Error, text, None))),
+        Body::ToolEnd(Box::new(stage::end(run, ToolStatus::Success, text, Some(Display::FileDiff(diff))))),
+        task(1, TaskUpdate::Started).body,
+        Body::HintResult(Box::new(HintResult {
+            session_id: SessionId::parse("s").unwrap(),
+            prompt_id: PromptId::new("t-h1"),
+            trigger: HintTrigger::At,
+            status: HintStatus::Ok,
+            suggestions: vec![suggestion],
+            is_perfect_match: false,
+            message: None,
+        })),
+        Body::Session(Box::new(SessionEvent::ModelFallback {
+            from: text.into(),
+            to: text.into(),
+            reason: text.into(),
+        })),
+    ]
 }
 
 /// The first control in `bytes` that the interface never writes itself.

@@ -151,3 +151,46 @@ fn questions_of_the_model_are_forms() {
     let said = mock.wait_for_request(1).body.to_string();
     assert!(said.contains("Which colour?: green") && said.contains("Which name?: Ada"), "{said}");
 }
+
+#[test]
+fn a_plan_is_read_and_approved_and_the_work_begins() {
+    let plan =
+        |words: &str| Reply::call("c1", "exit_plan_mode", &format!(r##"{{"plan":"# {words}\n\n1. look"}}"##));
+    let mock = MockModel::with([plan("First plan"), plan("Second plan"), Reply::text("Working.")]);
+    let mut screen = Screen::ready(&qwen(&mock).args(["--approval-mode", "plan"]));
+    screen.type_keys("change it\r");
+    screen.wait_for("? Go on with this plan?");
+    screen.type_keys(ASK);
+    screen.wait_for("y yes, go on  n no, plan on  e no, with a message");
+    screen.wait_for("First plan");
+    screen.type_keys("e");
+    screen.wait_for("tell the model");
+    screen.type_keys("look twice\r");
+    screen.wait_for("Second plan");
+    screen.type_keys(ASK);
+    screen.wait_for("y yes, go on");
+    screen.wait_for("mock · plan");
+    screen.type_keys("y");
+    screen.wait_for("Working.");
+    screen.wait_for("mock · default");
+    assert!(mock.wait_for_request(1).body.to_string().contains("look twice"));
+}
+
+#[test]
+fn v_shows_a_long_command_whole_and_comes_back_to_the_question() {
+    let lines: Vec<String> = (1..=40).map(|n| format!("echo line {n}")).collect();
+    let arguments = serde_json::json!({ "command": lines.join("\n") }).to_string();
+    let mock =
+        MockModel::with([Reply::call("c1", "run_shell_command", &arguments), Reply::text("As you wish.")]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    asked(&mut screen, "run it");
+    screen.wait_for("v shows all");
+    screen.type_keys("v");
+    screen.wait_until("the command on the whole screen", |now| now.alternate_screen());
+    screen.wait_for("echo line 20");
+    screen.type_keys("q");
+    screen.wait_until("the question", |now| !now.alternate_screen());
+    screen.wait_for("y yes, once");
+    screen.type_keys("n");
+    screen.wait_for("As you wish.");
+}

@@ -185,3 +185,66 @@ fn history_is_searched_and_kept_for_the_next_process() {
     screen.type_keys("\r");
     screen.wait_for("> explain the parser");
 }
+
+#[test]
+fn ctrl_b_sends_the_running_command_to_the_background_and_the_turn_goes_on() {
+    let command = r#"{"command":"echo be''gun; sleep 1000"}"#;
+    let mock = MockModel::with([Reply::call("c1", "run_shell_command", command), Reply::text("Going on.")]);
+    let mut screen = Screen::ready(&qwen(&mock).arg("--yolo"));
+    screen.type_keys("go\r");
+    // Its output, not its line on the screen.
+    screen.wait_for("begun");
+    screen.wait_for("ctrl+b to the background");
+    screen.type_keys("\u{2}");
+    screen.wait_for("Going on.");
+    screen.wait_gone("esc interrupts");
+    screen.wait_for("▸ echo be''gun; sleep 1000");
+    let told = mock.wait_for_request(1).body.to_string();
+    assert!(told.contains("moved the command to the background") && told.contains("begun"), "{told}");
+    // Without a command it moves the caret.
+    screen.type_keys("ac\u{2}b");
+    screen.wait_for("> abc");
+}
+
+/// The smallest picture: a signature is enough to be recognised.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n0000";
+
+#[test]
+fn a_pasted_path_of_a_picture_is_sent_as_the_picture_and_any_other_path_as_text() {
+    let mock = MockModel::with([Reply::text("A cat.")]);
+    let program = qwen(&mock);
+    std::fs::write(program.cwd_path().join("my cat.png"), PNG).unwrap();
+    std::fs::write(program.cwd_path().join("fake.png"), "no picture").unwrap();
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("what is ");
+    screen.type_keys("\u{1b}[200~my\\ cat.png\u{1b}[201~");
+    screen.wait_for("[picture 1: image/png]");
+    screen.type_keys("\u{1b}[200~fake.png\u{1b}[201~");
+    screen.wait_for("[picture 1: image/png]fake.png");
+    screen.type_keys("\u{1b}[200~missing.png\u{1b}[201~\r");
+    screen.wait_for("A cat.");
+    let said = mock.wait_for_request(0);
+    let content = said.messages().last().unwrap()["content"].to_string();
+    assert!(content.contains("data:image/png;base64,iVBORw0K"), "{content}");
+    assert!(content.contains("what is [picture]fake.pngmissing.png"), "{content}");
+}
+
+#[test]
+fn ctrl_v_inserts_the_picture_that_a_clipboard_tool_gives() {
+    use std::os::unix::fs::PermissionsExt;
+    let mock = MockModel::with([Reply::text("A dog.")]);
+    let program = qwen(&mock);
+    let tools = program.home_path().join("tools");
+    std::fs::create_dir(&tools).unwrap();
+    std::fs::write(tools.join("picture"), PNG).unwrap();
+    let tool = tools.join("wl-paste");
+    std::fs::write(&tool, format!("#!/bin/sh\nexec cat '{}'\n", tools.join("picture").display())).unwrap();
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let mut screen = Screen::ready(&program.env("PATH", path).env("WAYLAND_DISPLAY", "none"));
+    screen.type_keys("\u{16}");
+    screen.wait_for("[picture 1: image/png]");
+    screen.type_keys("\r");
+    screen.wait_for("A dog.");
+    assert!(mock.wait_for_request(0).body.to_string().contains("data:image/png;base64,iVBORw0K"));
+}

@@ -6,6 +6,7 @@ mod basics;
 mod conversation;
 mod failures;
 mod hostile;
+mod new_user;
 mod page;
 mod parity;
 mod plain;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -17,11 +17,18 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
+/// How long a slow line needs for a few bytes.
+const LINE_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
 /// The binary, in a session of its own that the terminal controls.
 pub fn qwen(mock: &MockModel) -> Program {
     // setsid replaces itself by the program, so the process that is started is the program.
-    Program::new("setsid")
-        .args(["-c", env!("CARGO_BIN_EXE_qwen")])
+    started_by(Program::new("setsid").args(["-c", env!("CARGO_BIN_EXE_qwen")]), mock)
+}
+
+/// The binary, started by a program whose arguments end with its path.
+pub fn started_by(program: Program, mock: &MockModel) -> Program {
+    program
         .with_model(mock)
         .args(["--model", "mock"])
         .env("TERM", "xterm-256color")
@@ -29,6 +36,7 @@ pub fn qwen(mock: &MockModel) -> Program {
         .env_remove("LC_ALL")
         .env_remove("NO_COLOR")
         .env_remove("TMUX")
+        .env_remove("STY")
 }
 
 /// A terminal and the program on it.
@@ -39,6 +47,8 @@ pub struct Screen {
     is_closed: Arc<AtomicBool>,
     /// True while the terminal takes nothing from the program.
     is_stopped: Arc<(Mutex<bool>, Condvar)>,
+    /// The most bytes that the line transmits in [`LINE_INTERVAL`]; 0 for any number.
+    line_speed: Arc<AtomicUsize>,
     child: Child,
     pieces: Receiver<Vec<u8>>,
     pub parser: vt100::Parser,
@@ -76,6 +86,8 @@ impl Screen {
         let closed = is_closed.clone();
         let is_stopped: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let stopped = is_stopped.clone();
+        let line_speed: Arc<AtomicUsize> = Arc::default();
+        let speed = line_speed.clone();
         thread::spawn(move || {
             let mut buffer = [0; 16 * 1024];
             let patience = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -85,13 +97,21 @@ impl Screen {
                 if ready == 0 {
                     continue;
                 }
-                match reader.read(&mut buffer) {
+                let most = match speed.load(Ordering::Relaxed) {
+                    0 => buffer.len(),
+                    bytes => {
+                        // The time that a slow line needs for the bytes.
+                        poll(&mut [], Some(&LINE_INTERVAL)).unwrap();
+                        bytes
+                    }
+                };
+                match reader.read(&mut buffer[..most]) {
                     Ok(count @ 1..) if sender.send(buffer[..count].to_vec()).is_ok() => {}
                     _ => return,
                 }
             }
         });
-        let parser = vt100::Parser::new(rows, columns, 10_000);
+        let parser = vt100::Parser::new(rows.try_into().unwrap(), columns.try_into().unwrap(), 10_000);
         Self {
             _program: program.clone(),
             master: Some(master),
@@ -100,6 +120,7 @@ impl Screen {
             pieces,
             is_closed,
             is_stopped,
+            line_speed,
             parser,
             raw: Vec::new(),
             before,
@@ -155,6 +176,11 @@ impl Screen {
         self.is_stopped.1.notify_all();
     }
 
+    /// Takes a thousand bytes in a second, like a slow line.
+    pub fn slow_down(&mut self) {
+        self.line_speed.store(20, Ordering::Relaxed);
+    }
+
     /// Waits for this many pieces of output.
     #[track_caller]
     pub fn read_pieces(&mut self, count: usize) {
@@ -204,7 +230,7 @@ impl Screen {
     /// Gives the terminal another size.
     pub fn resize(&mut self, columns: u16, rows: u16) {
         tcsetwinsize(self.master.as_ref().unwrap().as_fd(), size(columns, rows)).unwrap();
-        self.parser.screen_mut().set_size(rows, columns);
+        self.parser.screen_mut().set_size(rows.try_into().unwrap(), columns.try_into().unwrap());
     }
 
     /// The program's process.
@@ -227,6 +253,8 @@ impl Screen {
         self.master = None;
         self.slave = None;
         self.is_closed.store(true, Ordering::Relaxed);
+        // The thread that reads must let go of it too.
+        self.go_on_reading();
     }
 
     /// Waits for the program's end and reads what is left.

@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use qwen_engine::{Cancel, Stop};
 use qwen_events::{Command, EndStatus, Event, SessionId};
-use qwen_tui::{Decoder, Effect, Millis, Options, Terminal, TerminalInput};
+use qwen_tui::{Decoder, Effect, Millis, Options, Past, Terminal, TerminalInput};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
-use super::clipboard::{Clipboard, Copied};
+use super::clipboard::{self, Clipboard, Copied};
 use super::files::Files;
 use super::tty::Tty;
 use super::wake::Wake;
-use super::{external_editor, modes, stderr};
+use super::{StoredEvents, external_editor, modes, stderr};
 use crate::roles::worker::Incoming;
 use crate::settings::{TrustList, add_allow_rule};
 
@@ -26,7 +26,7 @@ use crate::settings::{TrustList, add_allow_rule};
 pub const COMMANDS: usize = 256;
 
 /// The minimum time between frames for events. A key is drawn immediately.
-const FRAME: Duration = Duration::from_millis(20);
+const FRAME: Duration = Duration::from_millis(33);
 
 /// While more bytes than this wait to be written, no further event is read, and the session blocks.
 const MAX_BACKLOG: usize = 256 * 1024;
@@ -58,8 +58,7 @@ pub struct Driver {
     pub clipboard: Clipboard,
     /// The file for permanent permission rules.
     pub settings_file: Option<PathBuf>,
-    /// Reads the stored events of a session; none means the session that was started.
-    pub transcript: Box<dyn Fn(Option<SessionId>) -> Result<Vec<Event>, String> + Send>,
+    pub stored: StoredEvents,
     pub trust: TrustRequest,
     /// Ring the bell and send desktop notifications.
     pub notifies: bool,
@@ -102,13 +101,21 @@ struct Running {
     size: (usize, usize),
 }
 
+/// What a wait ended with.
+struct Ready {
+    /// The terminal has input or has disappeared.
+    has_input: bool,
+    /// Somebody wrote to standard error.
+    has_errors: bool,
+}
+
 fn enter(tty: &Tty, is_plain: bool) -> io::Result<()> {
     if is_plain { tty.enter_lines() } else { tty.enter() }
 }
 
 impl Driver {
     /// Runs until the session ends, the user quits or the terminal disappears.
-    pub fn run(self, options: Options, past: &[Event]) {
+    pub fn run(self, options: Options, past: Past) {
         let ending = self.ending.clone();
         let stderr = stderr::take_over().unwrap_or_default();
         let is_plain = options.plain;
@@ -135,7 +142,8 @@ impl Driver {
             typed: Vec::new(),
             size,
         };
-        running.terminal.show_past(past);
+        running.terminal.show_past(&past);
+        drop(past);
         let ended = running.run();
         if ended.is_err() {
             // The terminal has disappeared, and with it the user of the session.
@@ -168,9 +176,11 @@ impl Running {
                 modes::undo();
                 std::process::exit(0);
             }
-            self.wait(next_tick)?;
-            self.read(&mut buffer)?;
-            self.read_stderr();
+            let ready = self.wait(next_tick)?;
+            self.read(&mut buffer, ready.has_input)?;
+            if ready.has_errors {
+                self.read_stderr();
+            }
         }
     }
 
@@ -180,8 +190,7 @@ impl Running {
 
     /// Handles the session's messages. Returns true if no more will follow.
     fn messages(&mut self, now: Millis) -> bool {
-        self.driver.wake.clear();
-        while self.terminal.backlog() + self.pending.len() < MAX_BACKLOG {
+        while self.takes_messages() {
             match self.driver.messages.try_recv() {
                 Ok(DriverMessage::Event(event)) => {
                     self.terminal.event(&event, now);
@@ -195,6 +204,11 @@ impl Running {
             }
         }
         false
+    }
+
+    /// False while the terminal is too slow for what is already to be written.
+    fn takes_messages(&self) -> bool {
+        self.terminal.backlog() + self.pending.len() < MAX_BACKLOG
     }
 
     fn effects(&mut self) {
@@ -214,8 +228,8 @@ impl Running {
                 Effect::Edit(text) => self.edit(&text),
                 Effect::Copy(text) => self.copy(&text),
                 Effect::Transcript(session) => self.show_transcript(session),
-                Effect::ShowPast(session) => match (self.driver.transcript)(Some(session)) {
-                    Ok(events) => self.terminal.show_past(&events),
+                Effect::ShowPast(session) => match self.driver.stored.past(Some(&session)) {
+                    Ok(past) => self.terminal.show_past(&past),
                     Err(error) => self.terminal.notify(&format!("The session cannot be shown: {error}")),
                 },
                 Effect::Remember(prompt) => {
@@ -237,6 +251,11 @@ impl Running {
                     Some(image) => self.terminal.paste_image(image),
                     None => self.terminal.notify("There is no picture in the clipboard."),
                 },
+                Effect::ReadImage(pasted) => {
+                    if let Some(image) = clipboard::image_file(&pasted, &self.driver.trust.folder) {
+                        self.terminal.replace_by_image(&pasted, image);
+                    }
+                }
                 Effect::Trust(is_trusted) => self.trust(is_trusted),
             }
         }
@@ -321,15 +340,24 @@ impl Running {
     }
 
     /// Waits for input, a message or the next tick.
-    fn wait(&mut self, next_tick: Option<Millis>) -> io::Result<()> {
+    fn wait(&mut self, next_tick: Option<Millis>) -> io::Result<Ready> {
         let now = self.now();
         let mut deadline = next_tick;
         let mut at = |moment: Millis| deadline = Some(deadline.map_or(moment, |other| other.min(moment)));
         if let Some(moment) = self.decoder.deadline() {
             at(moment);
         }
-        if self.dirty && self.pending.is_empty() {
-            at(now + 20);
+        // Messages wait for the time of the next frame, or for a terminal that is too slow.
+        let passed = self.last_frame.map_or(FRAME, |last| last.elapsed());
+        let is_early = passed < FRAME;
+        if is_early || (self.dirty && self.pending.is_empty()) {
+            let left = FRAME.saturating_sub(passed).as_millis();
+            at(now + Millis::try_from(left).unwrap_or_default() + 1);
+        }
+        let is_idle = !is_early && self.takes_messages();
+        self.driver.wake.set_idle(is_idle);
+        if is_idle && !self.driver.messages.is_empty() {
+            at(now);
         }
         if !self.unsent.is_empty() || self.quit.is_some() {
             at(now + 50);
@@ -353,20 +381,26 @@ impl Running {
             Err(error) => return Err(error.into()),
         }
         let state = fds[0].revents();
+        let is_woken = !fds[1].revents().is_empty();
+        let has_errors = fds.get(2).is_some_and(|stderr| !stderr.revents().is_empty());
         if state.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
             && !state.contains(PollFlags::IN)
         {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if left.is_some_and(|left| left == 0) || self.now() >= deadline.unwrap_or(Millis::MAX) {
+        if next_tick.is_some_and(|tick| self.now() >= tick) {
             self.dirty = true;
         }
-        Ok(())
+        if is_woken {
+            self.driver.wake.clear();
+        }
+        self.driver.wake.set_idle(false);
+        Ok(Ready { has_input: !state.is_empty(), has_errors })
     }
 
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+    fn read(&mut self, buffer: &mut [u8], has_input: bool) -> io::Result<()> {
         let mut inputs: Vec<TerminalInput> = Vec::new();
-        if let Some(count) = self.driver.tty.read(buffer)? {
+        if has_input && let Some(count) = self.driver.tty.read(buffer)? {
             if self.is_plain {
                 self.read_lines(&buffer[..count]);
                 return Ok(());
@@ -457,7 +491,7 @@ impl Running {
     }
 
     fn show_transcript(&mut self, session: Option<SessionId>) {
-        match (self.driver.transcript)(session) {
+        match self.driver.stored.all(session.as_ref()) {
             Ok(events) => self.terminal.show_transcript(&events),
             Err(error) => self.terminal.notify(&format!("There is no transcript: {error}")),
         }

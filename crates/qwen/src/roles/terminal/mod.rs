@@ -24,9 +24,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use qwen_engine::hooks::Announced;
-use qwen_engine::log::Replay;
+use qwen_engine::log::{Replay, Store};
 use qwen_engine::{Cancel, Stop};
 use qwen_events::{EndStatus, Event, SessionId};
+use qwen_tui::Past;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -76,9 +77,9 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     config.extensions.hooks.announce(Announced::Everything);
     let options = greeting::options(run, &config, invocation, &tty, &files);
     let restart = Arc::new(AtomicBool::new(false));
-    let read = transcript(&config);
+    let stored = StoredEvents::new(&config);
     // A new session has no log yet, so there is nothing to show.
-    let past = read(None).unwrap_or_default();
+    let past = stored.past(None).unwrap_or_default();
     let (messages, received) = mpsc::channel(stream::CAPACITY);
     let (commands, incoming) = mpsc::channel(driver::COMMANDS);
     let driver = Driver {
@@ -90,7 +91,7 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
         editor: external_editor::command(invocation),
         clipboard: Clipboard::new(invocation),
         settings_file: invocation.qwen_home().map(|home| invocation.cwd.join(home).join("settings.json")),
-        transcript: read,
+        stored,
         trust: TrustRequest {
             configuration: options.untrusted.clone(),
             folder: invocation.cwd.clone(),
@@ -101,7 +102,7 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
         in_tmux: invocation.var("TMUX").is_some(),
         ending: ending.clone(),
     };
-    let thread = thread::Builder::new().name("terminal".to_owned()).spawn(move || driver.run(options, &past));
+    let thread = thread::Builder::new().name("terminal".to_owned()).spawn(move || driver.run(options, past));
     let thread = match thread {
         Ok(thread) => thread,
         Err(error) => {
@@ -139,20 +140,43 @@ fn start_again() -> std::io::Error {
     }
 }
 
-/// Reads the stored events of a session from its log.
-fn transcript(config: &Config) -> Box<dyn Fn(Option<SessionId>) -> Result<Vec<Event>, String> + Send> {
-    let store = config.session.store.clone().filter(|_| config.session.record);
-    let started = config.session.id.clone();
-    Box::new(move |session| {
-        let store = store.as_ref().ok_or("sessions are not recorded")?;
-        let reader = store.read(session.as_ref().unwrap_or(&started)).map_err(|error| error.to_string())?;
-        let mut replay = Replay::new(reader, false);
+/// Reads the stored events of sessions from their logs.
+struct StoredEvents {
+    /// None if sessions are not recorded.
+    store: Option<Store>,
+    /// The session that was started.
+    started: SessionId,
+}
+
+impl StoredEvents {
+    fn new(config: &Config) -> Self {
+        let store = config.session.store.clone().filter(|_| config.session.record);
+        Self { store, started: config.session.id.clone() }
+    }
+
+    /// All events of a session; none means the session that was started.
+    fn all(&self, session: Option<&SessionId>) -> Result<Vec<Event>, String> {
         let mut events = Vec::new();
-        while let Some(event) = replay.next_event().map_err(|error| error.to_string())? {
-            events.push(event);
-        }
+        self.each(session, |event| events.push(event))?;
         Ok(events)
-    })
+    }
+
+    /// The last turns of a session.
+    fn past(&self, session: Option<&SessionId>) -> Result<Past, String> {
+        let mut past = Past::default();
+        self.each(session, |event| past.push(event))?;
+        Ok(past)
+    }
+
+    fn each(&self, session: Option<&SessionId>, mut take: impl FnMut(Event)) -> Result<(), String> {
+        let store = self.store.as_ref().ok_or("sessions are not recorded")?;
+        let reader = store.read(session.unwrap_or(&self.started)).map_err(|error| error.to_string())?;
+        let mut replay = Replay::new(reader, false);
+        while let Some(event) = replay.next_event().map_err(|error| error.to_string())? {
+            take(event);
+        }
+        Ok(())
+    }
 }
 
 /// Forwards events to the terminal's thread. The channel is bounded: a terminal that reads nothing blocks the
@@ -173,7 +197,7 @@ async fn pass_on(mut events: mpsc::Receiver<Event>, messages: mpsc::Sender<Drive
             while events.recv().await.is_some() {}
             return;
         }
-        waker.wake();
+        waker.wake_if_idle();
     }
 }
 

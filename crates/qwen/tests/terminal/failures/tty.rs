@@ -1,9 +1,10 @@
 //! Terminals that vanish, stop, shrink or are shared, and disks that fail.
 
+use mock_model::process::Program;
 use mock_model::{MockModel, Reply, gate, sse};
 use rustix::process::{Signal, WaitOptions, waitpid};
 
-use crate::stage::{Screen, contains, qwen};
+use crate::stage::{Screen, contains, qwen, started_by};
 
 #[test]
 fn suspending_gives_the_terminal_back_and_continuing_takes_it_again() {
@@ -180,7 +181,7 @@ fn a_storm_of_resizes_loses_nothing() {
 fn it_runs_inside_script() {
     let mock = MockModel::with([Reply::text("Recorded.")]);
     let inside = format!("{} --model mock", env!("CARGO_BIN_EXE_qwen"));
-    let program = mock_model::process::Program::new("setsid")
+    let program = Program::new("setsid")
         .args(["-c", "script", "-qec", &inside, "/dev/null"])
         .with_model(&mock)
         .env("TERM", "xterm-256color")
@@ -242,4 +243,84 @@ fn a_log_whose_last_line_is_torn_is_gone_on_with() {
     screen.wait_for("Kept.");
     screen.type_keys("two\r");
     screen.wait_for("Went on.");
+}
+
+#[test]
+fn a_cut_connection_ends_the_turn_and_keeps_the_session_and_the_draft() {
+    let mock = MockModel::with([Reply::new([sse::text("Half of "), gate("never")]), Reply::text("Went on.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program.clone().args(["--session-id", "cut"]));
+    screen.type_keys("the first prompt\r");
+    mock.reached("never");
+    screen.wait_for("Half of");
+    screen.type_keys("unsent words");
+    screen.wait_for("> unsent words");
+    // The other side takes nothing any more, then the kernel hangs up and takes the terminal away.
+    screen.stop_reading();
+    screen.signal(Signal::HUP);
+    screen.hang_up();
+    screen.wait();
+    mock.client_gone(0);
+    let mut again = Screen::ready(&program.args(["--resume", "cut"]));
+    again.wait_for("> the first prompt");
+    again.wait_for("> unsent words");
+    again.type_keys("\r");
+    again.wait_for("Went on.");
+}
+
+#[test]
+fn on_a_line_of_a_kilobyte_a_second_keys_work_and_no_finished_text_is_lost() {
+    let paragraphs: Vec<String> = (1..=8).map(|n| format!("Paragraph {n} is here.\n\n")).collect();
+    let words = paragraphs.iter().flat_map(|text| text.split_inclusive(' ')).map(sse::text);
+    let mock = MockModel::with([Reply::new(words.chain([sse::finish("stop"), sse::done()]))]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.slow_down();
+    screen.type_keys("go\r");
+    mock.wait_for_request(0);
+    screen.type_keys("typed meanwhile");
+    screen.wait_for("Paragraph 8 is here.");
+    screen.wait_for("> typed meanwhile");
+    let shown = screen.contents();
+    let places: Vec<_> = paragraphs.iter().map(|text| shown.match_indices(text.trim()).collect()).collect();
+    let is_ordered = places.windows(2).all(|pair: &[Vec<_>]| pair[0] < pair[1]);
+    assert!(places.iter().all(|found| found.len() == 1) && is_ordered, "{shown}");
+}
+
+#[test]
+fn a_disk_that_is_full_under_the_session_log_is_reported_and_the_conversation_goes_on() {
+    let long = "word ".repeat(20_000);
+    let mock = MockModel::with([Reply::text(&long), Reply::text("Still here.")]);
+    // Files cannot grow beyond 32 kB, and the signal that says so is ignored, as on a full disk.
+    let script = r#"trap "" XFSZ; ulimit -f 64; exec setsid -c "$0" "$@""#;
+    let program = Program::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_qwen")]);
+    let mut screen = Screen::ready(&started_by(program, &mock));
+    screen.type_keys("go\r");
+    screen.wait_for("is not kept");
+    screen.wait_gone("esc interrupts");
+    screen.type_keys("and now?\r");
+    screen.wait_for("Still here.");
+    screen.type_keys("\u{4}");
+    assert_eq!(screen.wait().code(), Some(0));
+}
+
+#[test]
+fn it_runs_inside_gnu_screen() {
+    let Ok(version) = std::process::Command::new("screen").arg("-v").output() else {
+        eprintln!("SKIPPED: GNU screen is not installed");
+        return;
+    };
+    assert!(!version.stdout.is_empty());
+    let mock = MockModel::with([Reply::text("Inside screen.")]);
+    let program = Program::new("setsid").args(["-c", "screen", "-U", "-c", "/dev/null"]);
+    let program = program.arg(env!("CARGO_BIN_EXE_qwen"));
+    let sockets = program.home_path().join("sockets");
+    std::fs::create_dir(&sockets).unwrap();
+    std::fs::set_permissions(&sockets, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let mut screen = Screen::ready(&started_by(program, &mock).env("SCREENDIR", &sockets));
+    screen.type_keys("hello\r");
+    screen.wait_for("Inside screen.");
+    screen.type_keys("/copy\r");
+    screen.wait_for("asked to copy");
+    screen.type_keys("\u{4}");
+    screen.wait();
 }
