@@ -8,7 +8,8 @@ use std::fmt::Write;
 
 use super::style::{Color, Style, StyledLine};
 
-/// Removes everything that a terminal would act on, except line feeds and tabs. A carriage return inside a line restarts the
+/// Removes everything that a terminal would act on, except line feeds and tabs. What would reorder the text is written out
+/// (`<U+202E>`), because without it the text would mean something else than its source. A carriage return inside a line restarts the
 /// line, as a progress bar intends; before a line feed it disappears.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
@@ -37,6 +38,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
             }
             // DCS, SOS, OSC, PM and APC as single characters.
             '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => skip_string(&mut chars),
+            c if reorders(c) => write_out(c, &mut out),
             c if is_unsafe(c) => {}
             c => out.push(c),
         }
@@ -118,13 +120,21 @@ pub fn visible(text: &str) -> String {
                 out.push(char::from(c as u8 + 0x40));
             }
             '\u{7f}' => out.push_str("^?"),
-            c if is_unsafe(c) => {
-                let _ = write!(out, "<U+{:04X}>", c as u32);
-            }
+            c if is_unsafe(c) => write_out(c, &mut out),
             c => out.push(c),
         }
     }
     out
+}
+
+fn write_out(c: char, out: &mut String) {
+    // Writing to a string cannot fail.
+    let _ = write!(out, "<U+{:04X}>", c as u32);
+}
+
+/// Embeddings, overrides and isolates, which change the order of the text around them.
+fn reorders(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Characters that are never printed: controls, direction controls, and invisible characters that can hide.
@@ -219,7 +229,8 @@ mod tests {
             ("a\x1bP1$r\x1b\\b", "ab"),
             ("an \x1b]unterminated\nnext", "an \nnext"),
             ("10%\r20%\r\ndone", "20%\ndone"),
-            ("\u{202e}evil\u{2066}", "evil"),
+            ("\u{202e}evil\u{2066}", "<U+202E>evil<U+2066>"),
+            ("\u{200f}mark", "mark"),
             ("\x1b", ""),
             ("\x1b[", ""),
             ("\x1b(0x", "x"),

@@ -3,7 +3,7 @@
 use qwen_events::FileDiff;
 
 use crate::markdown::Rendered;
-use crate::text::{Color, Style, StyledLine};
+use crate::text::{Color, Style, StyledLine, visible};
 
 /// The changed lines and their context: number, sign, text.
 pub fn diff(change: &FileDiff) -> Vec<Rendered> {
@@ -39,7 +39,7 @@ pub fn diff(change: &FileDiff) -> Vec<Rendered> {
             }
         };
         lines.push(Rendered::logical(
-            StyledLine::styled(format!("{number:>4} "), Style::DIM).with(line, style),
+            StyledLine::styled(format!("{number:>4} "), Style::DIM).with(visible(line), style),
         ));
     }
     lines
@@ -70,5 +70,7 @@ mod tests {
         };
         let lines: Vec<String> = diff(&change).iter().map(|line| line.line.text()).collect();
         assert_eq!(lines, ["   9  same", "  10 -old", "  10 +new", "  11  end"]);
+        let hidden = FileDiff { diff: "@@ -1 +1 @@\n+a\u{202e}b\x1b[8mc\n".into(), ..change };
+        assert_eq!(diff(&hidden)[0].line.text(), "   1 +a<U+202E>b^[[8mc");
     }
 }
