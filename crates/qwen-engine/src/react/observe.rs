@@ -32,6 +32,8 @@ impl Node<ReactState> for Observe {
                 cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
                 messages.push(message);
             }
+            // A prompt that has arrived is read first: it joins the turn before the next model call.
+            tokio::task::yield_now().await;
             messages.extend(steering::deliver(&self.0, false, cx).await);
             Step { delta: Delta::ResultsAdded(messages), next: Next::Goto("think") }
         })

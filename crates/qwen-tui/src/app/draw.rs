@@ -6,7 +6,7 @@ use crate::input::KeyAction;
 use crate::markdown::{Rendered, highlight, render, wrap};
 use crate::overlay::TranscriptView;
 use crate::screen::{Caret, Picture};
-use crate::text::{Color, Style, StyledLine, clean, clean_line, colored, cut, width};
+use crate::text::{Color, Style, StyledLine, clean, clean_line, colored, width};
 use crate::view::{seconds, summary, todo_lines};
 
 /// The composer takes at most one part in this many of the screen.
@@ -92,7 +92,7 @@ impl Terminal {
         let columns = self.options.columns;
         let waiting = |text: String, style: Style| {
             let mut row = StyledLine::styled(text, style);
-            row.push_if_fits(" (up takes it back)", Style::DIM, columns);
+            let _ = row.push_if_fits(" (up takes it back)", Style::DIM, columns);
             row
         };
         for steer in &self.steers {
@@ -158,16 +158,15 @@ impl Terminal {
         let mut line = StyledLine::styled(what, Style::color(Color::Magenta));
         line.push(format!(" {spent}"), Style::DIM);
         if turn.activity != Activity::Ending {
-            let mut name = |text: &str| {
-                line.push_if_fits(&format!(" {} {text}", self.marks.dot), Style::DIM, columns);
-            };
-            name("esc interrupts");
+            let mut name =
+                |text: &str| line.push_if_fits(&format!(" {} {text}", self.marks.dot), Style::DIM, columns);
+            let _ = name("esc interrupts") || name("esc ends it") || name("esc");
             let keys = self.options.keymap.keys(KeyAction::Background);
             if let Some(key) = keys.first().filter(|_| self.has_running_command()) {
                 name(&format!("{key} to the background"));
             }
         }
-        cut(&line, columns.saturating_sub(1))
+        wrap(vec![Rendered::prose(line)], Some(columns.saturating_sub(1).max(1)))
     }
 
     fn push_suggestions(&self, rows: &mut Vec<StyledLine>) {
@@ -185,14 +184,15 @@ impl Terminal {
 
     /// Lists all keys on the whole screen: there are more than a small one has rows.
     pub(super) fn show_help(&mut self) {
-        let width = if self.options.columns < 80 { 0 } else { 30 };
+        let columns = self.options.columns;
         let line = |action: &KeyAction| {
             let keys = self.options.keymap.keys(*action).join(" ");
-            let line = StyledLine::styled(format!("{keys:<width$} "), Style::color(Color::Cyan));
-            Rendered::logical(line.with(action.about(), Style::PLAIN))
+            let line = StyledLine::styled(format!("{keys}: "), Style::color(Color::Cyan));
+            Rendered::prose(line.with(action.about(), Style::PLAIN))
         };
-        let lines: Vec<Rendered> = KeyAction::ALL.iter().map(line).collect();
-        self.overlay = Some(TranscriptView::of_lines(&lines, self.options.columns, self.options.rows));
+        let lines = wrap(KeyAction::ALL.iter().map(line).collect(), Some(columns.saturating_sub(1).max(1)));
+        let lines: Vec<Rendered> = lines.into_iter().map(Rendered::logical).collect();
+        self.overlay = Some(TranscriptView::of_lines(&lines, columns, self.options.rows));
     }
 
     /// Prints the last answer again, at the current width of the terminal.

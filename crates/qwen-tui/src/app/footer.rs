@@ -49,7 +49,7 @@ impl Terminal {
         let mut line = StyledLine::default();
         for part in parts {
             let dot = if line.spans.is_empty() { String::new() } else { format!(" {} ", self.marks.dot) };
-            line.push_if_fits(&format!("{dot}{part}"), Style::DIM, self.options.columns);
+            let _ = line.push_if_fits(&format!("{dot}{part}"), Style::DIM, self.options.columns);
         }
         line
     }

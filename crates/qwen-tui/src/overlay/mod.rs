@@ -228,7 +228,7 @@ impl TranscriptView {
             let last = (self.top + self.height()).min(self.rows.len());
             let mut line = StyledLine::plain(format!("{last}/{}", self.rows.len()));
             for key in ["q close", "/ search", "n next", "c copy block", "f fold"] {
-                line.push_if_fits(&format!("  {key}"), Style::PLAIN, self.size.0);
+                let _ = line.push_if_fits(&format!("  {key}"), Style::PLAIN, self.size.0);
             }
             line.text()
         };

@@ -2,6 +2,7 @@
 
 use super::{Face, Mode, Questions};
 use crate::editor::{Editor, layout};
+use crate::markdown::{Rendered, wrap};
 use crate::screen::Caret;
 use crate::text::{Color, Style, StyledLine};
 
@@ -71,7 +72,7 @@ impl Questions {
                         "a number or enter answers"
                     };
                     let keys = format!("{keys}, esc leaves the question open");
-                    bottom.extend(cut(&StyledLine::styled(keys, Style::DIM), columns));
+                    bottom.extend(hint(&keys, columns));
                 }
             }
             Mode::Rule { editor, always } => {
@@ -79,8 +80,7 @@ impl Questions {
                     if *always { "Always allow (saved to your settings):" } else { "Allow in this session:" };
                 bottom.push(StyledLine::styled(place, Style::BOLD));
                 write(editor, "> ", columns, &mut bottom, &mut panel);
-                let keys = StyledLine::styled("enter saves the rule and says yes, esc goes back", Style::DIM);
-                bottom.extend(cut(&keys, columns));
+                bottom.extend(hint("enter saves the rule and says yes, esc goes back", columns));
             }
             Mode::Objecting(editor) => {
                 bottom.push(StyledLine::styled("No, and tell the model:", Style::BOLD));
@@ -132,6 +132,12 @@ fn write(editor: &Editor, sign: &str, columns: usize, rows: &mut Vec<StyledLine>
     let layout = layout(editor, sign, columns, 5);
     panel.caret = Some(Caret { row: rows.len() + layout.caret.row, column: layout.caret.column });
     rows.extend(layout.rows);
+}
+
+/// Words about keys, wrapped by words.
+fn hint(text: &str, columns: usize) -> Vec<StyledLine> {
+    let line = Rendered::prose(StyledLine::styled(text, Style::DIM));
+    wrap(vec![line], Some(columns.saturating_sub(1).max(1)))
 }
 
 /// Splits a line into rows that leave the last column free: inside the live region nothing is omitted and

@@ -141,11 +141,13 @@ impl StyledLine {
         }
     }
 
-    /// Appends a piece if the line then fits into the region of a terminal with `columns`.
-    pub fn push_if_fits(&mut self, text: &str, style: Style, columns: usize) {
-        if self.width() + width(text) < columns {
+    /// Appends a piece if the line then fits into the region of a terminal with `columns`. Returns whether it does.
+    pub fn push_if_fits(&mut self, text: &str, style: Style, columns: usize) -> bool {
+        let fits = self.width() + width(text) < columns;
+        if fits {
             self.push(text, style);
         }
+        fits
     }
 
     /// The width in cells.

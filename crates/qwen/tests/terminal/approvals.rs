@@ -178,7 +178,7 @@ fn a_plan_is_read_and_approved_and_the_work_begins() {
 
 #[test]
 fn v_shows_a_long_command_whole_and_comes_back_to_the_question() {
-    let lines: Vec<String> = (1..=40).map(|n| format!("echo line {n}")).collect();
+    let lines: Vec<String> = (1..=40).map(|n| format!("touch line-{n}")).collect();
     let arguments = serde_json::json!({ "command": lines.join("\n") }).to_string();
     let mock =
         MockModel::with([Reply::call("c1", "run_shell_command", &arguments), Reply::text("As you wish.")]);
@@ -187,7 +187,7 @@ fn v_shows_a_long_command_whole_and_comes_back_to_the_question() {
     screen.wait_for("v shows all");
     screen.type_keys("v");
     screen.wait_until("the command on the whole screen", |now| now.alternate_screen());
-    screen.wait_for("echo line 20");
+    screen.wait_for("touch line-20");
     screen.type_keys("q");
     screen.wait_until("the question", |now| !now.alternate_screen());
     screen.wait_for("y yes, once");

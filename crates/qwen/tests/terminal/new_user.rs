@@ -150,7 +150,7 @@ fn the_first_ten_minutes_are_as_the_page_shows_them() {
     transcript.show(&screen);
     transcript.say("Enter goes back. The prompt is in the composer again, and `greeting.txt` says Hello:");
     screen.type_keys("\r");
-    wait_for(&mut screen, "> edit greeting.txt");
+    wait_for(&mut screen, "The conversation is back before that prompt.");
     transcript.show(&screen);
     assert_eq!(read(), "Hello, world!\n");
 
