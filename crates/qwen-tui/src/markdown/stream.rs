@@ -206,7 +206,7 @@ mod tests {
             beginnings.push(rest.split(' ').next().map(str::to_owned));
         }
         beginnings.dedup();
-        assert_eq!(beginnings.len(), 5, "{beginnings:?}");
+        assert_eq!(beginnings.len(), 6, "{beginnings:?}");
     }
 
     #[test]

@@ -13,6 +13,8 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-ten-mi
 /// Wide enough for the path of a temporary directory, and high enough that nothing scrolls away.
 const SIZE: (u16, u16) = (100, 60);
 
+const VERSION: &str = concat!("qwen ", env!("CARGO_PKG_VERSION"), ",");
+
 const FOOTER: &str = "demo · default";
 
 /// Runs git without the user's own settings.
@@ -62,7 +64,8 @@ impl Transcript {
 
     /// Adds the screen, without what differs between machines and runs.
     fn show(&mut self, screen: &Screen) {
-        let text = screen.contents().replace(&self.folder, "~/project");
+        let text = screen.contents().replace(&format!("/{}", self.folder), "//home/ada/project");
+        let text = text.replace(&self.folder, "~/project").replace(VERSION, "qwen,");
         let is_local = |line: &&str| line.contains("_API_KEY is set") || line.starts_with("A server listens");
         let lines: Vec<String> =
             text.trim_end().lines().filter(|line| !is_local(line)).map(settled).collect();
@@ -70,14 +73,22 @@ impl Transcript {
     }
 }
 
+/// The seconds of a word such as `12s` or `12s.`.
+fn seconds(word: &str) -> Option<&str> {
+    let number = word.trim_end_matches('.').strip_suffix('s')?;
+    (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
+}
+
 /// A line without durations and counts of tokens.
 fn settled(line: &str) -> String {
     let mut words: Vec<String> = line.trim_end().split(' ').map(str::to_owned).collect();
+    // The duration of a call is only there if it took a second.
+    if line.starts_with('●') && words.last().is_some_and(|word| seconds(word).is_some()) {
+        words.pop();
+    }
     for at in 0..words.len() {
-        let word = words[at].clone();
-        let number = word.trim_end_matches('.').strip_suffix('s').unwrap_or_default();
-        if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
-            words[at] = word.replace(number, "0");
+        if let Some(number) = seconds(&words[at]) {
+            words[at] = words[at].replace(number, "0");
         }
         if words.get(at + 1).is_some_and(|next| next == "tokens") {
             words[at] = "900".to_owned();

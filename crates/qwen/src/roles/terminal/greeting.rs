@@ -23,8 +23,8 @@ pub fn options(run: &Run, config: &Config, invocation: &Invocation, tty: &Tty, f
         locale.contains("utf-8") || locale.contains("utf8")
     });
     let version = env!("CARGO_PKG_VERSION");
-    let mut greeting =
-        vec![format!("qwen {version}, {} in {}", config.model.name, config.workspace.cwd.display())];
+    let model = if config.model.config.is_ok() { &*config.model.name } else { "no model" };
+    let mut greeting = vec![format!("qwen {version}, {model} in {}", config.workspace.cwd.display())];
     if let Err(error) = &config.model.config {
         greeting.push(error.message.to_string());
         greeting.extend(first_run::advice(invocation));
@@ -65,7 +65,7 @@ pub fn options(run: &Run, config: &Config, invocation: &Invocation, tty: &Tty, f
         history,
         draft: files.draft(),
         seed: format!("{:08x}", fastrand::u32(..)),
-        model: config.model.name.to_string(),
+        model: model.to_owned(),
         mode: config.workspace.policy.mode().name().to_owned(),
         window: setup::window(config).tokens,
         directory: config

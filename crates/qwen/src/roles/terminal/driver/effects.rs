@@ -28,7 +28,7 @@ impl Running {
                 Effect::Suspend => self.suspend(),
                 Effect::Edit(text) => self.edit(&text),
                 Effect::Copy(text) => self.copy(&text),
-                Effect::Transcript(session) => self.show_transcript(session),
+                Effect::Transcript(session) => self.show_transcript(session.as_ref()),
                 Effect::ShowPast(session) => match self.driver.stored.past(Some(&session)) {
                     Ok(past) => self.terminal.show_past(&past),
                     Err(error) => self.terminal.notify(&format!("The session cannot be shown: {error}")),
@@ -125,8 +125,8 @@ impl Running {
         }
     }
 
-    fn show_transcript(&mut self, session: Option<SessionId>) {
-        match self.driver.stored.all(session.as_ref()) {
+    fn show_transcript(&mut self, session: Option<&SessionId>) {
+        match self.driver.stored.all(session) {
             Ok(events) => self.terminal.show_transcript(&events),
             Err(error) => self.terminal.notify(&format!("There is no transcript: {error}")),
         }
