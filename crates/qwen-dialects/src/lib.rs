@@ -17,6 +17,7 @@ pub mod payload;
 pub mod qwen;
 mod schema;
 mod task;
+mod tool_records;
 pub mod view;
 
 pub use decode::{decode, permission_answer};

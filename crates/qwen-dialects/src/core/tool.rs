@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{Confirmation, Display, Media, MediaSource};
+use qwen_events::{Confirmation, Display, FileDiff, Media, MediaSource, TaskProgress, Todo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::qwen::wire::record::{LineCounts, TodoRecord, confirmation_title};
+use crate::tool_records::{confirmation_records, display_records};
 
 /// A call that the model wants.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -47,19 +48,16 @@ pub struct ToolCallConfirmation<'a> {
     pub details: ConfirmationDetails<'a>,
 }
 
-/// What someone is shown when asked. `onConfirm` names the control request that the answer goes to, or says
-/// `control_response` where that request is still to come.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub enum ConfirmationDetails<'a> {
-    /// A file will change.
-    Edit {
-        /// A heading.
-        #[serde(borrow)]
-        title: Cow<'a, str>,
+confirmation_records!(
+    /// What someone is shown when asked. `onConfirm` names the control request that the answer goes to, or says
+    /// `control_response` where that request is still to come.
+    #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+    #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+    ConfirmationDetails (
         /// Where the answer goes.
         #[serde(borrow)]
         on_confirm: Cow<'a, str>,
+    ) {
         /// The path as people know it.
         #[serde(borrow)]
         file_name: Cow<'a, str>,
@@ -78,106 +76,23 @@ pub enum ConfirmationDetails<'a> {
         /// Whether someone is changing the edit at the moment.
         #[serde(default)]
         is_modifying: bool,
-    },
-    /// A command will run.
-    Exec {
-        /// A heading.
-        #[serde(borrow)]
-        title: Cow<'a, str>,
-        /// Where the answer goes.
-        #[serde(borrow)]
-        on_confirm: Cow<'a, str>,
-        /// The command line.
-        #[serde(borrow)]
-        command: Cow<'a, str>,
-        /// The programs that it starts.
-        #[serde(borrow)]
-        root_command: Cow<'a, str>,
-    },
-    /// A tool of an MCP server will be called.
-    Mcp {
-        /// A heading.
-        #[serde(borrow)]
-        title: Cow<'a, str>,
-        /// Where the answer goes.
-        #[serde(borrow)]
-        on_confirm: Cow<'a, str>,
-        /// The server.
-        #[serde(borrow)]
-        server_name: Cow<'a, str>,
-        /// The tool's name there.
-        #[serde(borrow)]
-        tool_name: Cow<'a, str>,
-        /// The tool's name for people.
-        #[serde(borrow)]
-        tool_display_name: Cow<'a, str>,
-    },
-    /// Something else, in words.
-    Info {
-        /// A heading.
-        #[serde(borrow)]
-        title: Cow<'a, str>,
-        /// Where the answer goes.
-        #[serde(borrow)]
-        on_confirm: Cow<'a, str>,
-        /// What will happen.
-        #[serde(borrow)]
-        prompt: Cow<'a, str>,
-        /// Addresses that will be visited.
-        #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
-        urls: Vec<Cow<'a, str>>,
-    },
-    /// A plan to agree to.
-    Plan {
-        /// A heading.
-        #[serde(borrow)]
-        title: Cow<'a, str>,
-        /// Where the answer goes.
-        #[serde(borrow)]
-        on_confirm: Cow<'a, str>,
-        /// The plan, in Markdown.
-        #[serde(borrow)]
-        plan: Cow<'a, str>,
-    },
-}
+    }
+);
 
 impl<'a> ConfirmationDetails<'a> {
     /// What is shown of `confirmation`, answered at `on_confirm`.
     pub(crate) fn new(confirmation: &'a Confirmation, on_confirm: &'a str) -> Self {
-        let title = confirmation_title(confirmation);
         let on_confirm = Cow::Borrowed(on_confirm);
-        match confirmation {
-            Confirmation::Edit(diff) => Self::Edit {
-                title,
-                on_confirm,
-                file_name: Cow::Borrowed(&diff.file_name),
-                file_path: Cow::Borrowed(&diff.file_path),
-                file_diff: Cow::Borrowed(&diff.diff),
-                original_content: diff.original.as_deref().map(Cow::Borrowed),
-                new_content: Cow::Borrowed(&diff.modified),
-                is_modifying: false,
-            },
-            Confirmation::Exec { command, root_command } => Self::Exec {
-                title,
-                on_confirm,
-                command: Cow::Borrowed(command),
-                root_command: Cow::Borrowed(root_command),
-            },
-            Confirmation::Mcp { server, tool, display } => Self::Mcp {
-                title,
-                on_confirm,
-                server_name: Cow::Borrowed(server),
-                tool_name: Cow::Borrowed(tool),
-                tool_display_name: Cow::Borrowed(display),
-            },
-            Confirmation::Info { prompt, urls } => Self::Info {
-                title,
-                on_confirm,
-                prompt: Cow::Borrowed(prompt),
-                urls: urls.iter().map(|url| Cow::Borrowed(&**url)).collect(),
-            },
-            Confirmation::Plan { plan } => Self::Plan { title, on_confirm, plan: Cow::Borrowed(plan) },
-        }
+        Self::of(confirmation, on_confirm.clone(), |title, diff| Self::Edit {
+            title,
+            on_confirm,
+            file_name: Cow::Borrowed(&diff.file_name),
+            file_path: Cow::Borrowed(&diff.file_path),
+            file_diff: Cow::Borrowed(&diff.diff),
+            original_content: diff.original.as_deref().map(Cow::Borrowed),
+            new_content: Cow::Borrowed(&diff.modified),
+            is_modifying: false,
+        })
     }
 }
 
@@ -294,45 +209,12 @@ pub enum ShownResult<'a> {
     Typed(#[serde(borrow)] TypedResult<'a>),
 }
 
-/// What people are shown, where it says what it is.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub enum TypedResult<'a> {
-    /// A list of things to do.
-    TodoList {
-        /// The things.
-        #[serde(borrow)]
-        todos: Vec<TodoRecord<'a>>,
-    },
-    /// A plan.
-    PlanSummary {
-        /// A line about it.
-        #[serde(borrow)]
-        message: Cow<'a, str>,
-        /// The plan, in Markdown.
-        #[serde(borrow)]
-        plan: Cow<'a, str>,
-    },
-    /// A sub-agent at work.
-    TaskExecution {
-        /// The sub-agent's name.
-        #[serde(borrow)]
-        subagent_name: Cow<'a, str>,
-        /// What it was asked to do.
-        #[serde(borrow)]
-        task_description: Cow<'a, str>,
-        /// `running`, `completed`, `failed` or `cancelled`
-        #[serde(borrow)]
-        status: Cow<'a, str>,
-        /// Its tool calls so far.
-        tool_calls: u64,
-        /// Its tokens so far.
-        tokens: u64,
-        /// What it said at the end.
-        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-        result: Option<Cow<'a, str>>,
-    },
-}
+display_records!(
+    /// What people are shown, where it says what it is.
+    #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+    #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+    TypedResult {} subagent_name task_description
+);
 
 impl<'a> From<&'a Display> for ShownResult<'a> {
     fn from(display: &'a Display) -> Self {
@@ -345,21 +227,9 @@ impl<'a> From<&'a Display> for ShownResult<'a> {
                 new_content: Cow::Borrowed(&diff.modified),
                 diff_stat: LineCounts::from(&diff.stat),
             },
-            Display::TodoList(todos) => {
-                Self::Typed(TypedResult::TodoList { todos: todos.iter().map(TodoRecord::from).collect() })
-            }
-            Display::Plan { message, plan } => Self::Typed(TypedResult::PlanSummary {
-                message: Cow::Borrowed(message),
-                plan: Cow::Borrowed(plan),
-            }),
-            Display::Task(task) => Self::Typed(TypedResult::TaskExecution {
-                subagent_name: Cow::Borrowed(&task.agent),
-                task_description: Cow::Borrowed(&task.description),
-                status: Cow::Borrowed(task.status),
-                tool_calls: task.tool_calls,
-                tokens: task.tokens,
-                result: task.result.as_deref().map(Cow::Borrowed),
-            }),
+            Display::TodoList(todos) => Self::Typed(TypedResult::todos(todos)),
+            Display::Plan { message, plan } => Self::Typed(TypedResult::plan(message, plan)),
+            Display::Task(task) => Self::Typed(TypedResult::task(task)),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::custom::CustomValue;
 use super::modes;
 use super::project::{Projector, Sink};
-use super::wire::{Body, Call, Checkpoint, NodeResult};
+use super::wire::{Body, Call, Checkpoint, NodeResult, loom_events};
 use crate::dialect::{Encoder, StreamInfo, StreamMode};
 use crate::flat::{ControlLine, ResultNote, push_flat};
 use crate::line::push_line;
@@ -33,164 +33,97 @@ pub enum Line<'a> {
     Control(ControlLine<'a>),
 }
 
-/// An event under its key. What the protocol form calls `id` is `node_id` here.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub enum Exported<'a> {
-    /// A run starts.
-    RunStart {
-        /// The run.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        run_id: Option<Cow<'a, str>>,
-        /// The user's words.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        message: Option<Cow<'a, str>>,
-        /// The agent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        agent: Option<Cow<'a, str>>,
-    },
-    /// A node run starts.
-    TaskStart {
-        /// The node's name.
-        node_id: Cow<'a, str>,
-    },
-    /// A node run ends.
-    TaskEnd {
-        /// The node's name.
-        node_id: Cow<'a, str>,
-        /// How it went.
-        result: NodeResult<'a>,
-    },
-    /// The model wrote a piece.
-    Messages {
-        /// The piece.
-        chunk: Chunk<'a>,
-        /// Where it comes from.
-        metadata: ChunkMetadata<'a>,
-    },
-    /// Tokens of a model call.
-    Usage {
-        /// Tokens read.
-        prompt_tokens: u64,
-        /// Tokens written.
-        completion_tokens: u64,
-        /// Both together.
-        total_tokens: u64,
-    },
-    /// The whole state, bare.
-    Values(Payload<'a>),
-    /// The state after a node, merged.
-    Updates {
-        /// The node's name.
-        node_id: Cow<'a, str>,
-        /// The state.
-        state: Payload<'a>,
-    },
-    /// Anything else, bare.
-    Custom(CustomValue<'a>),
-    /// A snapshot was taken.
-    Checkpoint(Checkpoint<'a>),
-    /// Tree: candidates were proposed.
-    TotExpand {
-        /// The candidates.
-        candidates: Vec<Cow<'a, str>>,
-    },
-    /// Tree: candidates were scored.
-    TotEvaluate {
-        /// The index of the best.
-        chosen: u64,
-        /// A score for each.
-        scores: Vec<f64>,
-    },
-    /// Tree: a branch was given up.
-    TotBacktrack {
-        /// Why.
-        reason: Cow<'a, str>,
-        /// The depth at which the search goes on.
-        to_depth: u64,
-    },
-    /// Graph: the plan.
-    GotPlan {
-        /// How many thoughts it has.
-        node_count: u64,
-        /// How many edges it has.
-        edge_count: u64,
-        /// The thoughts.
-        node_ids: Vec<Cow<'a, str>>,
-    },
-    /// Graph: a thought starts.
-    GotNodeStart {
-        /// The thought.
-        node_id: Cow<'a, str>,
-    },
-    /// Graph: a thought is done.
-    GotNodeComplete {
-        /// The thought.
-        node_id: Cow<'a, str>,
-        /// Its result in a line.
-        result_summary: Cow<'a, str>,
-    },
-    /// Graph: a thought failed.
-    GotNodeFailed {
-        /// The thought.
-        node_id: Cow<'a, str>,
-        /// Why.
-        error: Cow<'a, str>,
-    },
-    /// Graph: a thought opened a nested graph.
-    GotExpand {
-        /// The thought.
-        node_id: Cow<'a, str>,
-        /// How many thoughts were added.
-        nodes_added: u64,
-        /// How many edges were added.
-        edges_added: u64,
-    },
-    /// The model wrote a piece of a call's arguments.
-    ToolCallChunk {
-        /// The call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        call_id: Option<Cow<'a, str>>,
-        /// The tool.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        name: Option<Cow<'a, str>>,
-        /// The piece.
-        arguments_delta: Cow<'a, str>,
-    },
-    /// A call is whole.
-    ToolCall(Call<'a>),
-    /// A tool starts.
-    ToolStart {
-        /// The call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        call_id: Option<Cow<'a, str>>,
-        /// The tool.
-        name: Cow<'a, str>,
-    },
-    /// A tool wrote something.
-    ToolOutput {
-        /// The call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        call_id: Option<Cow<'a, str>>,
-        /// The tool.
-        name: Cow<'a, str>,
-        /// What it wrote.
-        content: Cow<'a, str>,
-    },
-    /// A call is over.
-    ToolEnd {
-        /// The call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        call_id: Option<Cow<'a, str>>,
-        /// The tool.
-        name: Cow<'a, str>,
-        /// What went back to the model.
-        result: Cow<'a, str>,
-        /// Whether it failed, was refused or was cancelled.
-        is_error: bool,
-    },
-    /// Someone is asked about a call.
-    ToolApproval(Call<'a>),
-}
+loom_events!(
+    /// An event under its key. What the protocol form calls `id` is `node_id` here.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    Exported {
+        /// A run starts.
+        RunStart {
+            /// The run.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            run_id: Option<Cow<'a, str>>,
+            /// The user's words.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            message: Option<Cow<'a, str>>,
+            /// The agent.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            agent: Option<Cow<'a, str>>,
+        },
+        /// A node run starts.
+        TaskStart {
+            /// The node's name.
+            node_id: Cow<'a, str>,
+        },
+        /// A node run ends.
+        TaskEnd {
+            /// The node's name.
+            node_id: Cow<'a, str>,
+            /// How it went.
+            result: NodeResult<'a>,
+        },
+        /// The model wrote a piece.
+        Messages {
+            /// The piece.
+            chunk: Chunk<'a>,
+            /// Where it comes from.
+            metadata: ChunkMetadata<'a>,
+        },
+    } {
+        /// The whole state, bare.
+        Values(Payload<'a>),
+        /// The state after a node, merged.
+        Updates {
+            /// The node's name.
+            node_id: Cow<'a, str>,
+            /// The state.
+            state: Payload<'a>,
+        },
+        /// Anything else, bare.
+        Custom(CustomValue<'a>),
+    } {
+        /// Graph: a thought starts.
+        GotNodeStart {
+            /// The thought.
+            node_id: Cow<'a, str>,
+        },
+        /// Graph: a thought is done.
+        GotNodeComplete {
+            /// The thought.
+            node_id: Cow<'a, str>,
+            /// Its result in a line.
+            result_summary: Cow<'a, str>,
+        },
+        /// Graph: a thought failed.
+        GotNodeFailed {
+            /// The thought.
+            node_id: Cow<'a, str>,
+            /// Why.
+            error: Cow<'a, str>,
+        },
+        /// Graph: a thought opened a nested graph.
+        GotExpand {
+            /// The thought.
+            node_id: Cow<'a, str>,
+            /// How many thoughts were added.
+            nodes_added: u64,
+            /// How many edges were added.
+            edges_added: u64,
+        },
+    } {
+        /// A call is over.
+        ToolEnd {
+            /// The call.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            call_id: Option<Cow<'a, str>>,
+            /// The tool.
+            name: Cow<'a, str>,
+            /// What went back to the model.
+            result: Cow<'a, str>,
+            /// Whether it failed, was refused or was cancelled.
+            is_error: bool,
+        },
+    }
+);
 
 /// A piece of the model's text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -57,169 +57,192 @@ pub struct ReplyFrame<'a> {
     pub reply: Cow<'a, str>,
 }
 
-/// An event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Body<'a> {
-    /// A run starts.
-    RunStart {
-        /// The run.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        run_id: Option<Cow<'a, str>>,
-        /// The user's words.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        message: Option<Cow<'a, str>>,
-        /// The agent: `react`, `tot`, `got`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        agent: Option<Cow<'a, str>>,
-    },
-    /// A node run starts.
-    NodeEnter {
-        /// The node's name.
-        id: Cow<'a, str>,
-    },
-    /// A node run ends.
-    NodeExit {
-        /// The node's name.
-        id: Cow<'a, str>,
-        /// How it went.
-        result: NodeResult<'a>,
-    },
-    /// The model wrote a piece.
-    MessageChunk {
-        /// The piece.
-        content: Cow<'a, str>,
-        /// The node's name.
-        id: Cow<'a, str>,
-    },
-    /// Tokens of a model call.
-    Usage {
-        /// Tokens read.
-        prompt_tokens: u64,
-        /// Tokens written.
-        completion_tokens: u64,
-        /// Both together.
-        total_tokens: u64,
-    },
-    /// The whole state.
-    Values {
-        /// The state.
-        state: Payload<'a>,
-    },
-    /// The state after a node, merged.
-    Updates {
-        /// The node's name.
-        id: Cow<'a, str>,
-        /// The state.
-        state: Payload<'a>,
-    },
-    /// Anything else.
-    Custom {
-        /// What.
-        value: CustomValue<'a>,
-    },
-    /// A snapshot was taken.
-    Checkpoint(Checkpoint<'a>),
-    /// Tree: candidates were proposed.
-    TotExpand {
-        /// The candidates.
-        candidates: Vec<Cow<'a, str>>,
-    },
-    /// Tree: candidates were scored.
-    TotEvaluate {
-        /// The index of the best.
-        chosen: u64,
-        /// A score for each.
-        scores: Vec<f64>,
-    },
-    /// Tree: a branch was given up.
-    TotBacktrack {
-        /// Why.
-        reason: Cow<'a, str>,
-        /// The depth at which the search goes on.
-        to_depth: u64,
-    },
-    /// Graph: the plan.
-    GotPlan {
-        /// How many thoughts it has.
-        node_count: u64,
-        /// How many edges it has.
-        edge_count: u64,
-        /// The thoughts.
-        node_ids: Vec<Cow<'a, str>>,
-    },
-    /// Graph: a thought starts.
-    GotNodeStart {
-        /// The thought.
-        id: Cow<'a, str>,
-    },
-    /// Graph: a thought is done.
-    GotNodeComplete {
-        /// The thought.
-        id: Cow<'a, str>,
-        /// Its result in a line.
-        result_summary: Cow<'a, str>,
-    },
-    /// Graph: a thought failed.
-    GotNodeFailed {
-        /// The thought.
-        id: Cow<'a, str>,
-        /// Why.
-        error: Cow<'a, str>,
-    },
-    /// Graph: a thought opened a nested graph. The thought itself is `node_id`, in the place of the envelope's.
-    GotExpand {
-        /// How many thoughts were added.
-        nodes_added: u64,
-        /// How many edges were added.
-        edges_added: u64,
-    },
-    /// The model wrote a piece of a call's arguments.
-    ToolCallChunk {
-        /// The call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        call_id: Option<Cow<'a, str>>,
-        /// The tool.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        name: Option<Cow<'a, str>>,
-        /// The piece.
-        arguments_delta: Cow<'a, str>,
-    },
-    /// A call is whole.
-    ToolCall(Call<'a>),
-    /// A tool starts.
-    ToolStart {
-        /// The call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        call_id: Option<Cow<'a, str>>,
-        /// The tool.
-        name: Cow<'a, str>,
-    },
-    /// A tool wrote something.
-    ToolOutput {
-        /// The call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        call_id: Option<Cow<'a, str>>,
-        /// The tool.
-        name: Cow<'a, str>,
-        /// What it wrote.
-        content: Cow<'a, str>,
-    },
-    /// A call is over; one that was refused has this alone.
-    ToolEnd {
-        /// The call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        call_id: Option<Cow<'a, str>>,
-        /// The tool.
-        name: Cow<'a, str>,
-        /// What went back to the model.
-        result: Cow<'a, str>,
-        /// Whether it failed, was refused or was cancelled.
-        is_error: bool,
-    },
-    /// Someone is asked about a call.
-    ToolApproval(Call<'a>),
+/// Defines an enum of Loom events. The protocol form and the export form write most events alike: these variants
+/// stand here once, and the others are given for the four places where they belong.
+macro_rules! loom_events {
+    (
+        $(#[$meta:meta])*
+        $name:ident { $($runs:tt)* } { $($states:tt)* } { $($thoughts:tt)* } { $($ends:tt)* }
+    ) => {
+        $(#[$meta])*
+        pub enum $name<'a> {
+            $($runs)*
+            /// Tokens of a model call.
+            Usage {
+                /// Tokens read.
+                prompt_tokens: u64,
+                /// Tokens written.
+                completion_tokens: u64,
+                /// Both together.
+                total_tokens: u64,
+            },
+            $($states)*
+            /// A snapshot was taken.
+            Checkpoint(Checkpoint<'a>),
+            /// Tree: candidates were proposed.
+            TotExpand {
+                /// The candidates.
+                candidates: Vec<Cow<'a, str>>,
+            },
+            /// Tree: candidates were scored.
+            TotEvaluate {
+                /// The index of the best.
+                chosen: u64,
+                /// A score for each.
+                scores: Vec<f64>,
+            },
+            /// Tree: a branch was given up.
+            TotBacktrack {
+                /// Why.
+                reason: Cow<'a, str>,
+                /// The depth at which the search goes on.
+                to_depth: u64,
+            },
+            /// Graph: the plan.
+            GotPlan {
+                /// How many thoughts it has.
+                node_count: u64,
+                /// How many edges it has.
+                edge_count: u64,
+                /// The thoughts.
+                node_ids: Vec<Cow<'a, str>>,
+            },
+            $($thoughts)*
+            /// The model wrote a piece of a call's arguments.
+            ToolCallChunk {
+                /// The call.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                call_id: Option<Cow<'a, str>>,
+                /// The tool.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                name: Option<Cow<'a, str>>,
+                /// The piece.
+                arguments_delta: Cow<'a, str>,
+            },
+            /// A call is whole.
+            ToolCall(Call<'a>),
+            /// A tool starts.
+            ToolStart {
+                /// The call.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                call_id: Option<Cow<'a, str>>,
+                /// The tool.
+                name: Cow<'a, str>,
+            },
+            /// A tool wrote something.
+            ToolOutput {
+                /// The call.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                call_id: Option<Cow<'a, str>>,
+                /// The tool.
+                name: Cow<'a, str>,
+                /// What it wrote.
+                content: Cow<'a, str>,
+            },
+            $($ends)*
+            /// Someone is asked about a call.
+            ToolApproval(Call<'a>),
+        }
+    };
 }
+pub(super) use loom_events;
+
+loom_events!(
+    /// An event.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(tag = "type", rename_all = "snake_case")]
+    Body {
+        /// A run starts.
+        RunStart {
+            /// The run.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            run_id: Option<Cow<'a, str>>,
+            /// The user's words.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            message: Option<Cow<'a, str>>,
+            /// The agent: `react`, `tot`, `got`.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            agent: Option<Cow<'a, str>>,
+        },
+        /// A node run starts.
+        NodeEnter {
+            /// The node's name.
+            id: Cow<'a, str>,
+        },
+        /// A node run ends.
+        NodeExit {
+            /// The node's name.
+            id: Cow<'a, str>,
+            /// How it went.
+            result: NodeResult<'a>,
+        },
+        /// The model wrote a piece.
+        MessageChunk {
+            /// The piece.
+            content: Cow<'a, str>,
+            /// The node's name.
+            id: Cow<'a, str>,
+        },
+    } {
+        /// The whole state.
+        Values {
+            /// The state.
+            state: Payload<'a>,
+        },
+        /// The state after a node, merged.
+        Updates {
+            /// The node's name.
+            id: Cow<'a, str>,
+            /// The state.
+            state: Payload<'a>,
+        },
+        /// Anything else.
+        Custom {
+            /// What.
+            value: CustomValue<'a>,
+        },
+    } {
+        /// Graph: a thought starts.
+        GotNodeStart {
+            /// The thought.
+            id: Cow<'a, str>,
+        },
+        /// Graph: a thought is done.
+        GotNodeComplete {
+            /// The thought.
+            id: Cow<'a, str>,
+            /// Its result in a line.
+            result_summary: Cow<'a, str>,
+        },
+        /// Graph: a thought failed.
+        GotNodeFailed {
+            /// The thought.
+            id: Cow<'a, str>,
+            /// Why.
+            error: Cow<'a, str>,
+        },
+        /// Graph: a thought opened a nested graph. The thought itself is `node_id`, in the place of the envelope's.
+        GotExpand {
+            /// How many thoughts were added.
+            nodes_added: u64,
+            /// How many edges were added.
+            edges_added: u64,
+        },
+    } {
+        /// A call is over; one that was refused has this alone.
+        ToolEnd {
+            /// The call.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            call_id: Option<Cow<'a, str>>,
+            /// The tool.
+            name: Cow<'a, str>,
+            /// What went back to the model.
+            result: Cow<'a, str>,
+            /// Whether it failed, was refused or was cancelled.
+            is_error: bool,
+        },
+    }
+);
 
 /// How a node run went: `"Ok"` or `{"Err": "why"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

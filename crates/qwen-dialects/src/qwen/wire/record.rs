@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{Confirmation, DiffStat, Display, Todo};
+use qwen_events::{Confirmation, DiffStat, Display, FileDiff, TaskProgress, Todo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::word;
+use crate::tool_records::{confirmation_records, display_records};
 
 word!(
     /// What a terminal record says it is.
@@ -137,71 +138,39 @@ pub struct ToolDisplayRecord<'a> {
     pub timestamp: u64,
 }
 
-/// What people are shown of a tool's work.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ResultDisplay<'a> {
-    /// A text.
-    String {
-        /// The text.
-        #[serde(borrow)]
-        text: Cow<'a, str>,
-        /// For filtering: `tool`.
-        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-        log_scope: Option<Cow<'a, str>>,
-    },
-    /// A changed file.
-    FileDiff {
-        /// The path as people know it.
-        #[serde(borrow)]
-        file_name: Cow<'a, str>,
-        /// The unified diff.
-        #[serde(borrow)]
-        diff: Cow<'a, str>,
-        /// The text before; null when the file is new.
-        #[serde(borrow)]
-        original: Option<Cow<'a, str>>,
-        /// The text after.
-        #[serde(borrow)]
-        modified: Cow<'a, str>,
-        /// Line counts.
-        stat: LineCounts,
-    },
-    /// A list of things to do.
-    TodoList {
-        /// The things.
-        #[serde(borrow)]
-        todos: Vec<TodoRecord<'a>>,
-    },
-    /// A plan.
-    PlanSummary {
-        /// A line about it.
-        #[serde(borrow)]
-        message: Cow<'a, str>,
-        /// The plan, in Markdown.
-        #[serde(borrow)]
-        plan: Cow<'a, str>,
-    },
-    /// A sub-agent at work.
-    TaskExecution {
-        /// The sub-agent's name.
-        #[serde(borrow)]
-        agent: Cow<'a, str>,
-        /// What it was asked to do.
-        #[serde(borrow)]
-        description: Cow<'a, str>,
-        /// `running`, `completed`, `failed` or `cancelled`
-        #[serde(borrow)]
-        status: Cow<'a, str>,
-        /// Its tool calls so far.
-        tool_calls: u64,
-        /// Its tokens so far.
-        tokens: u64,
-        /// What it said at the end.
-        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-        result: Option<Cow<'a, str>>,
-    },
-}
+display_records!(
+    /// What people are shown of a tool's work.
+    #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+    #[serde(tag = "kind", rename_all = "snake_case")]
+    ResultDisplay {
+        /// A text.
+        String {
+            /// The text.
+            #[serde(borrow)]
+            text: Cow<'a, str>,
+            /// For filtering: `tool`.
+            #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+            log_scope: Option<Cow<'a, str>>,
+        },
+        /// A changed file.
+        FileDiff {
+            /// The path as people know it.
+            #[serde(borrow)]
+            file_name: Cow<'a, str>,
+            /// The unified diff.
+            #[serde(borrow)]
+            diff: Cow<'a, str>,
+            /// The text before; null when the file is new.
+            #[serde(borrow)]
+            original: Option<Cow<'a, str>>,
+            /// The text after.
+            #[serde(borrow)]
+            modified: Cow<'a, str>,
+            /// Line counts.
+            stat: LineCounts,
+        },
+    } agent description
+);
 
 impl<'a> ResultDisplay<'a> {
     /// A plain text of a tool.
@@ -221,20 +190,9 @@ impl<'a> From<&'a Display> for ResultDisplay<'a> {
                 modified: Cow::Borrowed(&diff.modified),
                 stat: LineCounts::from(&diff.stat),
             },
-            Display::TodoList(todos) => {
-                Self::TodoList { todos: todos.iter().map(TodoRecord::from).collect() }
-            }
-            Display::Plan { message, plan } => {
-                Self::PlanSummary { message: Cow::Borrowed(message), plan: Cow::Borrowed(plan) }
-            }
-            Display::Task(task) => Self::TaskExecution {
-                agent: Cow::Borrowed(&task.agent),
-                description: Cow::Borrowed(&task.description),
-                status: Cow::Borrowed(task.status),
-                tool_calls: task.tool_calls,
-                tokens: task.tokens,
-                result: task.result.as_deref().map(Cow::Borrowed),
-            },
+            Display::TodoList(todos) => Self::todos(todos),
+            Display::Plan { message, plan } => Self::plan(message, plan),
+            Display::Task(task) => Self::task(task),
         }
     }
 }
@@ -287,15 +245,11 @@ impl<'a> From<&'a Todo> for TodoRecord<'a> {
     }
 }
 
-/// What someone is asked to agree to.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum ConfirmationRecord<'a> {
-    /// A file will change.
-    Edit {
-        /// A heading.
-        #[serde(borrow)]
-        title: Cow<'a, str>,
+confirmation_records!(
+    /// What someone is asked to agree to.
+    #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+    #[serde(tag = "type", rename_all = "snake_case")]
+    ConfirmationRecord () {
         /// The path as people know it.
         #[serde(borrow)]
         file_name: Cow<'a, str>,
@@ -313,56 +267,8 @@ pub enum ConfirmationRecord<'a> {
         modified: Cow<'a, str>,
         /// Line counts.
         stat: LineCounts,
-    },
-    /// A command will run.
-    Exec {
-        /// A heading.
-        #[serde(borrow)]
-        title: Cow<'a, str>,
-        /// The command line.
-        #[serde(borrow)]
-        command: Cow<'a, str>,
-        /// The programs that it starts.
-        #[serde(borrow)]
-        root_command: Cow<'a, str>,
-    },
-    /// A tool of an MCP server will be called.
-    Mcp {
-        /// A heading.
-        #[serde(borrow)]
-        title: Cow<'a, str>,
-        /// The server.
-        #[serde(borrow)]
-        server_name: Cow<'a, str>,
-        /// The tool's name there.
-        #[serde(borrow)]
-        tool_name: Cow<'a, str>,
-        /// The tool's name for people.
-        #[serde(borrow)]
-        tool_display_name: Cow<'a, str>,
-    },
-    /// Something else, in words.
-    Info {
-        /// A heading.
-        #[serde(borrow)]
-        title: Cow<'a, str>,
-        /// What will happen.
-        #[serde(borrow)]
-        prompt: Cow<'a, str>,
-        /// Addresses that will be visited.
-        #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
-        urls: Vec<Cow<'a, str>>,
-    },
-    /// A plan to agree to.
-    Plan {
-        /// A heading.
-        #[serde(borrow)]
-        title: Cow<'a, str>,
-        /// The plan, in Markdown.
-        #[serde(borrow)]
-        plan: Cow<'a, str>,
-    },
-}
+    }
+);
 
 /// A heading for what someone is asked to agree to.
 pub(crate) fn confirmation_title(confirmation: &Confirmation) -> Cow<'_, str> {
@@ -379,35 +285,15 @@ pub(crate) fn confirmation_title(confirmation: &Confirmation) -> Cow<'_, str> {
 
 impl<'a> From<&'a Confirmation> for ConfirmationRecord<'a> {
     fn from(confirmation: &'a Confirmation) -> Self {
-        let title = confirmation_title(confirmation);
-        match confirmation {
-            Confirmation::Edit(diff) => Self::Edit {
-                title,
-                file_name: Cow::Borrowed(&diff.file_name),
-                file_path: Cow::Borrowed(&diff.file_path),
-                diff: Cow::Borrowed(&diff.diff),
-                original: diff.original.as_deref().map(Cow::Borrowed),
-                modified: Cow::Borrowed(&diff.modified),
-                stat: LineCounts::from(&diff.stat),
-            },
-            Confirmation::Exec { command, root_command } => Self::Exec {
-                title,
-                command: Cow::Borrowed(command),
-                root_command: Cow::Borrowed(root_command),
-            },
-            Confirmation::Mcp { server, tool, display } => Self::Mcp {
-                title,
-                server_name: Cow::Borrowed(server),
-                tool_name: Cow::Borrowed(tool),
-                tool_display_name: Cow::Borrowed(display),
-            },
-            Confirmation::Info { prompt, urls } => Self::Info {
-                title,
-                prompt: Cow::Borrowed(prompt),
-                urls: urls.iter().map(|url| Cow::Borrowed(&**url)).collect(),
-            },
-            Confirmation::Plan { plan } => Self::Plan { title, plan: Cow::Borrowed(plan) },
-        }
+        Self::of(confirmation, |title, diff| Self::Edit {
+            title,
+            file_name: Cow::Borrowed(&diff.file_name),
+            file_path: Cow::Borrowed(&diff.file_path),
+            diff: Cow::Borrowed(&diff.diff),
+            original: diff.original.as_deref().map(Cow::Borrowed),
+            modified: Cow::Borrowed(&diff.modified),
+            stat: LineCounts::from(&diff.stat),
+        })
     }
 }
 

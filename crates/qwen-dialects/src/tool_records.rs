@@ -1,0 +1,176 @@
+//! The forms of confirmations and tool displays that the `core` and `qwen` dialects share.
+
+/// Defines what someone is asked to agree to: `Edit` with the given fields, and the variants that the dialects
+/// write alike. Every variant has the fields in parentheses behind its title.
+macro_rules! confirmation_records {
+    (
+        $(#[$meta:meta])*
+        $name:ident ( $($(#[$common_meta:meta])* $common:ident: $common_type:ty,)* ) { $($edit:tt)* }
+    ) => {
+        $(#[$meta])*
+        pub enum $name<'a> {
+            /// A file will change.
+            Edit {
+                /// A heading.
+                #[serde(borrow)]
+                title: Cow<'a, str>,
+                $($(#[$common_meta])* $common: $common_type,)*
+                $($edit)*
+            },
+            /// A command will run.
+            Exec {
+                /// A heading.
+                #[serde(borrow)]
+                title: Cow<'a, str>,
+                $($(#[$common_meta])* $common: $common_type,)*
+                /// The command line.
+                #[serde(borrow)]
+                command: Cow<'a, str>,
+                /// The programs that it starts.
+                #[serde(borrow)]
+                root_command: Cow<'a, str>,
+            },
+            /// A tool of an MCP server will be called.
+            Mcp {
+                /// A heading.
+                #[serde(borrow)]
+                title: Cow<'a, str>,
+                $($(#[$common_meta])* $common: $common_type,)*
+                /// The server.
+                #[serde(borrow)]
+                server_name: Cow<'a, str>,
+                /// The tool's name there.
+                #[serde(borrow)]
+                tool_name: Cow<'a, str>,
+                /// The tool's name for people.
+                #[serde(borrow)]
+                tool_display_name: Cow<'a, str>,
+            },
+            /// Something else, in words.
+            Info {
+                /// A heading.
+                #[serde(borrow)]
+                title: Cow<'a, str>,
+                $($(#[$common_meta])* $common: $common_type,)*
+                /// What will happen.
+                #[serde(borrow)]
+                prompt: Cow<'a, str>,
+                /// Addresses that will be visited.
+                #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+                urls: Vec<Cow<'a, str>>,
+            },
+            /// A plan to agree to.
+            Plan {
+                /// A heading.
+                #[serde(borrow)]
+                title: Cow<'a, str>,
+                $($(#[$common_meta])* $common: $common_type,)*
+                /// The plan, in Markdown.
+                #[serde(borrow)]
+                plan: Cow<'a, str>,
+            },
+        }
+
+        impl<'a> $name<'a> {
+            /// The record of `confirmation`; `edit` makes the variant of a changed file.
+            fn of(
+                confirmation: &'a Confirmation,
+                $($common: $common_type,)*
+                edit: impl FnOnce(Cow<'a, str>, &'a FileDiff) -> Self,
+            ) -> Self {
+                let title = confirmation_title(confirmation);
+                match confirmation {
+                    Confirmation::Edit(diff) => edit(title, diff),
+                    Confirmation::Exec { command, root_command } => Self::Exec {
+                        title,
+                        $($common,)*
+                        command: Cow::Borrowed(command),
+                        root_command: Cow::Borrowed(root_command),
+                    },
+                    Confirmation::Mcp { server, tool, display } => Self::Mcp {
+                        title,
+                        $($common,)*
+                        server_name: Cow::Borrowed(server),
+                        tool_name: Cow::Borrowed(tool),
+                        tool_display_name: Cow::Borrowed(display),
+                    },
+                    Confirmation::Info { prompt, urls } => Self::Info {
+                        title,
+                        $($common,)*
+                        prompt: Cow::Borrowed(prompt),
+                        urls: urls.iter().map(|url| Cow::Borrowed(&**url)).collect(),
+                    },
+                    Confirmation::Plan { plan } => Self::Plan { title, $($common,)* plan: Cow::Borrowed(plan) },
+                }
+            }
+        }
+    };
+}
+pub(crate) use confirmation_records;
+
+/// Defines what people are shown of a tool's work: the given variants, and those that the dialects write alike.
+/// The two names are the fields for the sub-agent and its task.
+macro_rules! display_records {
+    ($(#[$meta:meta])* $name:ident { $($own:tt)* } $agent:ident $description:ident) => {
+        $(#[$meta])*
+        pub enum $name<'a> {
+            $($own)*
+            /// A list of things to do.
+            TodoList {
+                /// The things.
+                #[serde(borrow)]
+                todos: Vec<TodoRecord<'a>>,
+            },
+            /// A plan.
+            PlanSummary {
+                /// A line about it.
+                #[serde(borrow)]
+                message: Cow<'a, str>,
+                /// The plan, in Markdown.
+                #[serde(borrow)]
+                plan: Cow<'a, str>,
+            },
+            /// A sub-agent at work.
+            TaskExecution {
+                /// The sub-agent's name.
+                #[serde(borrow)]
+                $agent: Cow<'a, str>,
+                /// What it was asked to do.
+                #[serde(borrow)]
+                $description: Cow<'a, str>,
+                /// `running`, `completed`, `failed` or `cancelled`
+                #[serde(borrow)]
+                status: Cow<'a, str>,
+                /// Its tool calls so far.
+                tool_calls: u64,
+                /// Its tokens so far.
+                tokens: u64,
+                /// What it said at the end.
+                #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+                result: Option<Cow<'a, str>>,
+            },
+        }
+
+        impl<'a> $name<'a> {
+            fn todos(todos: &'a [Todo]) -> Self {
+                Self::TodoList { todos: todos.iter().map(TodoRecord::from).collect() }
+            }
+
+            fn plan(message: &'a str, plan: &'a str) -> Self {
+                Self::PlanSummary { message: Cow::Borrowed(message), plan: Cow::Borrowed(plan) }
+            }
+
+            fn task(task: &'a TaskProgress) -> Self {
+                Self::TaskExecution {
+                    $agent: Cow::Borrowed(&task.agent),
+                    $description: Cow::Borrowed(&task.description),
+                    status: Cow::Borrowed(task.status),
+                    tool_calls: task.tool_calls,
+                    tokens: task.tokens,
+                    result: task.result.as_deref().map(Cow::Borrowed),
+                }
+            }
+        }
+    };
+}
+pub(crate) use display_records;
