@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use qwen_events::{
     Body, CallId, CommandResult, CommandResultBody, EndStatus, ErrorInfo, Event, Finish, MessageEnd,
-    SessionId, ToolCall, ToolEnd, ToolStatus, TurnEnd, Usage,
+    SessionId, ToolCall, ToolEnd, ToolStatus, TurnEnd, Usage, call_progress, channel_events, graph_events,
+    session_notices,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -165,33 +166,14 @@ impl Encoder for LiteEncoder {
             }
             Body::CommandResult(result) => self.command_result(result, out),
             Body::Ready
-            | Body::NodeEnter
-            | Body::NodeExit { .. }
+            | graph_events!()
             | Body::ThoughtDelta(..)
             | Body::ThoughtSignature(..)
             | Body::ToolCallDelta { .. }
-            | Body::Decision { .. }
-            | Body::Approval { .. }
+            | call_progress!()
             | Body::ToolStart(..)
-            | Body::ToolOutput { .. }
-            | Body::ToolDisplay { .. }
-            | Body::State(..)
-            | Body::Checkpoint(..)
-            | Body::ThoughtUsage(..)
-            | Body::Journal(..)
-            | Body::Session(..)
-            | Body::Task(..)
-            | Body::RateLimit(..)
-            | Body::Console { .. }
-            | Body::Hook(..)
-            | Body::History(..)
-            | Body::Custom(..)
-            | Body::HintResult(..)
-            | Body::Heartbeat(..)
-            | Body::CancelResult(..)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(..)
-            | Body::ControlCancel { .. } => {}
+            | session_notices!()
+            | channel_events!() => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `--output-format json`: a turn as one document instead of a stream.
 
-use qwen_events::{Body, CommandResultBody, EndStatus, Event};
+use qwen_events::{Body, CommandResultBody, EndStatus, Event, channel_events, turn_steps};
 
 use crate::dialect::{Dialect, Encoder};
 use crate::line::push_string;
@@ -64,12 +64,7 @@ impl Document {
 impl Encoder for Document {
     fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
         let urgent = match &event.body {
-            Body::ControlRequest { .. }
-            | Body::ControlReply(_)
-            | Body::ControlCancel { .. }
-            | Body::Heartbeat(_)
-            | Body::HintResult(_)
-            | Body::CancelResult(_) => true,
+            channel_events!() => true,
             Body::Error(_) => !self.in_turn || !matches!(self.shape, Shape::Whole { .. }),
             Body::TurnStart(_) if event.scope.parent.is_none() => {
                 self.in_turn = true;
@@ -77,33 +72,7 @@ impl Encoder for Document {
             }
             Body::Ready
             | Body::TurnStart(..)
-            | Body::NodeEnter
-            | Body::NodeExit { .. }
-            | Body::MessageStart { .. }
-            | Body::TextDelta(..)
-            | Body::ThoughtDelta(..)
-            | Body::ThoughtSignature(..)
-            | Body::ToolCallDelta { .. }
-            | Body::ToolCall(..)
-            | Body::MessageEnd(..)
-            | Body::Decision { .. }
-            | Body::Approval { .. }
-            | Body::ToolStart(..)
-            | Body::ToolOutput { .. }
-            | Body::ToolDisplay { .. }
-            | Body::ToolEnd(..)
-            | Body::State(..)
-            | Body::Checkpoint(..)
-            | Body::Thinking(..)
-            | Body::ThoughtUsage(..)
-            | Body::Journal(..)
-            | Body::Session(..)
-            | Body::Task(..)
-            | Body::RateLimit(..)
-            | Body::Console { .. }
-            | Body::Hook(..)
-            | Body::History(..)
-            | Body::Custom(..)
+            | turn_steps!()
             | Body::TurnEnd(..)
             | Body::CommandResult(..)
             | Body::Fatal(..) => false,

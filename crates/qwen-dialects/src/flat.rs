@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use qwen_events::{
     Activity, Body, CancelResult, ControlCall, ControlReply, Event, Heartbeat, HintResult, HintStatus,
-    HintTrigger, Timestamp,
+    HintTrigger, Timestamp, turn_steps,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -268,38 +268,12 @@ pub(crate) fn push_flat(event: &Event, out: &mut Vec<u8>) -> bool {
         Body::ControlCancel { request_id } => {
             push_line(out, &ControlLine::ControlCancelRequest { request_id: request_id.as_ref().into() });
         }
-        Body::Ready
+        turn_steps!()
         | Body::TurnStart(..)
-        | Body::NodeEnter
-        | Body::NodeExit { .. }
-        | Body::MessageStart { .. }
-        | Body::TextDelta(..)
-        | Body::ThoughtDelta(..)
-        | Body::ThoughtSignature(..)
-        | Body::ToolCallDelta { .. }
-        | Body::ToolCall(..)
-        | Body::MessageEnd(..)
-        | Body::Decision { .. }
-        | Body::Approval { .. }
-        | Body::ToolStart(..)
-        | Body::ToolOutput { .. }
-        | Body::ToolDisplay { .. }
-        | Body::ToolEnd(..)
-        | Body::State(..)
-        | Body::Checkpoint(..)
-        | Body::Thinking(..)
-        | Body::ThoughtUsage(..)
-        | Body::Journal(..)
-        | Body::Session(..)
-        | Body::Task(..)
-        | Body::RateLimit(..)
-        | Body::Console { .. }
-        | Body::Hook(..)
-        | Body::History(..)
-        | Body::Custom(..)
-        | Body::Error(..)
         | Body::TurnEnd(..)
         | Body::CommandResult(..)
+        | Body::Error(..)
+        | Body::Ready
         | Body::Fatal(..) => return false,
     }
     true

@@ -7,6 +7,7 @@ mod command;
 mod control;
 mod error;
 mod event;
+mod event_groups;
 mod hidden;
 mod hook;
 mod ids;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use qwen_events::{
     Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, ErrorInfo, ErrorKind, Event,
     HookStep, Json, Level, ModelUsage, SessionEvent, Timestamp, ToolEnd, ToolStatus, TurnEnd, TurnStart,
-    Usage,
+    Usage, graph_events,
 };
 
 use super::blocks::Speaker;
@@ -177,20 +177,15 @@ impl Encoder for ClaudeEncoder {
                 self.state(SessionState::Idle, out);
             }
             Body::Ready
-            | Body::History(_)
             | Body::TurnStart(_)
-            | Body::TurnEnd(_)
-            | Body::NodeEnter
-            | Body::NodeExit { .. }
+            | graph_events!()
             | Body::Decision { .. }
             | Body::Approval { .. }
             | Body::ToolDisplay { .. }
-            | Body::State(_)
-            | Body::Checkpoint(_)
-            | Body::ThoughtUsage(_)
-            | Body::Journal(_)
             | Body::RateLimit(_)
-            | Body::Console { .. } => {}
+            | Body::Console { .. }
+            | Body::History(_)
+            | Body::TurnEnd(_) => {}
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, ControlCall, Denial, EndStatus, ErrorInfo, ErrorKind, Event, Finish, PromptId,
-    SessionEvent, SessionId, ToolCall, ToolEnd, ToolStatus, TurnEnd,
+    SessionEvent, SessionId, ToolCall, ToolEnd, ToolStatus, TurnEnd, graph_events, notices, outside_turns,
 };
 
 use super::tool::{
@@ -135,8 +135,7 @@ impl Encoder for CoreEncoder {
             Body::TurnEnd(end) if parent.is_none() => self.end_turn(end, out),
             Body::Ready
             | Body::TurnStart(..)
-            | Body::NodeEnter
-            | Body::NodeExit { .. }
+            | graph_events!()
             | Body::MessageStart { .. }
             | Body::TextDelta(..)
             | Body::ThoughtSignature(..)
@@ -146,23 +145,10 @@ impl Encoder for CoreEncoder {
             | Body::ToolStart(..)
             | Body::ToolOutput { .. }
             | Body::ToolDisplay { .. }
-            | Body::State(..)
-            | Body::Checkpoint(..)
-            | Body::ThoughtUsage(..)
-            | Body::Journal(..)
-            | Body::Task(..)
-            | Body::RateLimit(..)
-            | Body::Console { .. }
-            | Body::Hook(..)
+            | notices!()
             | Body::History(..)
             | Body::TurnEnd(..)
-            | Body::CommandResult(..)
-            | Body::HintResult(..)
-            | Body::Heartbeat(..)
-            | Body::CancelResult(..)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(..)
-            | Body::ControlCancel { .. } => {
+            | outside_turns!() => {
                 if let Body::ControlRequest { request_id, call, .. } = &event.body
                     && let ControlCall::CanUseTool { call, .. } = &**call
                 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{
     CallId, Checkpoint, CommandResult, CommandResultBody, EndStatus, Event, MessageEnd, NodeRun, Thinking,
-    ToolCall, ToolStatus, TurnEnd, Usage,
+    ToolCall, ToolStatus, TurnEnd, Usage, call_progress, channel_events, outside_turns, session_notices,
 };
 
 use super::custom::{Custom, command, console, session_event, thought};
@@ -122,30 +122,16 @@ impl Projector {
             | In::ToolCallDelta { .. }
             | In::ToolCall(..)
             | In::MessageEnd(..)
-            | In::Decision { .. }
-            | In::Approval { .. }
+            | call_progress!()
             | In::ToolStart(..)
-            | In::ToolOutput { .. }
-            | In::ToolDisplay { .. }
             | In::State(..)
             | In::Checkpoint(..)
             | In::Thinking(..)
             | In::ThoughtUsage(..)
             | In::Journal(..)
-            | In::Session(..)
-            | In::Task(..)
-            | In::RateLimit(..)
-            | In::Console { .. }
-            | In::Hook(..)
-            | In::History(..)
-            | In::Custom(..)
+            | session_notices!()
             | In::Error(..)
-            | In::HintResult(..)
-            | In::Heartbeat(..)
-            | In::CancelResult(..)
-            | In::ControlRequest { .. }
-            | In::ControlReply(..)
-            | In::ControlCancel { .. } => self.main.project(event, sink),
+            | channel_events!() => self.main.project(event, sink),
         }
     }
 
@@ -292,13 +278,7 @@ impl Speaker {
             | In::Hook(..)
             | In::History(..)
             | In::TurnEnd(..)
-            | In::CommandResult(..)
-            | In::HintResult(..)
-            | In::Heartbeat(..)
-            | In::CancelResult(..)
-            | In::ControlRequest { .. }
-            | In::ControlReply(..)
-            | In::ControlCancel { .. }
+            | outside_turns!()
             | In::Fatal(..) => {}
         }
     }

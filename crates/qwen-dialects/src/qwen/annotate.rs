@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use qwen_events::{
     Body, CallId, Channel, Confirmation, ConsoleLevel, EndStatus, Event, LogScope, SessionEvent, Timestamp,
-    ToolCall, ToolEnd, ToolStatus, TurnEnd,
+    ToolCall, ToolEnd, ToolStatus, TurnEnd, graph_events, outside_turns,
 };
 
 use super::frame::{Frame, created};
@@ -116,27 +116,16 @@ impl Annotator {
             ),
             Body::Ready
             | Body::TurnStart(..)
-            | Body::NodeEnter
-            | Body::NodeExit { .. }
+            | graph_events!()
             | Body::MessageStart { .. }
             | Body::ThoughtSignature(..)
             | Body::Decision { .. }
-            | Body::State(..)
-            | Body::Checkpoint(..)
-            | Body::ThoughtUsage(..)
-            | Body::Journal(..)
             | Body::RateLimit(..)
             | Body::Hook(..)
             | Body::History(..)
             | Body::Error(..)
             | Body::TurnEnd(..)
-            | Body::CommandResult(..)
-            | Body::HintResult(..)
-            | Body::Heartbeat(..)
-            | Body::CancelResult(..)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(..)
-            | Body::ControlCancel { .. }
+            | outside_turns!()
             | Body::Fatal(..) => {}
         }
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use qwen_events::{
     Activity, Body, CancelResult, CommandResult, CommandResultBody, ControlCall, ControlReply, ErrorInfo,
-    Event, HintResult, HintStatus, HintTrigger, Level, PromptId, SessionId,
+    Event, HintResult, HintStatus, HintTrigger, Level, PromptId, SessionId, turn_steps,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -80,33 +80,7 @@ pub(crate) fn encode(stamp: Stamp<'_>, event: &Event, out: &mut Vec<u8>) -> bool
         ),
         Body::Ready
         | Body::TurnStart(..)
-        | Body::NodeEnter
-        | Body::NodeExit { .. }
-        | Body::MessageStart { .. }
-        | Body::TextDelta(..)
-        | Body::ThoughtDelta(..)
-        | Body::ThoughtSignature(..)
-        | Body::ToolCallDelta { .. }
-        | Body::ToolCall(..)
-        | Body::MessageEnd(..)
-        | Body::Decision { .. }
-        | Body::Approval { .. }
-        | Body::ToolStart(..)
-        | Body::ToolOutput { .. }
-        | Body::ToolDisplay { .. }
-        | Body::ToolEnd(..)
-        | Body::State(..)
-        | Body::Checkpoint(..)
-        | Body::Thinking(..)
-        | Body::ThoughtUsage(..)
-        | Body::Journal(..)
-        | Body::Session(..)
-        | Body::Task(..)
-        | Body::RateLimit(..)
-        | Body::Console { .. }
-        | Body::Hook(..)
-        | Body::History(..)
-        | Body::Custom(..)
+        | turn_steps!()
         | Body::Error(..)
         | Body::TurnEnd(..)
         | Body::Fatal(..) => return false,

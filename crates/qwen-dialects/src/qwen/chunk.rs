@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{Body, CallId, Event, MessageEnd, Timestamp, TurnEnd};
+use qwen_events::{
+    Body, CallId, Event, MessageEnd, Timestamp, TurnEnd, call_progress, graph_events, outside_turns,
+    session_notices, turn_steps,
+};
 
 use super::annotate::Annotator;
 use super::channel;
-use super::frame::{Fatal, Frame, created, fatal, push_fatal};
+use super::frame::{Fatal, Frame, created, empty_line, fatal, push_fatal};
 use super::turn::{Last, message_finish, turn_finish, turn_metadata};
 use super::wire::{
     AssistantRole, ChatCompletionChunk, ChunkChoice, ChunkObject, Delta, ErrorBody, FunctionDelta,
@@ -47,18 +50,7 @@ impl ChunkEncoder {
     }
 
     fn line(&self, at: Timestamp) -> ChatCompletionChunk<'_> {
-        ChatCompletionChunk {
-            object: ChunkObject::Word,
-            id: self.frame.id(),
-            created: created(at),
-            model: self.frame.model(),
-            session_id: self.frame.session_id(),
-            prompt_id: self.frame.prompt_id(),
-            choices: Vec::new(),
-            usage: None,
-            system_fingerprint: None,
-            metadata: None,
-        }
+        empty_line!(ChatCompletionChunk, ChunkObject::Word, self.frame, at)
     }
 
     fn greet(&mut self, at: Timestamp, out: &mut Vec<u8>) {
@@ -241,39 +233,19 @@ impl ChunkEncoder {
             }
             Body::Ready
             | Body::TurnStart(..)
-            | Body::NodeEnter
-            | Body::NodeExit { .. }
+            | graph_events!()
             | Body::TextDelta(..)
             | Body::ThoughtDelta(..)
             | Body::ThoughtSignature(..)
             | Body::ToolCall(..)
-            | Body::Decision { .. }
-            | Body::Approval { .. }
+            | call_progress!()
             | Body::ToolStart(..)
-            | Body::ToolOutput { .. }
-            | Body::ToolDisplay { .. }
             | Body::ToolEnd(..)
-            | Body::State(..)
-            | Body::Checkpoint(..)
             | Body::Thinking(..)
-            | Body::ThoughtUsage(..)
-            | Body::Journal(..)
-            | Body::Session(..)
-            | Body::Task(..)
-            | Body::RateLimit(..)
-            | Body::Console { .. }
-            | Body::Hook(..)
-            | Body::History(..)
-            | Body::Custom(..)
+            | session_notices!()
             | Body::Error(..)
             | Body::TurnEnd(..)
-            | Body::CommandResult(..)
-            | Body::HintResult(..)
-            | Body::Heartbeat(..)
-            | Body::CancelResult(..)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(..)
-            | Body::ControlCancel { .. }
+            | outside_turns!()
             | Body::Fatal(..) => {}
         }
     }
@@ -310,33 +282,7 @@ impl Encoder for ChunkEncoder {
             }
             Body::Ready
             | Body::TurnStart(..)
-            | Body::NodeEnter
-            | Body::NodeExit { .. }
-            | Body::MessageStart { .. }
-            | Body::TextDelta(..)
-            | Body::ThoughtDelta(..)
-            | Body::ThoughtSignature(..)
-            | Body::ToolCallDelta { .. }
-            | Body::ToolCall(..)
-            | Body::MessageEnd(..)
-            | Body::Decision { .. }
-            | Body::Approval { .. }
-            | Body::ToolStart(..)
-            | Body::ToolOutput { .. }
-            | Body::ToolDisplay { .. }
-            | Body::ToolEnd(..)
-            | Body::State(..)
-            | Body::Checkpoint(..)
-            | Body::Thinking(..)
-            | Body::ThoughtUsage(..)
-            | Body::Journal(..)
-            | Body::Session(..)
-            | Body::Task(..)
-            | Body::RateLimit(..)
-            | Body::Console { .. }
-            | Body::Hook(..)
-            | Body::History(..)
-            | Body::Custom(..)
+            | turn_steps!()
             | Body::Error(..)
             | Body::TurnEnd(..)
             | Body::CommandResult(..)

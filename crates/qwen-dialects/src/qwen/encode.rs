@@ -6,7 +6,7 @@ use qwen_events::{Body, Event, MessageEnd, Timestamp, TurnEnd};
 
 use super::annotate::Annotator;
 use super::channel;
-use super::frame::{Fatal, Frame, created, fatal, push_fatal};
+use super::frame::{Fatal, Frame, created, empty_line, fatal, push_fatal};
 use super::turn::{Last, message_finish, turn_finish, turn_metadata};
 use super::wire::{
     AssistantMessage, AssistantRole, ChatCompletion, Choice, CompletionObject, ErrorBody, FunctionCall,
@@ -31,18 +31,7 @@ impl MessageEncoder {
     }
 
     fn line(&self, at: Timestamp) -> ChatCompletion<'_> {
-        ChatCompletion {
-            object: CompletionObject::Word,
-            id: self.frame.id(),
-            created: created(at),
-            model: self.frame.model(),
-            session_id: self.frame.session_id(),
-            prompt_id: self.frame.prompt_id(),
-            choices: Vec::new(),
-            usage: None,
-            system_fingerprint: None,
-            metadata: None,
-        }
+        empty_line!(ChatCompletion, CompletionObject::Word, self.frame, at)
     }
 
     fn greet(&mut self, at: Timestamp, out: &mut Vec<u8>) {

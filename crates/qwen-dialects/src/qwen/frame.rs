@@ -32,6 +32,25 @@ pub const CAPABILITIES: &[&str] = &[
     "steer",
 ];
 
+/// A line of a stream without content. Both kinds of line have these fields.
+macro_rules! empty_line {
+    ($kind:ident, $object:expr, $frame:expr, $at:expr) => {
+        $kind {
+            object: $object,
+            id: $frame.id(),
+            created: created($at),
+            model: $frame.model(),
+            session_id: $frame.session_id(),
+            prompt_id: $frame.prompt_id(),
+            choices: Vec::new(),
+            usage: None,
+            system_fingerprint: None,
+            metadata: None,
+        }
+    };
+}
+pub(super) use empty_line;
+
 /// The session and turn that lines are stamped with.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, ErrorInfo, Event, HistoryChange, Journal, MessageEnd, ModelUsage, NodeRun, PromptId, Scope,
-    SessionEvent, SessionId, Thinking, Timestamp, ToolCall,
+    SessionEvent, SessionId, Thinking, Timestamp, ToolCall, channel_events, message_pieces, notices,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -217,24 +217,11 @@ pub(super) fn write(event: &Event, told: &LoggedContext, out: &mut Vec<u8>) -> s
         Body::TurnEnd(end) => line.put("turn_end", TurnEndForm::new(end, &told.said)),
         Body::CommandResult(result) => line.put("command_result", CommandResultForm::from(&**result)),
         Body::Ready
-        | Body::MessageStart { .. }
-        | Body::TextDelta(..)
-        | Body::ThoughtDelta(..)
-        | Body::ThoughtSignature(..)
-        | Body::ToolCallDelta { .. }
-        | Body::ToolCall(..)
+        | message_pieces!()
         | Body::ToolDisplay { .. }
         | Body::State(..)
-        | Body::Task(..)
-        | Body::RateLimit(..)
-        | Body::Console { .. }
-        | Body::Hook(..)
-        | Body::HintResult(..)
-        | Body::Heartbeat(..)
-        | Body::CancelResult(..)
-        | Body::ControlRequest { .. }
-        | Body::ControlReply(..)
-        | Body::ControlCancel { .. }
+        | notices!()
+        | channel_events!()
         | Body::Fatal(..) => Ok(()),
     }
 }

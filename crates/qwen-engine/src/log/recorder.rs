@@ -5,7 +5,9 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use qwen_events::{Body, Event, Journal, PromptId, Scope, SessionId};
+use qwen_events::{
+    Body, Event, Journal, PromptId, Scope, SessionId, call_progress, channel_events, message_pieces, notices,
+};
 
 use super::entry::{self, LoggedContext, is_main};
 use super::file_backups::FileBackup;
@@ -179,43 +181,27 @@ impl Recorder {
             // A step is logged together with the exit of its node, or not at all.
             Body::Journal(journal) if matches!(**journal, Journal::Step { .. }) => Ok(()),
             Body::TurnStart(_)
+            | Body::NodeExit { .. }
             | Body::ToolStart(_)
             | Body::ToolEnd(_)
-            | Body::NodeExit { .. }
-            | Body::History(_)
             | Body::Journal(_)
+            | Body::History(_)
             | Body::Error(_)
             | Body::TurnEnd(_)
             | Body::CommandResult(_) => self.flush(),
             Body::Ready
             | Body::NodeEnter
-            | Body::MessageStart { .. }
-            | Body::TextDelta(..)
-            | Body::ThoughtDelta(..)
-            | Body::ThoughtSignature(..)
-            | Body::ToolCallDelta { .. }
-            | Body::ToolCall(..)
+            | message_pieces!()
             | Body::MessageEnd(..)
-            | Body::Decision { .. }
-            | Body::Approval { .. }
-            | Body::ToolOutput { .. }
-            | Body::ToolDisplay { .. }
+            | call_progress!()
             | Body::State(..)
             | Body::Checkpoint(..)
             | Body::Thinking(..)
             | Body::ThoughtUsage(..)
             | Body::Session(..)
-            | Body::Task(..)
-            | Body::RateLimit(..)
-            | Body::Console { .. }
-            | Body::Hook(..)
+            | notices!()
             | Body::Custom(..)
-            | Body::HintResult(..)
-            | Body::Heartbeat(..)
-            | Body::CancelResult(..)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(..)
-            | Body::ControlCancel { .. }
+            | channel_events!()
             | Body::Fatal(..) => Ok(()),
         }
     }

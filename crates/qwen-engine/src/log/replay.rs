@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, Checkpoint, Event, Json, MessageEnd, NodeRun, Scope, Timestamp, ToolCall, ToolEnd,
-    ToolStatus,
+    ToolStatus, call_progress, message_pieces, notices, outside_turns,
 };
 
 use super::entry::{EntryBody, is_main};
@@ -149,36 +149,19 @@ impl Replay {
             | Body::TurnStart(..)
             | Body::NodeEnter
             | Body::NodeExit { .. }
-            | Body::MessageStart { .. }
-            | Body::TextDelta(..)
-            | Body::ThoughtDelta(..)
-            | Body::ThoughtSignature(..)
-            | Body::ToolCallDelta { .. }
-            | Body::ToolCall(..)
-            | Body::Decision { .. }
-            | Body::Approval { .. }
+            | message_pieces!()
+            | call_progress!()
             | Body::ToolStart(..)
-            | Body::ToolOutput { .. }
-            | Body::ToolDisplay { .. }
             | Body::ToolEnd(..)
             | Body::State(..)
             | Body::Thinking(..)
             | Body::ThoughtUsage(..)
             | Body::Session(..)
-            | Body::Task(..)
-            | Body::RateLimit(..)
-            | Body::Console { .. }
-            | Body::Hook(..)
+            | notices!()
             | Body::Custom(..)
             | Body::Error(..)
             | Body::TurnEnd(..)
-            | Body::CommandResult(..)
-            | Body::HintResult(..)
-            | Body::Heartbeat(..)
-            | Body::CancelResult(..)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(..)
-            | Body::ControlCancel { .. }
+            | outside_turns!()
             | Body::Fatal(..) => self.queue.push_back(event),
         }
     }

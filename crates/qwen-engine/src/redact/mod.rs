@@ -7,7 +7,9 @@ mod whole;
 
 use std::sync::Arc;
 
-use qwen_events::{Body, CallId, Channel, Event, Part, Scope, ToolCall};
+use qwen_events::{
+    Body, CallId, Channel, Event, Part, Scope, ToolCall, graph_events, outside_turns, session_notices,
+};
 pub use qwen_redact::{Redactor, TextStream, secret_values};
 
 use self::calls::Calls;
@@ -121,33 +123,16 @@ impl EventRedactor {
             }
             Body::Ready
             | Body::TurnStart(..)
-            | Body::NodeEnter
-            | Body::NodeExit { .. }
+            | graph_events!()
             | Body::ThoughtSignature(..)
             | Body::Decision { .. }
             | Body::Approval { .. }
             | Body::ToolStart(..)
             | Body::ToolDisplay { .. }
-            | Body::State(..)
-            | Body::Checkpoint(..)
             | Body::Thinking(..)
-            | Body::ThoughtUsage(..)
-            | Body::Journal(..)
-            | Body::Session(..)
-            | Body::Task(..)
-            | Body::RateLimit(..)
-            | Body::Console { .. }
-            | Body::Hook(..)
-            | Body::History(..)
-            | Body::Custom(..)
+            | session_notices!()
             | Body::Error(..)
-            | Body::CommandResult(..)
-            | Body::HintResult(..)
-            | Body::Heartbeat(..)
-            | Body::CancelResult(..)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(..)
-            | Body::ControlCancel { .. }
+            | outside_turns!()
             | Body::Fatal(..) => true,
         }
     }

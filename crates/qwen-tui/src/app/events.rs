@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, Display, Event, HookNotice,
-    HookStep, SessionEvent, TaskEvent, TaskUpdate, ToolCall, ToolEnd, TurnEnd,
+    HookStep, SessionEvent, TaskEvent, TaskUpdate, ToolCall, ToolEnd, TurnEnd, graph_events, message_pieces,
 };
 
 use super::{Activity, Effect, Running, Terminal};
@@ -117,25 +117,15 @@ impl Terminal {
                     self.print_block(view::error(error, self.marks));
                 }
             }
-            Body::RateLimit(_)
-            | Body::Ready
-            | Body::NodeEnter
-            | Body::NodeExit { .. }
-            | Body::MessageStart { .. }
-            | Body::TextDelta(_)
-            | Body::ThoughtDelta(_)
-            | Body::ThoughtSignature(_)
-            | Body::ToolCallDelta { .. }
-            | Body::ToolCall(_)
+            Body::Ready
+            | graph_events!()
+            | message_pieces!()
             | Body::MessageEnd(_)
             | Body::Decision { .. }
             | Body::Approval { .. }
             | Body::ToolStart(_)
             | Body::ToolEnd(_)
-            | Body::State(_)
-            | Body::Checkpoint(_)
-            | Body::ThoughtUsage(_)
-            | Body::Journal(_)
+            | Body::RateLimit(_)
             | Body::History(_)
             | Body::Custom(_)
             | Body::Heartbeat(_) => {}

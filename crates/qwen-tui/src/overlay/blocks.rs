@@ -1,6 +1,6 @@
 //! The blocks of a transcript, each with its source text.
 
-use qwen_events::{Body, Event};
+use qwen_events::{Body, Event, call_progress, channel_events, graph_events, message_pieces, notices};
 
 use crate::markdown::{Rendered, render};
 use crate::text::{Color, Style, StyledLine, clean, clean_line};
@@ -90,36 +90,15 @@ pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
                 }
             }
             Body::Ready
-            | Body::NodeEnter
-            | Body::NodeExit { .. }
-            | Body::MessageStart { .. }
-            | Body::TextDelta(_)
-            | Body::ThoughtDelta(_)
-            | Body::ThoughtSignature(_)
-            | Body::ToolCallDelta { .. }
-            | Body::ToolCall(_)
-            | Body::Decision { .. }
-            | Body::Approval { .. }
+            | graph_events!()
+            | message_pieces!()
+            | call_progress!()
             | Body::ToolStart(_)
-            | Body::ToolOutput { .. }
-            | Body::ToolDisplay { .. }
-            | Body::State(_)
-            | Body::Checkpoint(_)
-            | Body::ThoughtUsage(_)
-            | Body::Journal(_)
             | Body::Session(_)
-            | Body::Task(_)
-            | Body::RateLimit(_)
-            | Body::Console { .. }
-            | Body::Hook(_)
+            | notices!()
             | Body::History(_)
             | Body::Custom(_)
-            | Body::HintResult(_)
-            | Body::Heartbeat(_)
-            | Body::CancelResult(_)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(_)
-            | Body::ControlCancel { .. }
+            | channel_events!()
             | Body::Fatal(_) => {}
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use qwen_dialects::loom::rfc3339;
 use qwen_events::{
     Body, ConsoleLevel, Display, EndStatus, Event, MessageEnd, SessionEvent, SessionId, Timestamp, ToolCall,
-    ToolEnd, ToolStatus, TurnEnd, terminal_text,
+    ToolEnd, ToolStatus, TurnEnd, message_pieces, notices, outside_turns, terminal_text,
 };
 use serde_json::{Map, Value, json};
 
@@ -123,12 +123,7 @@ impl Reporter {
             Body::TurnEnd(end) => self.turn_end(end, err),
             Body::Ready
             | Body::NodeExit { .. }
-            | Body::MessageStart { .. }
-            | Body::TextDelta(_)
-            | Body::ThoughtDelta(_)
-            | Body::ThoughtSignature(_)
-            | Body::ToolCallDelta { .. }
-            | Body::ToolCall(_)
+            | message_pieces!()
             | Body::Decision { .. }
             | Body::ToolOutput { .. }
             | Body::ToolDisplay { .. }
@@ -137,19 +132,10 @@ impl Reporter {
             | Body::Thinking(_)
             | Body::ThoughtUsage(_)
             | Body::Journal(_)
-            | Body::Task(_)
-            | Body::RateLimit(_)
-            | Body::Console { .. }
-            | Body::Hook(_)
+            | notices!()
             | Body::History(_)
             | Body::Custom(_)
-            | Body::CommandResult(_)
-            | Body::HintResult(_)
-            | Body::Heartbeat(_)
-            | Body::CancelResult(_)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(_)
-            | Body::ControlCancel { .. } => {}
+            | outside_turns!() => {}
         }
     }
 
@@ -249,12 +235,12 @@ impl Reporter {
                 );
                 self.last_notice = Some(message.clone());
             }
-            SessionEvent::Finished
+            SessionEvent::Steered { .. }
+            | SessionEvent::ModeChanged { .. }
             | SessionEvent::Compressed { .. }
             | SessionEvent::MaxTurns { .. }
             | SessionEvent::Cancelled
-            | SessionEvent::ModeChanged { .. }
-            | SessionEvent::Steered { .. } => {}
+            | SessionEvent::Finished => {}
         }
     }
 

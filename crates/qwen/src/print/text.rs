@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Body, CommandResultBody, Event, Json, TurnEnd, terminal_text};
+use qwen_events::{
+    Body, CommandResultBody, Event, Json, TurnEnd, call_progress, channel_events, graph_events,
+    session_notices, terminal_text,
+};
 use serde_json::Value;
 
 use super::markdown::Markdown;
@@ -107,37 +110,18 @@ impl TextPrinter {
             }
             Body::Ready
             | Body::TurnStart(..)
-            | Body::NodeEnter
-            | Body::NodeExit { .. }
+            | graph_events!()
             | Body::MessageStart { .. }
             | Body::ThoughtDelta(..)
             | Body::ThoughtSignature(..)
             | Body::ToolCallDelta { .. }
             | Body::ToolCall(..)
-            | Body::Decision { .. }
-            | Body::Approval { .. }
-            | Body::ToolOutput { .. }
-            | Body::ToolDisplay { .. }
+            | call_progress!()
             | Body::ToolEnd(..)
-            | Body::State(..)
-            | Body::Checkpoint(..)
             | Body::Thinking(..)
-            | Body::ThoughtUsage(..)
-            | Body::Journal(..)
-            | Body::Session(..)
-            | Body::Task(..)
-            | Body::RateLimit(..)
-            | Body::Console { .. }
-            | Body::Hook(..)
-            | Body::History(..)
-            | Body::Custom(..)
+            | session_notices!()
             | Body::Error(..)
-            | Body::HintResult(..)
-            | Body::Heartbeat(..)
-            | Body::CancelResult(..)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(..)
-            | Body::ControlCancel { .. }
+            | channel_events!()
             | Body::Fatal(..) => self.reporter.report(event, err),
         }
     }

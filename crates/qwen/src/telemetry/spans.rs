@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use qwen_events::{
     Body, CallId, Display, EndStatus, Event, SessionEvent, SessionId, Thinking, ToolCall, ToolEnd,
-    ToolStatus, TurnEnd, TurnStart, Verdict,
+    ToolStatus, TurnEnd, TurnStart, Verdict, graph_events, message_pieces, notices, outside_turns,
 };
 
 use super::Tracing;
@@ -129,33 +129,14 @@ impl Open {
             Body::Session(event) => self.mark(noticed(event)),
             Body::Error(error) => self.mark(Some(("error", vec![("error.type", error.code.into())]))),
             Body::Ready
-            | Body::NodeEnter
-            | Body::NodeExit { .. }
-            | Body::MessageStart { .. }
-            | Body::TextDelta(..)
-            | Body::ThoughtDelta(..)
-            | Body::ThoughtSignature(..)
-            | Body::ToolCallDelta { .. }
-            | Body::ToolCall(..)
+            | graph_events!()
+            | message_pieces!()
             | Body::MessageEnd(..)
             | Body::ToolOutput { .. }
-            | Body::State(..)
-            | Body::Checkpoint(..)
-            | Body::ThoughtUsage(..)
-            | Body::Journal(..)
-            | Body::Task(..)
-            | Body::RateLimit(..)
-            | Body::Console { .. }
-            | Body::Hook(..)
+            | notices!()
             | Body::History(..)
             | Body::Custom(..)
-            | Body::CommandResult(..)
-            | Body::HintResult(..)
-            | Body::Heartbeat(..)
-            | Body::CancelResult(..)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(..)
-            | Body::ControlCancel { .. }
+            | outside_turns!()
             | Body::Fatal(..) => {}
         }
         Vec::new()

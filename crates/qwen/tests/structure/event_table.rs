@@ -9,7 +9,7 @@ use std::path::Path;
 use syn::visit::Visit;
 use syn::{Arm, Expr, ExprLet, Item, Pat};
 
-use crate::{root, sources};
+use crate::{groups, root, sources};
 
 /// The consumers, and where they match events.
 const CONSUMERS: &[(&str, &[&str])] = &[
@@ -49,7 +49,9 @@ impl<'ast> Visit<'ast> for Handled {
             Expr::Path(path) => path.path.is_ident("None"),
             _ => false,
         };
-        let is_rest = matches!(&arm.pat, Pat::Or(or) if or.cases.len() > REST);
+        let mut of_arm = Handled::default();
+        of_arm.add(&arm.pat);
+        let is_rest = of_arm.names.len() > REST;
         if !ignores && !is_rest {
             self.add(&arm.pat);
         }
@@ -74,6 +76,10 @@ impl<'ast> Visit<'ast> for Named<'_> {
         {
             self.names.insert(variant);
         }
+    }
+
+    fn visit_macro(&mut self, mac: &'ast syn::Macro) {
+        self.names.extend(groups::members(mac).iter().cloned());
     }
 }
 

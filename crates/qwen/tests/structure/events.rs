@@ -8,7 +8,7 @@ use std::path::Path;
 use syn::visit::Visit;
 use syn::{ExprMatch, Pat};
 
-use crate::{root, sources};
+use crate::{groups, root, sources};
 
 /// Folders whose `Body` is a line of the loom wire, not an event.
 const OTHER_BODIES: &[&str] = &["crates/qwen-dialects/src/check/loom/"];
@@ -54,6 +54,10 @@ impl<'ast> Visit<'ast> for VariantPaths {
             self.variants.insert(variant);
         }
     }
+
+    fn visit_macro(&mut self, mac: &'ast syn::Macro) {
+        self.variants.extend(groups::members(mac).iter().cloned());
+    }
 }
 
 fn is_catch_all(pattern: &Pat) -> bool {
@@ -65,6 +69,14 @@ fn is_catch_all(pattern: &Pat) -> bool {
         Pat::Tuple(tuple) => tuple.elems.iter().all(is_catch_all),
         _ => false,
     }
+}
+
+#[test]
+fn a_catch_all_arm_next_to_a_group_of_events_is_found() {
+    let mut catch_alls = CatchAlls::default();
+    let text = "fn f() { match body { channel_events!() => {} _ => {} } }";
+    catch_alls.visit_file(&syn::parse_file(text).unwrap());
+    assert_eq!(catch_alls.count, 1);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod architecture;
 mod event_table;
 mod events;
+mod groups;
 mod licences;
 mod names;
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use qwen_events::{
     Body, CallId, Denial, EndStatus, Finish, HistoryChange, Journal, Json, Message, MessageEnd, ModelUsage,
     Part, PromptId, Role, Scope, SessionEvent, ThoughtBlock, Timestamp, ToolEnd, ToolResult, ToolStatus,
-    TurnEnd, TurnStart, Usage,
+    TurnEnd, TurnStart, Usage, call_progress, message_pieces, notices, outside_turns,
 };
 
 use crate::REACT;
@@ -104,23 +104,15 @@ impl Unfinished {
         let mut usage = Usage::default();
         self.usage_by_model.iter().for_each(|spent| usage.add(&spent.usage));
         TurnEnd {
-            prompt_id: self.start.prompt_id,
-            status: EndStatus::Interrupted,
-            error: None,
             reply: self.reply,
-            finish: Finish::Stop,
             usage,
             cost_usd: self.usage_by_model.iter().map(|spent| spent.cost_usd).sum(),
             usage_by_model: self.usage_by_model,
             duration_ms: self.last.0.saturating_sub(self.at.0),
-            api_duration_ms: 0,
             model_calls: self.model_calls,
             tool_calls: self.tool_calls,
             denials: self.denials,
-            control_errors: Vec::new(),
-            structured: None,
-            postponed: None,
-            continuation: false,
+            ..TurnEnd::new(self.start.prompt_id, EndStatus::Interrupted)
         }
     }
 }
@@ -215,33 +207,16 @@ impl Folded {
                 }
             }
             Body::Ready
-            | Body::MessageStart { .. }
-            | Body::TextDelta(..)
-            | Body::ThoughtDelta(..)
-            | Body::ThoughtSignature(..)
-            | Body::ToolCallDelta { .. }
-            | Body::ToolCall(..)
-            | Body::Decision { .. }
-            | Body::Approval { .. }
-            | Body::ToolOutput { .. }
-            | Body::ToolDisplay { .. }
+            | message_pieces!()
+            | call_progress!()
             | Body::State(..)
             | Body::Checkpoint(..)
             | Body::Thinking(..)
             | Body::ThoughtUsage(..)
-            | Body::Task(..)
-            | Body::RateLimit(..)
-            | Body::Console { .. }
-            | Body::Hook(..)
+            | notices!()
             | Body::Custom(..)
             | Body::Error(..)
-            | Body::CommandResult(..)
-            | Body::HintResult(..)
-            | Body::Heartbeat(..)
-            | Body::CancelResult(..)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(..)
-            | Body::ControlCancel { .. }
+            | outside_turns!()
             | Body::Fatal(..) => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use qwen_events::{Body, PromptId};
+use qwen_events::{Body, PromptId, call_progress, message_pieces, outside_turns, session_notices};
 
 use crate::log::entry::{EntryBody, is_main};
 use crate::log::{LogError, LogReader, checkpoint_id};
@@ -65,40 +65,20 @@ pub(crate) fn find(mut reader: LogReader, point: &str) -> Result<u64, LogError> 
             }
             Body::Ready
             | Body::NodeEnter
-            | Body::MessageStart { .. }
-            | Body::TextDelta(..)
-            | Body::ThoughtDelta(..)
-            | Body::ThoughtSignature(..)
-            | Body::ToolCallDelta { .. }
-            | Body::ToolCall(..)
+            | message_pieces!()
             | Body::MessageEnd(..)
-            | Body::Decision { .. }
-            | Body::Approval { .. }
+            | call_progress!()
             | Body::ToolStart(..)
-            | Body::ToolOutput { .. }
-            | Body::ToolDisplay { .. }
             | Body::ToolEnd(..)
             | Body::State(..)
             | Body::Checkpoint(..)
             | Body::Thinking(..)
             | Body::ThoughtUsage(..)
             | Body::Journal(..)
-            | Body::Session(..)
-            | Body::Task(..)
-            | Body::RateLimit(..)
-            | Body::Console { .. }
-            | Body::Hook(..)
-            | Body::History(..)
-            | Body::Custom(..)
+            | session_notices!()
             | Body::Error(..)
             | Body::TurnEnd(..)
-            | Body::CommandResult(..)
-            | Body::HintResult(..)
-            | Body::Heartbeat(..)
-            | Body::CancelResult(..)
-            | Body::ControlRequest { .. }
-            | Body::ControlReply(..)
-            | Body::ControlCancel { .. }
+            | outside_turns!()
             | Body::Fatal(..) => {}
         }
         if in_turn {

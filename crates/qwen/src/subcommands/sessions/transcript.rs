@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 
 use qwen_engine::log::LogHeader;
-use qwen_events::{Body, Event, ToolEnd, ToolStatus, TurnEnd};
+use qwen_events::{
+    Body, Event, ToolEnd, ToolStatus, TurnEnd, call_progress, graph_events, message_pieces, outside_turns,
+    session_notices,
+};
 
 use super::listing::plain;
 
@@ -45,38 +48,13 @@ pub fn write_event(event: &Event, out: &mut impl Write) -> io::Result<()> {
         Body::Error(error) => writeln!(out, "! {}", plain(&error.message)),
         Body::TurnEnd(end) => turn_end(end, out),
         Body::Ready
-        | Body::NodeEnter
-        | Body::NodeExit { .. }
-        | Body::MessageStart { .. }
-        | Body::TextDelta(..)
-        | Body::ThoughtDelta(..)
-        | Body::ThoughtSignature(..)
-        | Body::ToolCallDelta { .. }
-        | Body::ToolCall(..)
-        | Body::Decision { .. }
-        | Body::Approval { .. }
+        | graph_events!()
+        | message_pieces!()
+        | call_progress!()
         | Body::ToolStart(..)
-        | Body::ToolOutput { .. }
-        | Body::ToolDisplay { .. }
-        | Body::State(..)
-        | Body::Checkpoint(..)
         | Body::Thinking(..)
-        | Body::ThoughtUsage(..)
-        | Body::Journal(..)
-        | Body::Session(..)
-        | Body::Task(..)
-        | Body::RateLimit(..)
-        | Body::Console { .. }
-        | Body::Hook(..)
-        | Body::History(..)
-        | Body::Custom(..)
-        | Body::CommandResult(..)
-        | Body::HintResult(..)
-        | Body::Heartbeat(..)
-        | Body::CancelResult(..)
-        | Body::ControlRequest { .. }
-        | Body::ControlReply(..)
-        | Body::ControlCancel { .. }
+        | session_notices!()
+        | outside_turns!()
         | Body::Fatal(..) => Ok(()),
     }
 }
