@@ -7,6 +7,7 @@ use super::AgentResult;
 use crate::got::{self, GotState};
 use crate::graph::State;
 use crate::log::StoredRun;
+use crate::thinking::{Conclusion, SearchEnding};
 use crate::tot::{self, TotState};
 
 /// The state of a `tot` or `got` agent.
@@ -16,10 +17,17 @@ pub(crate) trait JournaledState: State<Delta: DeserializeOwned> + DeserializeOwn
     /// The node where a run starts.
     const START: &'static str;
     /// The node where a run ends.
-    const LAST: &'static str;
+    const LAST: &'static str = "answer";
+
+    /// How the run ended.
+    fn into_ending(self) -> SearchEnding;
 
     /// What the run adds to the conversation.
-    fn into_result(self) -> AgentResult;
+    fn into_result(self) -> AgentResult {
+        let Conclusion { reply, message, finish, denials } =
+            self.into_ending().conclusion.unwrap_or_default();
+        AgentResult { message, reply, finish, denials }
+    }
 
     /// Describes what is wrong with a state from an untrusted source: every reference must be valid.
     fn inconsistency(&self) -> Option<String>;
@@ -28,10 +36,9 @@ pub(crate) trait JournaledState: State<Delta: DeserializeOwned> + DeserializeOwn
 impl JournaledState for TotState {
     const VERSION: u32 = 1;
     const START: &'static str = tot::START;
-    const LAST: &'static str = "answer";
 
-    fn into_result(self) -> AgentResult {
-        AgentResult { message: self.message, reply: self.reply, finish: self.finish, denials: self.denials }
+    fn into_ending(self) -> SearchEnding {
+        self.ending
     }
 
     fn inconsistency(&self) -> Option<String> {
@@ -42,10 +49,9 @@ impl JournaledState for TotState {
 impl JournaledState for GotState {
     const VERSION: u32 = 1;
     const START: &'static str = got::START;
-    const LAST: &'static str = "answer";
 
-    fn into_result(self) -> AgentResult {
-        AgentResult { message: self.message, reply: self.reply, finish: self.finish, denials: self.denials }
+    fn into_ending(self) -> SearchEnding {
+        self.ending
     }
 
     fn inconsistency(&self) -> Option<String> {

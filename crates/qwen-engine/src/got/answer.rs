@@ -9,7 +9,7 @@ use super::prompts;
 use super::state::{Delta, GotState};
 use crate::Stop;
 use crate::graph::{Next, Node, RunContext, Step};
-use crate::thinking::{Answering, ThoughtRunner, answer};
+use crate::thinking::{Answering, Conclusion, ThoughtRunner, answer};
 
 pub(super) struct Answer(pub Arc<ThoughtRunner>);
 
@@ -17,7 +17,7 @@ impl Node<GotState> for Answer {
     fn run<'a>(&'a self, state: &'a GotState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
             let found = state.findings();
-            if found.is_empty() && state.limit.is_none() {
+            if found.is_empty() && state.ending.limit.is_none() {
                 return nothing(state);
             }
             let texts: Vec<&str> =
@@ -25,16 +25,10 @@ impl Node<GotState> for Answer {
             let answering = Answering {
                 prompt: prompts::answer(state),
                 best_so_far: texts.join("\n\n"),
-                limit: state.limit.clone(),
+                limit: state.ending.limit.clone(),
             };
-            let (answered, next) = answer(&self.0, answering, cx).await;
-            let delta = Delta::Answered {
-                reply: answered.reply,
-                message: answered.message,
-                finish: Some(answered.finish),
-                denials: self.0.take_denials(),
-            };
-            Step { delta, next }
+            let (conclusion, next) = answer(&self.0, answering, cx).await;
+            Step { delta: Delta::Answered(conclusion), next }
         })
     }
 }
@@ -47,6 +41,5 @@ fn nothing(state: &GotState) -> Step<Delta> {
         None => "no thought came to a result".to_owned(),
     };
     let error = ErrorInfo::new(ErrorKind::Model, "no_result", message);
-    let delta = Delta::Answered { reply: "".into(), message: None, finish: None, denials: Vec::new() };
-    Step { delta, next: Next::Stop(Stop::failed(error)) }
+    Step { delta: Delta::Answered(Conclusion::default()), next: Next::Stop(Stop::failed(error)) }
 }

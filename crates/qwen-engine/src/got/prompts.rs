@@ -143,7 +143,7 @@ pub(super) fn answer(state: &GotState) -> String {
     Prompt::new("Write the answer.", words)
         .section("Problem", &state.problem)
         .entries("Results", results)
-        .section("How certain", state.shortfall.as_deref().unwrap_or_default())
+        .section("How certain", state.ending.shortfall.as_deref().unwrap_or_default())
         .text()
 }
 

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use qwen_events::{Denial, Finish, Json, Message};
+use qwen_events::Json;
 use serde::{Deserialize, Serialize};
 
 use super::GotOptions;
 use super::plan::{self, Op, Planned};
 use crate::Stop;
 use crate::graph::State;
+use crate::thinking::{Conclusion, SearchEnding, delta_to_json, state_to_json};
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct GotState {
@@ -17,20 +18,8 @@ pub(crate) struct GotState {
     pub options: GotOptions,
     /// All thoughts: those of the plan, followed by those of nested graphs.
     pub thoughts: Vec<Thought>,
-    /// Why it ended without a result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shortfall: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reply: Option<Arc<str>>,
-    /// The limit that ended it.
-    #[serde(skip)]
-    pub limit: Option<Stop>,
-    #[serde(skip)]
-    pub message: Option<Message>,
-    #[serde(skip)]
-    pub finish: Option<Finish>,
-    #[serde(skip)]
-    pub denials: Vec<Denial>,
+    #[serde(flatten)]
+    pub ending: SearchEnding,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,7 +73,9 @@ pub(crate) enum Standing {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Delta {
     /// *plan*: the planned thoughts.
-    Planned { thoughts: Vec<Thought> },
+    Planned {
+        thoughts: Vec<Thought>,
+    },
     /// *execute*: the thoughts in their final state.
     Executed {
         thoughts: Vec<Thought>,
@@ -93,15 +84,7 @@ pub(crate) enum Delta {
         #[serde(skip)]
         limit: Option<Stop>,
     },
-    Answered {
-        reply: Arc<str>,
-        #[serde(skip)]
-        message: Option<Message>,
-        #[serde(skip)]
-        finish: Option<Finish>,
-        #[serde(skip)]
-        denials: Vec<Denial>,
-    },
+    Answered(Conclusion),
 }
 
 impl State for GotState {
@@ -112,24 +95,19 @@ impl State for GotState {
             Delta::Planned { thoughts } => self.thoughts = thoughts,
             Delta::Executed { thoughts, shortfall, limit } => {
                 self.thoughts = thoughts;
-                self.shortfall = shortfall;
-                self.limit = limit;
+                self.ending.shortfall = shortfall;
+                self.ending.limit = limit;
             }
-            Delta::Answered { reply, message, finish, denials } => {
-                self.reply = Some(reply);
-                self.message = message;
-                self.finish = finish;
-                self.denials = denials;
-            }
+            Delta::Answered(conclusion) => self.ending.conclusion = Some(conclusion),
         }
     }
 
     fn to_json(&self) -> Json {
-        Json::trusted(serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned()))
+        state_to_json(self)
     }
 
     fn kept(delta: &Delta) -> Option<Json> {
-        serde_json::to_string(delta).ok().map(Json::trusted)
+        delta_to_json(delta)
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use qwen_events::{Finish, Message};
 
-use super::ThoughtRunner;
 use super::runner::{ThoughtFailure, ThoughtRequest};
+use super::{Conclusion, ThoughtRunner};
 use crate::Stop;
 use crate::graph::{Next, RunContext};
 use crate::react::{Delta, emit_message, say};
@@ -21,20 +21,18 @@ pub(crate) struct Answering {
     pub limit: Option<Stop>,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct Answered {
-    pub reply: Arc<str>,
-    pub message: Option<Message>,
-    pub finish: Finish,
-}
-
 /// Writes the reply. At a limit, the reply is the unedited best result so far, and the run ends with the
 /// limit.
 pub(crate) async fn answer(
     runner: &ThoughtRunner,
     answering: Answering,
     cx: &RunContext,
-) -> (Answered, Next) {
+) -> (Conclusion, Next) {
+    let (conclusion, next) = conclude(runner, answering, cx).await;
+    (Conclusion { denials: runner.take_denials(), ..conclusion }, next)
+}
+
+async fn conclude(runner: &ThoughtRunner, answering: Answering, cx: &RunContext) -> (Conclusion, Next) {
     if let Some(limit) = answering.limit {
         crate::react::announce_limit(&limit, cx).await;
         return (best_so_far(runner, &answering.best_so_far, cx).await, Next::Stop(limit));
@@ -43,12 +41,16 @@ pub(crate) async fn answer(
         return structured_answer(runner, wanted, answering, cx).await;
     }
     let step = say(&runner.turn, runner.messages(answering.prompt).into(), None, cx).await;
-    let answered = match step.delta {
-        Delta::MessageAdded { message, reply, finish, .. } => Answered { reply, message, finish },
+    let conclusion = match step.delta {
+        Delta::MessageAdded { message, reply, finish, .. } => replied(reply, message, finish),
         // This call itself reached the limit.
         _ => best_so_far(runner, &answering.best_so_far, cx).await,
     };
-    (answered, step.next)
+    (conclusion, step.next)
+}
+
+fn replied(reply: Arc<str>, message: Option<Message>, finish: Finish) -> Conclusion {
+    Conclusion { reply, message, finish: Some(finish), denials: Vec::new() }
 }
 
 /// The structured reply. The model writes it as a thought, which may need repair; only a valid answer becomes
@@ -58,7 +60,7 @@ async fn structured_answer(
     wanted: &StructuredAnswer,
     answering: Answering,
     cx: &RunContext,
-) -> (Answered, Next) {
+) -> (Conclusion, Next) {
     let form = wanted.form.text();
     let prompt = format!(
         "{}\n## Form of the answer\nAnswer with nothing but JSON that fits this JSON Schema:\n{form}\n",
@@ -89,11 +91,10 @@ async fn structured_answer(
             (_, Some(answer), _) => {
                 let message = emit_message(&runner.turn, answer.as_str().into(), cx).await;
                 let reply: Arc<str> = answer.as_str().into();
-                return (Answered { reply, message: Some(message), finish: Finish::Stop }, Next::End);
+                return (replied(reply, Some(message), Finish::Stop), Next::End);
             }
             (_, None, Some(stop)) => {
-                let nothing = Answered { reply: Arc::default(), message: None, finish: Finish::Stop };
-                return (nothing, Next::Stop(stop));
+                return (replied(Arc::default(), None, Finish::Stop), Next::Stop(stop));
             }
             (heard, None, None) => problem = heard.err().unwrap_or_default(),
         }
@@ -101,11 +102,11 @@ async fn structured_answer(
     }
 }
 
-async fn best_so_far(runner: &ThoughtRunner, text: &str, cx: &RunContext) -> Answered {
+async fn best_so_far(runner: &ThoughtRunner, text: &str, cx: &RunContext) -> Conclusion {
     let reply: Arc<str> = text.into();
     if text.is_empty() {
-        return Answered { reply, message: None, finish: Finish::Stop };
+        return replied(reply, None, Finish::Stop);
     }
     let message = emit_message(&runner.turn, reply.clone(), cx).await;
-    Answered { message: Some(message), reply, finish: Finish::Stop }
+    replied(reply, Some(message), Finish::Stop)
 }

@@ -2,6 +2,7 @@
 //! node that writes the reply.
 
 mod answer;
+mod ending;
 mod prompt;
 mod retry;
 mod runner;
@@ -9,6 +10,7 @@ mod summary;
 mod values;
 
 pub(crate) use answer::{Answering, answer};
+pub(crate) use ending::{Conclusion, SearchEnding, delta_to_json, state_to_json};
 pub(crate) use prompt::Prompt;
 pub(crate) use runner::{ThoughtFailure, ThoughtRequest, ThoughtRunner};
 pub(crate) use summary::summary;

@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use crate::Stop;
+use crate::context::TurnContext;
 use crate::graph::{RunContext, fan_out};
 use crate::log::StoredRun;
-use crate::react::{TurnContext, run_call, silent_end, written_call};
+use crate::react::{run_call, silent_end, written_call};
 use crate::thinking::ThinkingOptions;
 
 /// The maximum number of tool rounds before a thought must answer.

@@ -8,7 +8,7 @@ use super::prompts;
 use super::state::{Delta, TotState};
 use crate::Stop;
 use crate::graph::{Next, Node, RunContext, Step};
-use crate::thinking::{Answering, ThoughtRunner, answer};
+use crate::thinking::{Answering, Conclusion, ThoughtRunner, answer};
 
 pub(super) struct Answer(pub Arc<ThoughtRunner>);
 
@@ -17,27 +17,17 @@ impl Node<TotState> for Answer {
         Box::pin(async move {
             let best = state.best();
             if let (None, Some(failure)) = (best, &state.failure) {
-                let delta = Delta::Answered {
-                    reply: "".into(),
-                    message: None,
-                    finish: None,
-                    denials: self.0.take_denials(),
-                };
-                return Step { delta, next: Next::Stop(Stop::failed(failure.clone())) };
+                let conclusion = Conclusion { denials: self.0.take_denials(), ..Conclusion::default() };
+                let next = Next::Stop(Stop::failed(failure.clone()));
+                return Step { delta: Delta::Answered(conclusion), next };
             }
             let answering = Answering {
                 prompt: prompts::answer(state, best),
                 best_so_far: state.path(best).join("\n"),
-                limit: state.limit.clone(),
+                limit: state.ending.limit.clone(),
             };
-            let (answered, next) = answer(&self.0, answering, cx).await;
-            let delta = Delta::Answered {
-                reply: answered.reply,
-                message: answered.message,
-                finish: Some(answered.finish),
-                denials: self.0.take_denials(),
-            };
-            Step { delta, next }
+            let (conclusion, next) = answer(&self.0, answering, cx).await;
+            Step { delta: Delta::Answered(conclusion), next }
         })
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn answer(state: &TotState, best: Option<usize>) -> String {
     let words = "Below are a problem and the best solution that a search found. Answer whoever posed the problem: give the \
                  solution in the form that the problem asks for, and as much of the way to it as helps. Where the solution \
                  is not certain, say so.";
-    let standing = match (&state.shortfall, state.is_solved()) {
+    let standing = match (&state.ending.shortfall, state.is_solved()) {
         (_, true) => "It passed the check.",
         (Some(why), false) => why,
         (None, false) => "It did not pass the check.",

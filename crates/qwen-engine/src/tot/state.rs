@@ -1,13 +1,12 @@
 //! The tree, and the changes that nodes make to it.
 
-use std::sync::Arc;
-
-use qwen_events::{Denial, ErrorInfo, Finish, Json, Message};
+use qwen_events::{ErrorInfo, Json};
 use serde::{Deserialize, Serialize};
 
 use super::TotOptions;
 use crate::Stop;
 use crate::graph::State;
+use crate::thinking::{Conclusion, SearchEnding, delta_to_json, state_to_json};
 
 /// A complete solution is accepted if its score is above this.
 pub(super) const ACCEPTED: f64 = 0.5;
@@ -29,23 +28,11 @@ pub(crate) struct TotState {
     /// The thought that the search ended with.
     pub found: Option<usize>,
     pub backtracks: u64,
-    /// Why the search ended without a solution.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shortfall: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reply: Option<Arc<str>>,
-    /// The limit that ended the search.
-    #[serde(skip)]
-    pub limit: Option<Stop>,
+    #[serde(flatten)]
+    pub ending: SearchEnding,
     /// The failure that ended the search.
     #[serde(skip)]
     pub failure: Option<ErrorInfo>,
-    #[serde(skip)]
-    pub message: Option<Message>,
-    #[serde(skip)]
-    pub finish: Option<Finish>,
-    #[serde(skip)]
-    pub denials: Vec<Denial>,
 }
 
 /// A step of a solution.
@@ -80,7 +67,9 @@ pub(crate) enum Standing {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Delta {
     /// *expand*: new candidates.
-    Proposed { thoughts: Vec<Thought> },
+    Proposed {
+        thoughts: Vec<Thought>,
+    },
     /// *evaluate*: the candidates' scores, and where the search continues.
     Valued {
         scores: Vec<f64>,
@@ -92,7 +81,9 @@ pub(crate) enum Delta {
         shortfall: Option<String>,
     },
     /// *backtrack*: the thought to continue from.
-    Backtracked { to: usize },
+    Backtracked {
+        to: usize,
+    },
     /// The search ends with the results so far.
     Halted {
         shortfall: String,
@@ -105,15 +96,7 @@ pub(crate) enum Delta {
         #[serde(skip)]
         failure: Option<ErrorInfo>,
     },
-    Answered {
-        reply: Arc<str>,
-        #[serde(skip)]
-        message: Option<Message>,
-        #[serde(skip)]
-        finish: Option<Finish>,
-        #[serde(skip)]
-        denials: Vec<Denial>,
-    },
+    Answered(Conclusion),
 }
 
 impl State for TotState {
@@ -136,7 +119,7 @@ impl State for TotState {
                 }
                 self.go_to(frontier);
                 self.found = found;
-                self.shortfall = shortfall;
+                self.ending.shortfall = shortfall;
             }
             Delta::Backtracked { to } => {
                 self.backtracks += 1;
@@ -144,29 +127,24 @@ impl State for TotState {
             }
             Delta::Halted { shortfall, limit } => {
                 self.pool.clear();
-                self.shortfall = Some(shortfall);
-                self.limit = limit;
+                self.ending.shortfall = Some(shortfall);
+                self.ending.limit = limit;
             }
             Delta::Failed { shortfall, failure } => {
                 self.pool.clear();
-                self.shortfall = Some(shortfall);
+                self.ending.shortfall = Some(shortfall);
                 self.failure = failure;
             }
-            Delta::Answered { reply, message, finish, denials } => {
-                self.reply = Some(reply);
-                self.message = message;
-                self.finish = finish;
-                self.denials = denials;
-            }
+            Delta::Answered(conclusion) => self.ending.conclusion = Some(conclusion),
         }
     }
 
     fn to_json(&self) -> Json {
-        Json::trusted(serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned()))
+        state_to_json(self)
     }
 
     fn kept(delta: &Delta) -> Option<Json> {
-        serde_json::to_string(delta).ok().map(Json::trusted)
+        delta_to_json(delta)
     }
 }
 
