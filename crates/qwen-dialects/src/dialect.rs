@@ -172,6 +172,29 @@ pub struct StreamInfo {
     pub seed: u64,
 }
 
+impl StreamInfo {
+    /// The configuration for a stream without options, for a host that sends JSON lines.
+    pub fn new(dialect: Dialect, format: Format, session_id: SessionId) -> Self {
+        Self {
+            dialect,
+            format,
+            input_format: "stream-json",
+            session_id,
+            model: Arc::default(),
+            version: "",
+            partial_messages: false,
+            session_state: false,
+            qwen_sdk: false,
+            replay_user_messages: false,
+            model_limits: ModelLimits::default(),
+            plugins: Vec::new(),
+            output_style: "default".into(),
+            stream_modes: Vec::new(),
+            seed: 0,
+        }
+    }
+}
+
 /// Turns events into lines.
 pub trait Encoder: Send {
     /// Appends the whole lines, each ending in `\n`, that `event` becomes. May append none.

@@ -1,23 +1,14 @@
 //! What the decoder promises of prompts and requests: every shape is read, and a bad line costs one error that names
 //! the field.
 
+mod decoded;
+
+use decoded::{command, commands};
 use qwen_dialects::decode;
 use qwen_events::{
     CallId, Command, CommandCall, CommandKind, ErrorKind, Media, MediaSource, Message, Part, Prompt,
     PromptOrigin, Role, ToolResult,
 };
-
-#[track_caller]
-fn commands(line: &str) -> Vec<Command> {
-    decode(line.as_bytes()).unwrap_or_else(|error| panic!("{line}\n{error:?}"))
-}
-
-#[track_caller]
-fn command(line: &str) -> Command {
-    let mut commands = commands(line);
-    assert_eq!(commands.len(), 1, "{line}");
-    commands.remove(0)
-}
 
 #[track_caller]
 fn prompt(line: &str) -> Prompt {

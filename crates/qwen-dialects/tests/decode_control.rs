@@ -1,21 +1,12 @@
 //! What the decoder promises of the control channel.
 
-use qwen_dialects::{decode, permission_answer};
+mod decoded;
+
+use decoded::{command, commands};
+use qwen_dialects::permission_answer;
 use qwen_events::{
     Behavior, CallId, Command, ControlBody, ControlReply, HookMatcher, Initialize, Json, PermissionUpdate,
 };
-
-#[track_caller]
-fn commands(line: &str) -> Vec<Command> {
-    decode(line.as_bytes()).unwrap_or_else(|error| panic!("{line}\n{error:?}"))
-}
-
-#[track_caller]
-fn command(line: &str) -> Command {
-    let mut commands = commands(line);
-    assert_eq!(commands.len(), 1, "{line}");
-    commands.remove(0)
-}
 
 #[track_caller]
 fn control(line: &str) -> ControlBody {

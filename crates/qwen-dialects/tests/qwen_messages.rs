@@ -107,17 +107,7 @@ fn the_terminal_record_is_empty_when_the_last_message_had_calls_or_there_was_non
 
 #[test]
 fn every_turn_ends_in_exactly_one_terminal_record_and_it_is_last() {
-    for status in [
-        EndStatus::Done,
-        EndStatus::Error,
-        EndStatus::Cancelled,
-        EndStatus::Interrupted,
-        EndStatus::MaxTurns,
-        EndStatus::MaxToolCalls,
-        EndStatus::MaxWallTime,
-        EndStatus::MaxTokens,
-        EndStatus::Budget,
-    ] {
+    for status in EndStatus::ALL {
         let lines = told(&Story::turn().message("So far", &[]).end(status, "So far", None));
         let terminal: Vec<&Value> =
             lines.iter().filter(|line| line["metadata"]["turn"].is_object()).collect();

@@ -56,6 +56,21 @@ fn reads<'a, T: Deserialize<'a>>(line: &'a str) {
     }
 }
 
+/// Single lines that spec 1 shows of our output.
+const SPEC1_OUTPUT: [&str; 11] = [
+    "spec1-terminal.json",
+    "spec1-tool-display.json",
+    "spec1-thought.json",
+    "spec1-session-event.json",
+    "spec1-result-command.json",
+    "spec1-result-command-hint.json",
+    "spec1-result-heartbeat.json",
+    "spec1-result-cancel.json",
+    "spec1-control-request.json",
+    "spec1-control-response.json",
+    "spec1-fatal-error.json",
+];
+
 #[test]
 fn what_the_specifications_write_is_read_by_our_types() {
     for line in &examples("spec1-stream-json.jsonl") {
@@ -66,20 +81,7 @@ fn what_the_specifications_write_is_read_by_our_types() {
         reads::<ChatCompletionChunk<'_>>(&examples(name)[0]);
         fits("qwen-stream-chunk", &examples(name)[0]);
     }
-    let output = [
-        "spec1-terminal.json",
-        "spec1-tool-display.json",
-        "spec1-thought.json",
-        "spec1-session-event.json",
-        "spec1-result-command.json",
-        "spec1-result-command-hint.json",
-        "spec1-result-heartbeat.json",
-        "spec1-result-cancel.json",
-        "spec1-control-request.json",
-        "spec1-control-response.json",
-        "spec1-fatal-error.json",
-    ];
-    for name in output {
+    for name in SPEC1_OUTPUT {
         fits("qwen-stream", &examples(name)[0]);
         fits("qwen-stream-chunk", &examples(name)[0]);
     }
@@ -231,19 +233,7 @@ fn what_we_write_has_the_shape_of_the_examples() {
         }
         one_is_like(&lines, &line);
     }
-    for name in [
-        "spec1-terminal.json",
-        "spec1-tool-display.json",
-        "spec1-thought.json",
-        "spec1-session-event.json",
-        "spec1-result-command.json",
-        "spec1-result-command-hint.json",
-        "spec1-result-heartbeat.json",
-        "spec1-result-cancel.json",
-        "spec1-control-request.json",
-        "spec1-control-response.json",
-        "spec1-fatal-error.json",
-    ] {
+    for name in SPEC1_OUTPUT {
         let mut example = example(name);
         if name == "spec1-control-request.json" {
             // What a tool is called with is its own affair.

@@ -150,11 +150,12 @@ fn tool_call(value: &Value<'_>) -> Result<ToolCall> {
         .filter(|value| value.kind() == Kind::Object);
     let malformed = (arguments.is_none() && !written.trim().is_empty()).then(|| written.clone());
     Ok(ToolCall {
-        id: CallId::new(filled(&object.need("id", "the call's id")?)?),
-        name: filled(&function.need("name", "the tool's name")?)?,
-        arguments: one_line(arguments.map(|value| value.json())),
         malformed,
-        provider_fields: None,
+        ..ToolCall::new(
+            CallId::new(filled(&object.need("id", "the call's id")?)?),
+            filled(&function.need("name", "the tool's name")?)?,
+            one_line(arguments.map(|value| value.json())),
+        )
     })
 }
 

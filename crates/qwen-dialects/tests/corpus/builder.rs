@@ -55,13 +55,7 @@ struct Totals {
 
 /// A call that the model makes.
 pub fn call(id: &str, name: &str, arguments: &str) -> Arc<ToolCall> {
-    Arc::new(ToolCall {
-        id: CallId::new(id),
-        name: name.into(),
-        arguments: Json::trusted(arguments),
-        malformed: None,
-        provider_fields: None,
-    })
+    Arc::new(ToolCall::new(CallId::new(id), name.into(), Json::trusted(arguments)))
 }
 
 impl Trace {
@@ -106,25 +100,16 @@ impl Trace {
         self.conversation.push(json!({"role": "user", "content": message}));
         self.then(Body::TurnStart(Box::new(TurnStart {
             parts: Vec::new(),
-            prompt_id: PromptId::of_turn(&session_id, turn),
-            session_id,
             turn,
             run_id: format!("run-{turn}").into(),
             agent: self.agent.into(),
             message: message.into(),
-            message_uuid: None,
-            message_origin: None,
             model: MODEL.into(),
             cwd: "/workspace/demo".into(),
-            permission_mode: "default".into(),
             tools: vec!["read_file".into(), "edit".into(), "run_shell_command".into()],
-            mcp_servers: Vec::new(),
             slash_commands: vec!["help".into()],
-            agents: Vec::new(),
-            skills: Vec::new(),
-            json_schema: None,
-            host_tools: Vec::new(),
             key_source: "OPENAI_API_KEY".into(),
+            ..TurnStart::new(session_id.clone(), PromptId::of_turn(&session_id, turn))
         })));
     }
 
@@ -407,11 +392,8 @@ impl Trace {
         });
         let duration_ms = STEP * (self.events.len() as u64 - turn.started);
         self.then(Body::TurnEnd(Box::new(TurnEnd {
-            prompt_id,
-            status,
             error,
             reply: turn.reply.as_str().into(),
-            finish: Finish::Stop,
             usage: turn.usage,
             usage_by_model: vec![ModelUsage {
                 model: MODEL.into(),
@@ -419,16 +401,12 @@ impl Trace {
                 usage: turn.usage,
                 cost_usd: 0.0,
             }],
-            cost_usd: 0.0,
             duration_ms,
             api_duration_ms: duration_ms / 2,
             model_calls: turn.model_calls,
             tool_calls: turn.tool_calls,
             denials: turn.denials,
-            control_errors: Vec::new(),
-            structured: None,
-            postponed: None,
-            continuation: false,
+            ..TurnEnd::new(prompt_id, status)
         })));
     }
 }

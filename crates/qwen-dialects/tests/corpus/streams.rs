@@ -57,20 +57,11 @@ impl Variant {
 /// What the encoder of a variant is told.
 pub fn info(variant: Variant) -> StreamInfo {
     StreamInfo {
-        dialect: variant.dialect,
-        format: variant.format,
-        input_format: "stream-json",
-        session_id: SessionId::parse(SESSION).unwrap(),
         model: MODEL.into(),
         version: "1.2.3",
         partial_messages: variant.partial,
         session_state: variant.partial,
-        qwen_sdk: false,
-        replay_user_messages: false,
-        model_limits: qwen_dialects::ModelLimits::default(),
-        output_style: "default".into(),
-        plugins: Vec::new(),
-        stream_modes: Vec::new(),
         seed: 1,
+        ..StreamInfo::new(variant.dialect, variant.format, SessionId::parse(SESSION).unwrap())
     }
 }

@@ -190,19 +190,9 @@ pub fn session() -> SessionId {
 }
 
 pub fn command_result(body: CommandResultBody) -> CommandResult {
-    CommandResult {
-        session_id: session(),
-        prompt_id: PromptId::new("session-123########8"),
-        message_uuid: None,
-        message_origin: None,
-        cleared_session: None,
-        command: CommandCall {
-            kind: CommandKind::Slash,
-            path: vec!["chat".into(), "list".into()],
-            args: "".into(),
-        },
-        body,
-    }
+    let path = vec!["chat".into(), "list".into()];
+    let command = CommandCall { kind: CommandKind::Slash, path, args: "".into() };
+    CommandResult::new(session(), PromptId::new("session-123########8"), command, body)
 }
 
 pub fn hint_result() -> HintResult {

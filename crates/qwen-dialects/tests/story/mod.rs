@@ -22,21 +22,10 @@ pub const START: u64 = 1_739_430_000_000;
 
 pub fn info(dialect: Dialect, format: Format) -> StreamInfo {
     StreamInfo {
-        dialect,
-        format,
-        input_format: "stream-json",
-        session_id: SessionId::parse(SESSION).unwrap(),
         model: MODEL.into(),
         version: "1.2.3",
-        partial_messages: false,
-        session_state: false,
-        qwen_sdk: false,
-        replay_user_messages: false,
-        model_limits: qwen_dialects::ModelLimits::default(),
-        output_style: "default".into(),
-        plugins: Vec::new(),
-        stream_modes: Vec::new(),
         seed: 1,
+        ..StreamInfo::new(dialect, format, SessionId::parse(SESSION).unwrap())
     }
 }
 
@@ -148,13 +137,7 @@ impl Story {
 }
 
 pub fn call(id: &str, name: &str, arguments: &str) -> Arc<ToolCall> {
-    Arc::new(ToolCall {
-        id: CallId::new(id),
-        name: name.into(),
-        arguments: Json::trusted(arguments),
-        malformed: None,
-        provider_fields: None,
-    })
+    Arc::new(ToolCall::new(CallId::new(id), name.into(), Json::trusted(arguments)))
 }
 
 pub fn usage(prompt_tokens: u64, completion_tokens: u64) -> Usage {
@@ -193,35 +176,20 @@ pub fn tool_end(call: &Arc<ToolCall>, status: ToolStatus, text: &str) -> ToolEnd
 pub fn turn_start(prompt_id: &str) -> TurnStart {
     TurnStart {
         parts: Vec::new(),
-        session_id: SessionId::parse(SESSION).unwrap(),
-        prompt_id: PromptId::new(prompt_id),
         turn: 1,
         run_id: "run-1".into(),
-        agent: "react".into(),
         message: "Please fix the bug in @main.py".into(),
-        message_uuid: None,
-        message_origin: None,
         model: MODEL.into(),
         cwd: "/workspace/demo".into(),
-        permission_mode: "default".into(),
         tools: vec!["read_file".into(), "edit".into()],
-        mcp_servers: Vec::new(),
-        slash_commands: Vec::new(),
-        agents: Vec::new(),
-        skills: Vec::new(),
-        json_schema: None,
-        host_tools: Vec::new(),
         key_source: "OPENAI_API_KEY".into(),
+        ..TurnStart::new(SessionId::parse(SESSION).unwrap(), PromptId::new(prompt_id))
     }
 }
 
 pub fn turn_end(prompt_id: &str, status: EndStatus, reply: &str) -> TurnEnd {
     TurnEnd {
-        prompt_id: PromptId::new(prompt_id),
-        status,
-        error: None,
         reply: reply.into(),
-        finish: Finish::Stop,
         usage: usage(1600, 200),
         usage_by_model: vec![ModelUsage {
             model: MODEL.into(),
@@ -229,15 +197,10 @@ pub fn turn_end(prompt_id: &str, status: EndStatus, reply: &str) -> TurnEnd {
             usage: usage(1600, 200),
             cost_usd: 0.0,
         }],
-        cost_usd: 0.0,
         duration_ms: 1234,
         api_duration_ms: 1000,
         model_calls: 2,
         tool_calls: 1,
-        denials: Vec::new(),
-        control_errors: Vec::new(),
-        structured: None,
-        postponed: None,
-        continuation: false,
+        ..TurnEnd::new(PromptId::new(prompt_id), status)
     }
 }

@@ -1,10 +1,7 @@
 //! The `claude-lite` dialect.
 
 use qwen_dialects::Dialect;
-use qwen_events::{
-    Body, CommandCall, CommandKind, CommandResult, CommandResultBody, EndStatus, ErrorInfo, ErrorKind, Event,
-    Finish, Level, PromptId, SessionId, TurnEnd,
-};
+use qwen_events::{Body, EndStatus, ErrorInfo, ErrorKind, Event, Finish, TurnEnd};
 use serde_json::{Value, json};
 
 use crate::script::{Script, info, turn_end, whole_turn};
@@ -95,15 +92,7 @@ fn a_sub_agents_words_are_not_shown() {
 #[test]
 fn a_command_is_a_message_of_its_own() {
     let mut script = Script::default();
-    script.push(Body::CommandResult(Box::new(CommandResult {
-        session_id: SessionId::parse("sess-001").unwrap(),
-        prompt_id: PromptId::new("p-1"),
-        message_uuid: None,
-        message_origin: None,
-        cleared_session: None,
-        command: CommandCall { kind: CommandKind::Slash, path: vec!["help".into()], args: "".into() },
-        body: CommandResultBody::Message { level: Level::Info, content: "Ask me.".into() },
-    })));
+    script.help_command("");
     let lines = lines(&script.events);
     let types: Vec<_> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["message_start", "content_block_delta", "message_stop"]);

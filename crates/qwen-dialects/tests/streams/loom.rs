@@ -2,9 +2,8 @@
 
 use qwen_dialects::{Dialect, StreamInfo, StreamMode};
 use qwen_events::{
-    Body, Checkpoint, CommandCall, CommandKind, CommandResult, CommandResultBody, ConsoleLevel, EndStatus,
-    ErrorInfo, ErrorKind, Event, Json, Level, LogScope, PromptId, SessionEvent, SessionId, Thinking,
-    Timestamp, ToolStatus,
+    Body, Checkpoint, ConsoleLevel, EndStatus, ErrorInfo, ErrorKind, Event, Json, LogScope, SessionEvent,
+    SessionId, Thinking, Timestamp, ToolStatus,
 };
 use serde_json::{Value, json};
 
@@ -345,15 +344,7 @@ fn what_loom_has_no_event_for_is_custom() {
 #[test]
 fn a_command_has_its_reply_and_a_fatal_error_too() {
     let mut script = Script::default();
-    script.push(Body::CommandResult(Box::new(CommandResult {
-        session_id: SessionId::parse("sess-001").unwrap(),
-        prompt_id: PromptId::new("p-1"),
-        message_uuid: None,
-        message_origin: None,
-        cleared_session: None,
-        command: CommandCall { kind: CommandKind::Slash, path: vec!["help".into()], args: "me".into() },
-        body: CommandResultBody::Message { level: Level::Info, content: "Ask me.".into() },
-    })));
+    script.help_command("me");
     let lines = loom(&script.events);
     assert_eq!(
         lines[0]["value"],

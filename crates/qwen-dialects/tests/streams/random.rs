@@ -63,17 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn status() -> impl Strategy<Value = EndStatus> {
-    prop::sample::select(vec![
-        EndStatus::Done,
-        EndStatus::Error,
-        EndStatus::Cancelled,
-        EndStatus::Interrupted,
-        EndStatus::MaxTurns,
-        EndStatus::MaxToolCalls,
-        EndStatus::MaxWallTime,
-        EndStatus::MaxTokens,
-        EndStatus::Budget,
-    ])
+    prop::sample::select(EndStatus::ALL.to_vec())
 }
 
 /// The steps as a turn that keeps the engine's promises: a speaker finishes its message before another speaks,

@@ -4,30 +4,20 @@ use std::sync::Arc;
 
 use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
 use qwen_events::{
-    Body, CallId, Confirmation, ControlCall, Decision, EndStatus, ErrorInfo, Event, FileDiff, Finish, Json,
-    McpServer, MessageEnd, ModelUsage, NodeRun, PromptId, Scope, SessionId, Timestamp, ToolCall, ToolEnd,
-    ToolStatus, TurnEnd, TurnStart, Usage, Verdict,
+    Body, CallId, CommandCall, CommandKind, CommandResult, CommandResultBody, Confirmation, ControlCall,
+    Decision, EndStatus, ErrorInfo, Event, FileDiff, Finish, Json, Level, McpServer, MessageEnd, ModelUsage,
+    NodeRun, PromptId, Scope, SessionId, Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage,
+    Verdict,
 };
 use serde_json::Value;
 
 /// What the stream of `dialect` is told at its start.
 pub fn info(dialect: Dialect) -> StreamInfo {
     StreamInfo {
-        dialect,
-        format: Format::StreamJson,
-        input_format: "stream-json",
-        session_id: SessionId::parse("sess-001").unwrap(),
         model: "qwen-coder".into(),
         version: "0.1.0",
-        partial_messages: false,
-        session_state: false,
-        qwen_sdk: false,
-        replay_user_messages: false,
-        model_limits: qwen_dialects::ModelLimits::default(),
-        output_style: "default".into(),
-        plugins: Vec::new(),
-        stream_modes: Vec::new(),
         seed: 7,
+        ..StreamInfo::new(dialect, Format::StreamJson, SessionId::parse("sess-001").unwrap())
     }
 }
 
@@ -71,6 +61,16 @@ pub struct Script {
 }
 
 impl Script {
+    /// The result of `/help`.
+    pub fn help_command(&mut self, args: &str) {
+        let session_id = SessionId::parse("sess-001").unwrap();
+        let path = vec!["help".into()];
+        let command = CommandCall { kind: CommandKind::Slash, path, args: args.into() };
+        let body = CommandResultBody::Message { level: Level::Info, content: "Ask me.".into() };
+        let result = CommandResult::new(session_id, PromptId::new("p-1"), command, body);
+        self.push(Body::CommandResult(Box::new(result)));
+    }
+
     /// A turn that has just started with the words "Hello".
     pub fn turn() -> Self {
         let mut script = Self::default();
@@ -209,14 +209,9 @@ impl Script {
 pub fn turn_start(message: &str) -> TurnStart {
     TurnStart {
         parts: Vec::new(),
-        session_id: SessionId::parse("sess-001").unwrap(),
-        prompt_id: PromptId::new("sess-001########1"),
         turn: 1,
         run_id: "run-1".into(),
-        agent: "react".into(),
         message: message.into(),
-        message_uuid: None,
-        message_origin: None,
         model: "qwen-coder".into(),
         cwd: "/workspace".into(),
         permission_mode: "auto-edit".into(),
@@ -224,20 +219,14 @@ pub fn turn_start(message: &str) -> TurnStart {
         mcp_servers: vec![McpServer { name: "calc".into(), status: "connected".into() }],
         slash_commands: vec!["help".into()],
         agents: vec!["general".into()],
-        skills: Vec::new(),
-        json_schema: None,
-        host_tools: Vec::new(),
         key_source: "OPENAI_API_KEY".into(),
+        ..TurnStart::new(SessionId::parse("sess-001").unwrap(), PromptId::new("sess-001########1"))
     }
 }
 
 pub fn turn_end() -> TurnEnd {
     TurnEnd {
-        prompt_id: PromptId::new("sess-001########1"),
-        status: EndStatus::Done,
-        error: None,
         reply: "".into(),
-        finish: Finish::Stop,
         usage: usage(100, 62),
         usage_by_model: vec![ModelUsage {
             model: "qwen-coder".into(),
@@ -249,12 +238,7 @@ pub fn turn_end() -> TurnEnd {
         duration_ms: 1200,
         api_duration_ms: 900,
         model_calls: 1,
-        tool_calls: 0,
-        denials: Vec::new(),
-        control_errors: Vec::new(),
-        structured: None,
-        postponed: None,
-        continuation: false,
+        ..TurnEnd::new(PromptId::new("sess-001########1"), EndStatus::Done)
     }
 }
 
@@ -263,13 +247,7 @@ pub fn usage(prompt_tokens: u64, completion_tokens: u64) -> Usage {
 }
 
 pub fn call(id: &str, name: &str, arguments: &str) -> Arc<ToolCall> {
-    Arc::new(ToolCall {
-        id: CallId::new(id),
-        name: name.into(),
-        arguments: Json::trusted(arguments),
-        malformed: None,
-        provider_fields: None,
-    })
+    Arc::new(ToolCall::new(CallId::new(id), name.into(), Json::trusted(arguments)))
 }
 
 pub fn tool_end(id: &str, name: &str, status: ToolStatus, text: &str) -> ToolEnd {

@@ -8,7 +8,7 @@ use qwen_engine::graph::{Graph, GraphBuilder, Next, Node, Retry, RunContext, Ste
 use qwen_engine::{Cancel, Limits, Stop};
 use qwen_events::{Body, ConsoleLevel, LogScope};
 
-use crate::stage::{Done, Memory, does, failure, run, run_heard};
+use crate::stage::{Done, Memory, does, failure, run, run_heard, x_then_y};
 
 /// A node whose tasks speak beside each other.
 struct Fans;
@@ -30,15 +30,8 @@ impl Node<Memory> for Fans {
 
 /// A graph with a bit of everything: retries, a time-out, work that fans out, a route for errors, a graph inside.
 fn everything() -> Graph<Memory> {
-    let inner = GraphBuilder::default()
-        .node("x", does(|_| ("x", Next::Goto("y"))))
-        .node("y", does(|_| ("y", Next::End)))
-        .edge("x", "y")
-        .end("y")
-        .build()
-        .expect("a graph");
     let sub = SubGraph::new(
-        inner,
+        x_then_y(),
         |_: &Memory| Memory::default(),
         |inner: Memory, stop: Option<Stop>| Step {
             delta: inner.0.concat(),

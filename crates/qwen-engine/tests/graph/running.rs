@@ -4,7 +4,7 @@ use qwen_engine::graph::{GraphBuilder, Next, Step, SubGraph, fan_out};
 use qwen_engine::{Cancel, Limits, Stop};
 use qwen_events::{Body, EndStatus};
 
-use crate::stage::{Memory, does, run, run_with};
+use crate::stage::{Memory, does, run, run_with, x_then_y};
 
 #[tokio::test]
 async fn deltas_are_applied_in_the_order_of_the_steps_and_runs_never_overlap() {
@@ -63,15 +63,8 @@ async fn an_endless_graph_is_ended_by_its_steps() {
 
 #[tokio::test]
 async fn a_graph_inside_a_graph_speaks_for_itself_and_shares_budget_and_cancel() {
-    let inner = GraphBuilder::default()
-        .node("x", does(|_| ("x", Next::Goto("y"))))
-        .node("y", does(|_| ("y", Next::End)))
-        .edge("x", "y")
-        .end("y")
-        .build()
-        .expect("a graph");
     let sub = SubGraph::new(
-        inner,
+        x_then_y(),
         |outer: &Memory| Memory(vec![format!("from {}", outer.0.join(" "))]),
         |inner: Memory, stop: Option<Stop>| Step {
             delta: inner.0.join(", "),

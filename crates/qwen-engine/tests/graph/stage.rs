@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
-use qwen_engine::graph::{Effects, Graph, Next, Node, NodeCounter, RunContext, RunOutcome, State, Step};
+use qwen_engine::graph::{
+    Effects, Graph, GraphBuilder, Next, Node, NodeCounter, RunContext, RunOutcome, State, Step,
+};
 use qwen_engine::{Budget, Cancel, Emitter, Limits, Stop};
 use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Json};
 use tokio::sync::mpsc;
@@ -124,4 +126,15 @@ pub async fn run_heard(graph: &Graph<Memory>, cancel: &Cancel, limits: Limits, h
     };
     let (ran, events) = tokio::join!(work, listen);
     Done { ran, state, events }
+}
+
+/// A graph of two nodes that run one after the other.
+pub fn x_then_y() -> Graph<Memory> {
+    GraphBuilder::default()
+        .node("x", does(|_| ("x", Next::Goto("y"))))
+        .node("y", does(|_| ("y", Next::End)))
+        .edge("x", "y")
+        .end("y")
+        .build()
+        .expect("a graph")
 }

@@ -49,19 +49,9 @@ fn everything() -> Vec<Body> {
         }))
     };
     let command = |body| {
-        Body::CommandResult(Box::new(CommandResult {
-            session_id: session("s"),
-            prompt_id: PromptId::new("p"),
-            message_uuid: None,
-            message_origin: None,
-            cleared_session: None,
-            command: CommandCall {
-                kind: CommandKind::Slash,
-                path: vec!["chat".into(), "list".into()],
-                args: "x".into(),
-            },
-            body,
-        }))
+        let path = vec!["chat".into(), "list".into()];
+        let call = CommandCall { kind: CommandKind::Slash, path, args: "x".into() };
+        Body::CommandResult(Box::new(CommandResult::new(session("s"), PromptId::new("p"), call, body)))
     };
     let approval = |confirmation| Body::Approval {
         call: asked.clone(),

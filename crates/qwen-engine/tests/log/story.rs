@@ -126,26 +126,15 @@ impl Story {
 
 pub fn start(turn: u64, words: &str) -> TurnStart {
     TurnStart {
-        session_id: session("s"),
-        prompt_id: PromptId::of_turn(&session("s"), turn),
         turn,
         run_id: format!("run-{turn}").into(),
-        agent: "react".into(),
         message: words.into(),
         parts: vec![Part::Text(words.into())],
         message_uuid: Some(format!("uuid-{turn}").into()),
-        message_origin: None,
         model: "mock".into(),
         cwd: "/work/project".into(),
-        permission_mode: "default".into(),
         tools: vec!["read_file".into()],
-        mcp_servers: Vec::new(),
-        slash_commands: Vec::new(),
-        agents: Vec::new(),
-        skills: Vec::new(),
-        json_schema: None,
-        host_tools: Vec::new(),
-        key_source: "none".into(),
+        ..TurnStart::new(session("s"), PromptId::of_turn(&session("s"), turn))
     }
 }
 
@@ -165,13 +154,11 @@ pub fn message(text: &str, calls: &[Arc<ToolCall>]) -> Body {
 }
 
 pub fn call(id: &str) -> Arc<ToolCall> {
-    Arc::new(ToolCall {
-        id: CallId::new(id),
-        name: "read_file".into(),
-        arguments: Json::trusted(format!(r#"{{"file_path":"{id}.txt","limit":1e3}}"#)),
-        malformed: None,
-        provider_fields: None,
-    })
+    Arc::new(ToolCall::new(
+        CallId::new(id),
+        "read_file".into(),
+        Json::trusted(format!(r#"{{"file_path":"{id}.txt","limit":1e3}}"#)),
+    ))
 }
 
 pub fn tool_end(call: &Arc<ToolCall>, status: ToolStatus) -> Body {
@@ -191,11 +178,7 @@ pub fn tool_end(call: &Arc<ToolCall>, status: ToolStatus) -> Body {
 pub fn turn_end(turn: u64, reply: &str) -> TurnEnd {
     let usage = Usage { prompt_tokens: 10, completion_tokens: 2, ..Usage::default() };
     TurnEnd {
-        prompt_id: PromptId::of_turn(&session("s"), turn),
-        status: EndStatus::Done,
-        error: None,
         reply: reply.into(),
-        finish: Finish::Stop,
         usage,
         usage_by_model: vec![qwen_events::ModelUsage {
             model: "mock".into(),
@@ -207,12 +190,7 @@ pub fn turn_end(turn: u64, reply: &str) -> TurnEnd {
         duration_ms: 20,
         api_duration_ms: 10,
         model_calls: 1,
-        tool_calls: 0,
-        denials: Vec::new(),
-        control_errors: Vec::new(),
-        structured: None,
-        postponed: None,
-        continuation: false,
+        ..TurnEnd::new(PromptId::of_turn(&session("s"), turn), EndStatus::Done)
     }
 }
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use qwen_engine::hooks::HookSet;
 use qwen_engine::log::{LogHeader, Recorder, Store};
 use qwen_engine::{
-    Cancel, Emitter, HeadlessHost, Limits, Permissions, Place, Session, SessionContext, SessionOverrides,
-    ThinkingOptions, TurnInput,
+    Cancel, Emitter, HeadlessHost, Limits, Permissions, ProcessServices, Session, SessionContext,
+    SessionOverrides, ThinkingOptions, TurnInput,
 };
 use qwen_events::{Body, Event, Part, SessionId, Thinking, Timestamp, TurnEnd};
-use qwen_mcp::{Deps, Servers};
+use qwen_mcp::Servers;
 use qwen_model::{Model, ModelConfig, Provider, build};
 use qwen_permissions::{Mode, Policy};
-use qwen_tools::{Registry, Workbench};
+use qwen_tools::{Registry, SessionResources};
 use tokio::sync::mpsc;
 
 pub fn session_id() -> SessionId {
@@ -26,28 +26,31 @@ pub fn oracle(spec: &str) -> Arc<dyn Model> {
 
 pub fn setup(agent: &str, model: Arc<dyn Model>, change: impl FnOnce(&mut SessionContext)) -> SessionContext {
     let cwd = std::env::temp_dir();
+    let process = ProcessServices {
+        host: Arc::new(HeadlessHost),
+        permissions: Arc::new(Permissions::new(
+            Policy::new(Mode::Yolo, [cwd.clone()], None, qwen_engine::TOOLS),
+            cwd.clone(),
+        )),
+        overrides: Arc::new(SessionOverrides::default()),
+        mcp: Arc::new(Servers::none()),
+        hooks: Arc::new(HookSet::default()),
+    };
     let mut setup = SessionContext {
+        process: Arc::new(process),
         id: session_id(),
         agent: agent.into(),
         thinking: ThinkingOptions::default(),
         model,
         tools: Arc::new(Registry::new()),
-        permissions: Arc::new(Permissions::new(
-            Policy::new(Mode::Yolo, [cwd.clone()], None, qwen_engine::TOOLS),
-            cwd.clone(),
-        )),
-        host: Arc::new(HeadlessHost),
         system: "You solve problems.".into(),
-        overrides: Arc::new(SessionOverrides::default()),
         limits: Limits::default(),
-        place: Place { cwd: cwd.clone(), extra_roots: Arc::from([]), bench: Arc::new(Workbench::new()) },
+        resources: Arc::new(SessionResources::with_own_environment(cwd)),
         key_source: "none".into(),
         agents: Arc::from([]),
         skills: Vec::new(),
         agent_levels: 0,
         slash_commands: Vec::new(),
-        mcp: Arc::new(Servers::new([], Deps::new(cwd)).expect("no servers")),
-        hooks: Arc::new(HookSet::default()),
         window: qwen_engine::compaction::Window::default(),
     };
     change(&mut setup);

@@ -107,6 +107,26 @@ pub struct CommandResult {
     pub cleared_session: Option<SessionId>,
 }
 
+impl CommandResult {
+    /// The result of a command in a message without an id.
+    pub fn new(
+        session_id: SessionId,
+        prompt_id: PromptId,
+        command: CommandCall,
+        body: CommandResultBody,
+    ) -> Self {
+        Self {
+            session_id,
+            prompt_id,
+            command,
+            body,
+            message_uuid: None,
+            message_origin: None,
+            cleared_session: None,
+        }
+    }
+}
+
 /// The result of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CommandResultBody {

@@ -30,6 +30,13 @@ pub struct ToolCall {
     pub provider_fields: Option<Json>,
 }
 
+impl ToolCall {
+    /// A call whose arguments are one JSON object.
+    pub fn new(id: CallId, name: Arc<str>, arguments: Json) -> Self {
+        Self { id, name, arguments, malformed: None, provider_fields: None }
+    }
+}
+
 /// The permission decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {

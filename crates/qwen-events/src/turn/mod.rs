@@ -48,6 +48,34 @@ pub struct TurnStart {
     pub key_source: Arc<str>,
 }
 
+impl TurnStart {
+    /// The start of an empty turn of the `react` agent without tools.
+    pub fn new(session_id: SessionId, prompt_id: PromptId) -> Self {
+        Self {
+            session_id,
+            prompt_id,
+            turn: 1,
+            run_id: "run-1".into(),
+            agent: "react".into(),
+            message: Arc::default(),
+            parts: Vec::new(),
+            message_uuid: None,
+            message_origin: None,
+            model: Arc::default(),
+            cwd: Arc::default(),
+            permission_mode: "default".into(),
+            tools: Vec::new(),
+            host_tools: Vec::new(),
+            json_schema: None,
+            mcp_servers: Vec::new(),
+            slash_commands: Vec::new(),
+            agents: Vec::new(),
+            skills: Vec::new(),
+            key_source: "none".into(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
     pub name: Arc<str>,
@@ -79,6 +107,19 @@ pub enum EndStatus {
 }
 
 impl EndStatus {
+    /// Every status.
+    pub const ALL: [Self; 9] = [
+        Self::Done,
+        Self::Error,
+        Self::Cancelled,
+        Self::Interrupted,
+        Self::MaxTurns,
+        Self::MaxToolCalls,
+        Self::MaxWallTime,
+        Self::MaxTokens,
+        Self::Budget,
+    ];
+
     /// The name on the wire.
     pub fn name(self) -> &'static str {
         match self {
@@ -162,6 +203,29 @@ pub struct TurnEnd {
 }
 
 impl TurnEnd {
+    /// The end of a turn that did nothing.
+    pub fn new(prompt_id: PromptId, status: EndStatus) -> Self {
+        Self {
+            prompt_id,
+            status,
+            error: None,
+            reply: Arc::default(),
+            finish: Finish::Stop,
+            usage: Usage::default(),
+            usage_by_model: Vec::new(),
+            cost_usd: 0.0,
+            duration_ms: 0,
+            api_duration_ms: 0,
+            model_calls: 0,
+            tool_calls: 0,
+            denials: Vec::new(),
+            control_errors: Vec::new(),
+            structured: None,
+            postponed: None,
+            continuation: false,
+        }
+    }
+
     /// The exit code of a one-shot run that ends this way.
     pub fn exit_code(&self) -> u8 {
         match &self.error {

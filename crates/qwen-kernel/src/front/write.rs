@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use qwen_dialects::{Dialect, Encoder, Format, ModelLimits, StreamInfo, encoder};
+use qwen_dialects::{Dialect, Encoder, Format, StreamInfo, encoder};
 use qwen_events::{
-    Body, CancelResult, ControlReply, EndStatus, ErrorInfo, Event, Finish, Heartbeat, Json, PromptId, Scope,
-    SessionId, Timestamp, TurnEnd, Usage,
+    Body, CancelResult, ControlReply, EndStatus, ErrorInfo, Event, Heartbeat, Json, PromptId, Scope,
+    SessionId, Timestamp, TurnEnd,
 };
 
 use super::Front;
@@ -28,21 +28,10 @@ impl LineWriter {
 
     fn encoder(&self, session_id: &SessionId) -> Box<dyn Encoder> {
         encoder(&StreamInfo {
-            dialect: self.dialect,
-            format: self.format,
-            input_format: "stream-json",
-            session_id: session_id.clone(),
             model: self.model.clone(),
             version: self.version,
-            partial_messages: false,
-            session_state: false,
-            qwen_sdk: false,
-            replay_user_messages: false,
-            model_limits: ModelLimits::default(),
-            plugins: Vec::new(),
-            output_style: "default".into(),
-            stream_modes: Vec::new(),
             seed: fastrand::u64(..),
+            ..StreamInfo::new(self.dialect, self.format, session_id.clone())
         })
     }
 
@@ -82,25 +71,8 @@ impl LineWriter {
         error: ErrorInfo,
         duration_ms: u64,
     ) -> Vec<u8> {
-        let end = TurnEnd {
-            prompt_id: PromptId::new(prompt_id),
-            status,
-            error: Some(error),
-            reply: Arc::default(),
-            finish: Finish::Stop,
-            usage: Usage::default(),
-            usage_by_model: Vec::new(),
-            cost_usd: 0.0,
-            duration_ms,
-            api_duration_ms: 0,
-            model_calls: 0,
-            tool_calls: 0,
-            denials: Vec::new(),
-            control_errors: Vec::new(),
-            structured: None,
-            postponed: None,
-            continuation: false,
-        };
+        let end =
+            TurnEnd { error: Some(error), duration_ms, ..TurnEnd::new(PromptId::new(prompt_id), status) };
         self.lines(session_id, Body::TurnEnd(Box::new(end)))
     }
 

@@ -120,13 +120,15 @@ impl From<RecordedPiece> for Result<Piece, ModelError> {
 
 impl From<Usage> for RecordedUsage {
     fn from(usage: Usage) -> Self {
+        let Usage { prompt_tokens, completion_tokens, cached_tokens, .. } = usage;
+        let Usage { cache_write_tokens, thought_tokens, estimated, .. } = usage;
         Self {
-            prompt_tokens: usage.prompt_tokens,
-            completion_tokens: usage.completion_tokens,
-            cached_tokens: usage.cached_tokens,
-            cache_write_tokens: usage.cache_write_tokens,
-            thought_tokens: usage.thought_tokens,
-            estimated: usage.estimated,
+            prompt_tokens,
+            completion_tokens,
+            cached_tokens,
+            cache_write_tokens,
+            thought_tokens,
+            estimated,
         }
     }
 }

@@ -151,13 +151,7 @@ async fn a_server_that_does_not_stream_is_understood() {
 #[tokio::test]
 async fn the_request_is_what_the_wire_demands() {
     let call = |id: &str| {
-        Part::Call(Arc::new(ToolCall {
-            id: CallId::new(id),
-            name: "f".into(),
-            arguments: Json::trusted(r#"{"a":1}"#),
-            malformed: None,
-            provider_fields: None,
-        }))
+        Part::Call(Arc::new(ToolCall::new(CallId::new(id), "f".into(), Json::trusted(r#"{"a":1}"#))))
     };
     let image = Media { mime_type: "image/png".into(), source: MediaSource::Base64("QUJD".into()) };
     let result = |id: &str, media: Vec<Media>, is_error| Message {

@@ -42,13 +42,7 @@ async fn the_demo_model_uses_a_tool_and_tells_what_came_back() {
     assert_eq!(outcome.finish(), Some(Finish::ToolCalls));
 
     let id = CallId::new(id);
-    let call = ToolCall {
-        id: id.clone(),
-        name: "read_file".into(),
-        arguments: Json::trusted(arguments),
-        malformed: None,
-        provider_fields: None,
-    };
+    let call = ToolCall::new(id.clone(), "read_file".into(), Json::trusted(arguments));
     let lines: Vec<String> = (1..=9).map(|n| format!("line {n}")).collect();
     let text = lines.join("\n");
     let result = ToolResult {

@@ -40,11 +40,8 @@ async fn a_conversation_with_calls_and_images_is_sent_in_the_order_that_servers_
     let linked = Media { mime_type: "image/jpeg".into(), source: MediaSource::Url("http://h/i.jpg".into()) };
     let call = |id: &str, arguments: &str, malformed: Option<&str>| {
         Part::Call(Arc::new(ToolCall {
-            id: CallId::new(id),
-            name: "f".into(),
-            arguments: Json::trusted(arguments),
             malformed: malformed.map(Into::into),
-            provider_fields: None,
+            ..ToolCall::new(CallId::new(id), "f".into(), Json::trusted(arguments))
         }))
     };
     let result = |id: &str, media: Vec<Media>| Message {
@@ -161,11 +158,8 @@ async fn what_a_provider_wants_back_goes_back_with_its_call_and_its_message() {
     let signature = r#"chat.completions:{"reasoning_details":[{"type":"reasoning.encrypted","data":"d"}]}"#;
     let fields = r#"{"extra_content":{"google":{"thought_signature":"c2ln"}},"id":"not this"}"#;
     let call = ToolCall {
-        id: CallId::new("x"),
-        name: "f".into(),
-        arguments: Json::trusted("{}"),
-        malformed: None,
         provider_fields: Some(Json::trusted(fields)),
+        ..ToolCall::new(CallId::new("x"), "f".into(), Json::trusted("{}"))
     };
     let mut asking = request("look");
     Arc::make_mut(&mut asking.messages).push(Message {

@@ -180,13 +180,7 @@ mod tests {
 
     fn call(name: &str, arguments: &str) -> ToolCall {
         let arguments = Json::trusted(arguments);
-        ToolCall {
-            id: CallId::new("c"),
-            name: name.into(),
-            arguments,
-            malformed: None,
-            provider_fields: None,
-        }
+        ToolCall::new(CallId::new("c"), name.into(), arguments)
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, Confirmation, ControlCall, Display, EndStatus, Event, Finish, Json, PromptId, Scope,
-    SessionId, Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd, Usage,
+    Body, CallId, Confirmation, ControlCall, Display, EndStatus, Event, Json, PromptId, Scope, SessionId,
+    Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd,
 };
 use qwen_tui::input::{Decoder, Keymap};
 use qwen_tui::{FooterItem, Options, Terminal};
@@ -18,13 +18,7 @@ pub struct Stage {
 
 pub fn call(id: &str, name: &str, arguments: &str) -> Arc<ToolCall> {
     let arguments = Json::trusted(arguments);
-    Arc::new(ToolCall {
-        id: CallId::new(id),
-        name: name.into(),
-        arguments,
-        malformed: None,
-        provider_fields: None,
-    })
+    Arc::new(ToolCall::new(CallId::new(id), name.into(), arguments))
 }
 
 pub fn end(call: Arc<ToolCall>, status: ToolStatus, text: &str, display: Option<Display>) -> ToolEnd {
@@ -43,23 +37,11 @@ pub fn end(call: Arc<ToolCall>, status: ToolStatus, text: &str, display: Option<
 
 pub fn turn_end(prompt_id: &str, status: EndStatus) -> TurnEnd {
     TurnEnd {
-        prompt_id: PromptId::new(prompt_id),
-        status,
-        error: None,
         reply: "".into(),
-        finish: Finish::Stop,
-        usage: Usage::default(),
-        usage_by_model: Vec::new(),
-        cost_usd: 0.0,
         duration_ms: 1,
         api_duration_ms: 1,
         model_calls: 1,
-        tool_calls: 0,
-        denials: Vec::new(),
-        control_errors: Vec::new(),
-        structured: None,
-        postponed: None,
-        continuation: false,
+        ..TurnEnd::new(PromptId::new(prompt_id), status)
     }
 }
 

@@ -120,13 +120,7 @@ impl Told {
                 self.names.insert(id.to_owned(), text("name"));
                 let arguments =
                     if block["input"].is_object() { block["input"].to_string() } else { "{}".to_owned() };
-                Part::Call(Arc::new(ToolCall {
-                    id: CallId::new(id),
-                    name: text("name"),
-                    arguments: Json::trusted(arguments),
-                    malformed: None,
-                    provider_fields: None,
-                }))
+                Part::Call(Arc::new(ToolCall::new(CallId::new(id), text("name"), Json::trusted(arguments))))
             }
             "image" | "document" => Part::Media(media(block)?),
             _ => return None,

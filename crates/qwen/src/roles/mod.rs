@@ -289,21 +289,11 @@ fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCod
     error.message = exit::redacted(&error.message).into();
     if let Some(format) = format {
         let info = StreamInfo {
-            dialect,
-            format,
             input_format: "text",
-            session_id: SessionId::from_random(fastrand::u128(..)),
             model: "none".into(),
             version: env!("CARGO_PKG_VERSION"),
-            partial_messages: false,
-            session_state: false,
-            qwen_sdk: false,
-            replay_user_messages: false,
-            model_limits: qwen_dialects::ModelLimits::default(),
-            output_style: "default".into(),
-            plugins: Vec::new(),
-            stream_modes: Vec::new(),
             seed: fastrand::u64(..),
+            ..StreamInfo::new(dialect, format, SessionId::from_random(fastrand::u128(..)))
         };
         let event = Event {
             at: Timestamp::default(),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mock_model::process::{self, Ended, Program};
 use mock_model::{MockModel, Reply, ReplyEvent};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::tree::Tree;
 
@@ -106,6 +106,21 @@ impl Scene {
             .stdout(Stdio::null())
             .status();
         assert!(status.unwrap().success(), "git {arguments:?}");
+    }
+
+    /// Runs a command that says `twin`. Returns an error if it did not run, or if a file is different afterwards.
+    pub fn runs_without_changes(&self, name: &str, command: &str) -> Result<(), String> {
+        let before = self.tree();
+        let played = self.play(&[("run_shell_command", json!({ "command": command }))]);
+        let after = self.tree();
+        let changed = after.changed_since(&before);
+        if !changed.is_empty() {
+            return Err(format!("{name}: changed {changed:?}: {}", played.result("c1")));
+        }
+        if played.lists("c1") || !played.result("c1").contains("twin") {
+            return Err(format!("{name}: did not run: {}", played.result("c1")));
+        }
+        Ok(())
     }
 
     /// The binary as a worker that speaks the session protocol.

@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply, ReplyEvent, Step, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, chat, each_format, echo, ends_turn, openai, worker};
+use crate::stage::{Host, chat, each_format, echo, ends_turn, in_host_hook, openai, worker};
 
 /// A worker that is busy, and stays so.
 type Busy = fn(&str) -> (MockModel, Host);
@@ -25,14 +25,7 @@ const BUSY: [(&str, Busy); 4] = [
         host.question();
         (mock, host)
     }),
-    ("a hook callback", |format| {
-        let mock = echo();
-        let mut host = Host::with(&mock, format);
-        host.ask("initialize", json!({"hooks": {"UserPromptSubmit": [{"hookCallbackIds": ["h"]}]}}));
-        host.send(chat("p1", "go"));
-        host.question();
-        (mock, host)
-    }),
+    ("a hook callback", in_host_hook),
     ("a message to a server in the host", |format| {
         let mock = echo();
         let mut host = Host::with(&mock, format);

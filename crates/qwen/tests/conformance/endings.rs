@@ -11,7 +11,8 @@ use mock_model::{MockModel, Reply, Request, Step, WAIT_LIMIT, gate, sse};
 use serde_json::{Value, json};
 
 use crate::stage::{
-    CLAUDE, Host, chat, conversation, each_format, echo, ends_turn, is_error, passes_check, shell, worker,
+    CLAUDE, Host, chat, conversation, each_format, echo, ends_turn, in_host_hook, is_error, passes_check,
+    shell, worker,
 };
 
 /// A FIFO in the working directory of `program`.
@@ -128,14 +129,7 @@ fn moments() -> Vec<Moment> {
         Moment {
             name: "while a hook of the host is called",
             prompts: 1,
-            arrange: |format| {
-                let mock = echo();
-                let mut host = Host::with(&mock, format);
-                host.ask("initialize", json!({"hooks": {"UserPromptSubmit": [{"hookCallbackIds": ["h"]}]}}));
-                host.send(chat("p1", "go"));
-                host.question();
-                (mock, host)
-            },
+            arrange: in_host_hook,
             release: nothing,
         },
         Moment {

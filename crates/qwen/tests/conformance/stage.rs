@@ -226,6 +226,16 @@ fn tail(ended: &Ended) -> String {
     lines[lines.len().saturating_sub(12)..].join("\n").chars().take(6000).collect()
 }
 
+/// A worker that waits for the answer to a hook of its host.
+pub fn in_host_hook(format: &str) -> (MockModel, Host) {
+    let mock = echo();
+    let mut host = Host::with(&mock, format);
+    host.ask("initialize", json!({"hooks": {"UserPromptSubmit": [{"hookCallbackIds": ["h"]}]}}));
+    host.send(chat("p1", "go"));
+    host.question();
+    (mock, host)
+}
+
 /// Fails unless `qwen check` finds nothing wrong with a stream of `qwen`.
 #[track_caller]
 pub fn passes_check(stdout: &str) {

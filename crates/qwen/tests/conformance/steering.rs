@@ -42,14 +42,19 @@ fn busy(format: &str) -> (MockModel, Host) {
     (mock, host)
 }
 
-fn make_busy(mock: &MockModel, mut host: Host) -> Host {
-    mock.push(Reply::new([
+/// A message whose call comes when the gate `call` is opened.
+fn held_call() -> Reply {
+    Reply::new([
         sse::text("looking"),
         gate("call"),
         sse::call(0, "c1", "list_directory", "{}"),
         sse::finish("tool_calls"),
         sse::done(),
-    ]));
+    ])
+}
+
+fn make_busy(mock: &MockModel, mut host: Host) -> Host {
+    mock.push(held_call());
     host.send(chat("p1", "go"));
     mock.reached("call");
     host
@@ -158,13 +163,7 @@ fn a_hook_that_guards_prompts_sees_one_that_steers_and_can_block_it() {
     let mock = echo();
     let mut host = Host::with(&mock, "stream-json");
     host.ask("initialize", json!({"hooks": {"UserPromptSubmit": [{"hookCallbackIds": ["h"]}]}}));
-    mock.push(Reply::new([
-        sse::text("looking"),
-        gate("call"),
-        sse::call(0, "c1", "list_directory", "{}"),
-        sse::finish("tool_calls"),
-        sse::done(),
-    ]));
+    mock.push(held_call());
     host.send(chat("p1", "go"));
     let question = host.question();
     host.answer(&question, json!({}));

@@ -104,18 +104,24 @@ fn pieces_are_written_as_they_come() {
     });
 }
 
+/// Starts a run whose reader leaves once the model holds its answer back.
+#[track_caller]
+fn ends_quietly_without_reader(outlet: Outlet, mock: &MockModel, wire: Wire) {
+    let (mut run, reader) = outlet.start(&asked(mock, wire));
+    run.close_stdin();
+    mock.reached("never");
+    drop(reader);
+    let ended = run.wait();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?}");
+    mock.client_gone(0);
+}
+
 #[test]
 fn a_reader_that_leaves_while_the_model_is_silent_is_a_quiet_end() {
     for outlet in OUTLETS {
         wire::each(&STREAMS, |wire| {
             let mock = MockModel::with([Reply::new([sse::text("one"), gate("never")])]);
-            let (mut run, reader) = outlet.start(&asked(&mock, wire));
-            run.close_stdin();
-            mock.reached("never");
-            drop(reader);
-            let ended = run.wait();
-            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?}");
-            mock.client_gone(0);
+            ends_quietly_without_reader(outlet, &mock, wire);
         });
     }
 }
@@ -124,13 +130,7 @@ fn a_reader_that_leaves_while_the_model_is_silent_is_a_quiet_end() {
 fn a_reader_that_leaves_before_the_first_token_is_a_quiet_end() {
     for outlet in OUTLETS {
         let mock = MockModel::with([Reply::new([gate("never")])]);
-        let (mut run, reader) = outlet.start(&asked(&mock, LITE));
-        run.close_stdin();
-        mock.reached("never");
-        drop(reader);
-        let ended = run.wait();
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?}");
-        mock.client_gone(0);
+        ends_quietly_without_reader(outlet, &mock, LITE);
     }
 }
 

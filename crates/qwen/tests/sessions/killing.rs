@@ -107,15 +107,21 @@ fn begins_with(said: &[String], expected: &[&str], name: &str) {
     }
 }
 
+/// A worker that was killed at the point of `case`.
+fn killed(case: &Case) -> (MockModel, Program) {
+    let mock = MockModel::with((case.replies)());
+    let program = qwen(&mock);
+    block(&program);
+    let mut run = start(&program);
+    (case.until)(&mock, &mut run);
+    kill(run);
+    (mock, program)
+}
+
 #[test]
 fn a_new_prompt_closes_the_turn_that_was_killed() {
-    for case in CASES {
-        let mock = MockModel::with((case.replies)());
-        let program = qwen(&mock);
-        block(&program);
-        let mut run = start(&program);
-        (case.until)(&mock, &mut run);
-        kill(run);
+    for case in &CASES {
+        let (mock, program) = killed(case);
         exports_well(&program, "s");
         let asked = mock.requests().len();
         mock.push(Reply::text("Fine."));
@@ -131,13 +137,8 @@ fn a_new_prompt_closes_the_turn_that_was_killed() {
 
 #[test]
 fn without_a_prompt_the_turn_that_was_killed_goes_on() {
-    for case in CASES {
-        let mock = MockModel::with((case.replies)());
-        let program = qwen(&mock);
-        block(&program);
-        let mut run = start(&program);
-        (case.until)(&mock, &mut run);
-        kill(run);
+    for case in &CASES {
+        let (mock, program) = killed(case);
         let before = runs(&program);
         std::fs::write(program.cwd_path().join("done"), "").unwrap();
         let asked = mock.requests().len();

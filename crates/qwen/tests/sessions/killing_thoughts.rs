@@ -20,15 +20,21 @@ fn kill(run: Run) {
 /// One question at a time, so that one is in flight when the kill comes.
 const ONE_BY_ONE: [&str; 2] = ["--parallel", "1"];
 
+/// A run that was killed while it waited for the answer to its question `number`.
+fn killed_at(number: usize, agent: &Agent) -> (Server, Program) {
+    let server = Server::start();
+    server.hold(number);
+    let program = program(&server, agent).args(ONE_BY_ONE);
+    let run = start(&program);
+    server.mock.reached("held");
+    kill(run);
+    (server, program)
+}
+
 fn is_killed_at_each_question(agent: &Agent) {
     let whole = Outcome::undisturbed(agent);
     for number in 0..usize::try_from(whole.calls).unwrap() {
-        let server = Server::start();
-        server.hold(number);
-        let program = program(&server, agent).args(ONE_BY_ONE);
-        let run = start(&program);
-        server.mock.reached("held");
-        kill(run);
+        let (server, program) = killed_at(number, agent);
         done(&program, &["--resume", "s"]);
         let came = Outcome::of(&program, "s");
         comes_to(came, &whole, &format!("{} killed at question {number}", agent.name));
@@ -129,12 +135,7 @@ fn what_a_finished_sibling_made_and_did_is_kept() {
 fn whoever_goes_on_tells_a_whole_stream_in_every_dialect() {
     for (agent, number) in [(&TREE, 1), (&TREE, 4), (&DEPTH_FIRST, 3), (&GRAPH, 2), (&GRAPH, 4)] {
         for dialect in DIALECTS {
-            let server = Server::start();
-            server.hold(number);
-            let program = program(&server, agent).args(ONE_BY_ONE);
-            let run = start(&program);
-            server.mock.reached("held");
-            kill(run);
+            let (_server, program) = killed_at(number, agent);
             speaks_well(&program, &["--resume", "s"], dialect);
             speaks_well(&program, &["--resume", "s", "--at", "1-1"], dialect);
             exports_well(&program, "s");

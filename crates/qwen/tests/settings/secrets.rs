@@ -66,17 +66,16 @@ fn leaky(program: &Program) -> String {
     )
 }
 
+/// A run whose commands know the secret and are not sandboxed.
+fn unsandboxed(mock: &MockModel) -> Program {
+    qwen().with_model(mock).env("DB_PASSWORD", SECRET).args(["-p", "x", "--yolo", "--sandbox=false"])
+}
+
 #[test]
 fn what_a_tool_prints_in_pieces_is_not_passed_on() {
     for flags in WIRES {
         let mock = MockModel::start();
-        let program = qwen().with_model(&mock).env("DB_PASSWORD", SECRET).args([
-            "-p",
-            "x",
-            "--yolo",
-            "--sandbox=false",
-        ]);
-        let program = program.args(*flags);
+        let program = unsandboxed(&mock).args(*flags);
         let call = json!({"command": leaky(&program)}).to_string();
         mock.push(Reply::call("c1", "run_shell_command", &call));
         mock.push(Reply::text("done"));
@@ -137,13 +136,7 @@ fn a_call_with_a_secret_in_it_runs_as_it_is_and_is_told_without() {
 #[test]
 fn a_long_output_is_clean_in_the_file_that_holds_all_of_it() {
     let mock = MockModel::start();
-    let program = qwen().with_model(&mock).env("DB_PASSWORD", SECRET).args([
-        "-p",
-        "x",
-        "--yolo",
-        "--sandbox=false",
-        "--json",
-    ]);
+    let program = unsandboxed(&mock).arg("--json");
     let spilt = program.cwd_path().join("spilt");
     let noisy = "for i in $(seq 4000); do echo \"$i $DB_PASSWORD\"; done";
     mock.push(Reply::call("c1", "run_shell_command", &json!({"command": noisy}).to_string()));

@@ -90,6 +90,21 @@ pub(super) fn line<'a>(object: &'a Object<'_>) -> Result<QwenLine<'a>, Violation
     }
 }
 
+/// What both kinds of line have in common.
+macro_rules! completion {
+    ($line:ident, $is_chunk:literal, $choice:ident) => {
+        Completion {
+            is_chunk: $is_chunk,
+            id: $line.id,
+            session_id: $line.session_id,
+            prompt_id: $line.prompt_id,
+            choice: $choice,
+            usage: $line.usage,
+            metadata: $line.metadata,
+        }
+    };
+}
+
 fn message(line: ChatCompletion<'_>) -> Result<Completion<'_>, Violation> {
     let mut choices = line.choices.into_iter();
     let choice = choices.next().map(|choice| {
@@ -104,18 +119,7 @@ fn message(line: ChatCompletion<'_>) -> Result<Completion<'_>, Violation> {
         }
     });
     let one = choices.next().is_none();
-    whole(
-        Completion {
-            is_chunk: false,
-            id: line.id,
-            session_id: line.session_id,
-            prompt_id: line.prompt_id,
-            choice,
-            usage: line.usage,
-            metadata: line.metadata,
-        },
-        one,
-    )
+    whole(completion!(line, false, choice), one)
 }
 
 fn chunk(line: ChatCompletionChunk<'_>) -> Result<Completion<'_>, Violation> {
@@ -141,18 +145,7 @@ fn chunk(line: ChatCompletionChunk<'_>) -> Result<Completion<'_>, Violation> {
         }
     });
     let one = choices.next().is_none();
-    whole(
-        Completion {
-            is_chunk: true,
-            id: line.id,
-            session_id: line.session_id,
-            prompt_id: line.prompt_id,
-            choice,
-            usage: line.usage,
-            metadata: line.metadata,
-        },
-        one,
-    )
+    whole(completion!(line, true, choice), one)
 }
 
 fn whole(completion: Completion<'_>, one_choice: bool) -> Result<Completion<'_>, Violation> {

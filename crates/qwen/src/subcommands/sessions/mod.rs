@@ -8,7 +8,7 @@ mod transcript;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
+use qwen_dialects::{Dialect, Encoder, Format, StreamInfo, encoder};
 use qwen_engine::log::{LogError, Replay, Store};
 use qwen_events::{Body, ErrorInfo, ErrorKind, SessionId, Timestamp};
 
@@ -183,6 +183,19 @@ fn prune(
     Ok(())
 }
 
+/// The events of a session, and the encoder for them.
+fn replayed(
+    store: &Store,
+    id: &SessionId,
+    dialect: &str,
+) -> Result<(Box<dyn Encoder>, Replay), SubcommandError> {
+    let dialect = parse_dialect(dialect)?;
+    let reader = store.read(id)?;
+    let encoder = encoder(&stream_info(dialect, id, reader.header().created));
+    let replay = Replay::new(reader, matches!(dialect, Dialect::Loom | Dialect::LoomExport));
+    Ok((encoder, replay))
+}
+
 /// Writes a session as a stream; with a `speed`, with the original pauses scaled by it.
 fn stream(
     store: &Store,
@@ -191,10 +204,7 @@ fn stream(
     speed: Option<f64>,
     out: &mut impl Write,
 ) -> Result<(), SubcommandError> {
-    let dialect = parse_dialect(dialect)?;
-    let reader = store.read(id)?;
-    let mut encoder = encoder(&stream_info(dialect, id, reader.header().created));
-    let mut replay = Replay::new(reader, matches!(dialect, Dialect::Loom | Dialect::LoomExport));
+    let (mut encoder, mut replay) = replayed(store, id, dialect)?;
     let mut lines = Vec::new();
     let mut last: Option<Timestamp> = None;
     while let Some(event) = replay.next_event()? {
@@ -220,10 +230,7 @@ fn last_end(
     dialect: &str,
     out: &mut impl Write,
 ) -> Result<(), SubcommandError> {
-    let dialect = parse_dialect(dialect)?;
-    let reader = store.read(id)?;
-    let mut encoder = encoder(&stream_info(dialect, id, reader.header().created));
-    let mut replay = Replay::new(reader, matches!(dialect, Dialect::Loom | Dialect::LoomExport));
+    let (mut encoder, mut replay) = replayed(store, id, dialect)?;
     let (mut lines, mut end) = (Vec::new(), Vec::new());
     while let Some(event) = replay.next_event()? {
         lines.clear();
@@ -253,22 +260,13 @@ fn parse_dialect(dialect: &str) -> Result<Dialect, ErrorInfo> {
 
 fn stream_info(dialect: Dialect, id: &SessionId, created: Timestamp) -> StreamInfo {
     StreamInfo {
-        dialect,
-        format: Format::StreamJson,
         input_format: "text",
-        session_id: id.clone(),
         model: "none".into(),
         version: env!("CARGO_PKG_VERSION"),
-        partial_messages: false,
-        session_state: false,
-        qwen_sdk: false,
         replay_user_messages: true,
-        model_limits: qwen_dialects::ModelLimits::default(),
-        output_style: "default".into(),
-        plugins: Vec::new(),
-        stream_modes: Vec::new(),
         // The same session always produces the same stream.
         seed: created.0,
+        ..StreamInfo::new(dialect, Format::StreamJson, id.clone())
     }
 }
 
