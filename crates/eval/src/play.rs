@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use qwen_engine::hooks::HookSet;
 use qwen_engine::{
-    Cancel, Emitter, HeadlessHost, Limits, Permissions, Place, Session, SessionContext, SessionOverrides,
-    ThinkingOptions, TurnInput,
+    Cancel, Emitter, HeadlessHost, Limits, Permissions, ProcessServices, Session, SessionContext,
+    SessionOverrides, ThinkingOptions, TurnInput,
 };
 use qwen_events::{Body, ErrorInfo, Part, SessionId, Thinking, TurnEnd};
 use qwen_mcp::Servers;
 use qwen_model::{Model, ModelConfig, Provider, build};
 use qwen_permissions::{Mode, Policy};
-use qwen_tools::{Registry, Workbench};
+use qwen_tools::{Registry, SessionResources};
 use tokio::sync::mpsc;
 
 /// Plays prompts with one agent.
@@ -64,28 +64,31 @@ impl Player {
 
     fn setup(&self) -> SessionContext {
         let cwd = std::path::PathBuf::from("/");
+        let process = ProcessServices {
+            host: Arc::new(HeadlessHost),
+            permissions: Arc::new(Permissions::new(
+                Policy::new(Mode::Default, [cwd.clone()], None, qwen_engine::TOOLS),
+                cwd.clone(),
+            )),
+            overrides: Arc::new(SessionOverrides::default()),
+            mcp: Arc::new(Servers::none()),
+            hooks: Arc::new(HookSet::default()),
+        };
         SessionContext {
+            process: Arc::new(process),
             id: SessionId::from_random(1),
             agent: self.agent.into(),
             thinking: self.thinking.clone(),
             model: self.model.clone(),
             tools: Arc::new(Registry::new()),
-            permissions: Arc::new(Permissions::new(
-                Policy::new(Mode::Default, [cwd.clone()], None, qwen_engine::TOOLS),
-                cwd.clone(),
-            )),
-            host: Arc::new(HeadlessHost),
             system: "You solve problems.".into(),
-            overrides: Arc::new(SessionOverrides::default()),
             limits: Limits::default(),
-            place: Place { cwd, extra_roots: Arc::from([]), bench: Arc::new(Workbench::new()) },
+            resources: Arc::new(SessionResources::with_own_environment(cwd)),
             key_source: "none".into(),
             slash_commands: Vec::new(),
             skills: Vec::new(),
             agents: Arc::from([]),
             agent_levels: 0,
-            mcp: Arc::new(Servers::none()),
-            hooks: Arc::new(HookSet::default()),
             window: qwen_engine::compaction::Window::default(),
         }
     }

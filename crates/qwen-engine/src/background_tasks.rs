@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use qwen_events::{Body, TaskEvent, TaskKind};
-use qwen_tools::{BackgroundTask, Registry, TaskListener, Workbench, shorten};
+use qwen_tools::{BackgroundTask, Registry, SessionResources, TaskListener, shorten};
 
 use crate::TOOLS;
 use crate::emitter::BackgroundEmitter;
@@ -21,8 +21,8 @@ impl TaskListener for TaskEventForwarder {
 }
 
 /// Ends the background sub-agents when the session that owns this is dropped. The sub-agents hold references
-/// to their workbench, so it would not be dropped by itself.
-pub(crate) struct AbandonAgentsOnDrop(pub Arc<Workbench>);
+/// to these resources, so it would not be dropped by itself.
+pub(crate) struct AbandonAgentsOnDrop(pub Arc<SessionResources>);
 
 impl Drop for AbandonAgentsOnDrop {
     fn drop(&mut self) {
@@ -34,19 +34,19 @@ impl Drop for AbandonAgentsOnDrop {
 const VIEWER: &str = "shell_task";
 
 /// The text that informs the model about tasks that have ended and were not reported to it yet.
-pub(crate) fn reminder(bench: &Workbench, tools: &Registry) -> Option<String> {
-    let news = bench.tasks.news();
+pub(crate) fn reminder(resources: &SessionResources, tools: &Registry) -> Option<String> {
+    let news = resources.tasks.news();
     if news.is_empty() {
         return None;
     }
     let mut text = "<system-reminder>\n".to_owned();
     let viewer = TOOLS.find(VIEWER).map_or(VIEWER, |declaration| tools.name_of(declaration));
     for task in news {
-        describe(&task, bench.output_limit, viewer, &mut text);
+        describe(&task, resources.output_limit, viewer, &mut text);
     }
     text.push_str("</system-reminder>");
     // The text goes to the model's server, a third party.
-    Some(bench.redactor.redact(&text).into_owned())
+    Some(resources.redactor.redact(&text).into_owned())
 }
 
 fn describe(task: &BackgroundTask, limit: usize, viewer: &str, text: &mut String) {

@@ -65,7 +65,7 @@ impl Stop {
 pub struct Cancel {
     token: CancellationToken,
     cause: Arc<OnceLock<Stop>>,
-    /// Ending the parent ends this too.
+    /// SearchEnding the parent ends this too.
     parent: Option<Arc<Cancel>>,
 }
 

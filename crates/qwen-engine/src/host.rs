@@ -56,6 +56,19 @@ pub struct SyncPoint {
     pub reason: SyncReason,
 }
 
+/// A hook that is implemented in the host, and what it is called with.
+pub struct HostHookCall<'a> {
+    pub origin: &'a QuestionOrigin,
+    /// The name that the host gave the hook.
+    pub id: &'a str,
+    pub input: Json,
+    /// The tool call that the hook is about.
+    pub call_id: Option<&'a CallId>,
+}
+
+/// The host's answer to a hook call or an MCP message.
+pub type HostAnswer<'a> = BoxFuture<'a, Result<Json, ErrorInfo>>;
+
 /// Answers the engine's questions. When `cancel` fires the question is obsolete: the host withdraws it, and
 /// the returned answer is ignored.
 pub trait Host: Send + Sync {
@@ -70,22 +83,10 @@ pub trait Host: Send + Sync {
     ) -> BoxFuture<'a, PermissionAnswer>;
 
     /// Calls a hook that is implemented in the host.
-    fn hook<'a>(
-        &'a self,
-        origin: &'a QuestionOrigin,
-        callback_id: &'a str,
-        input: Json,
-        call_id: Option<&'a CallId>,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>>;
+    fn hook<'a>(&'a self, callback: HostHookCall<'a>, cancel: &'a CancellationToken) -> HostAnswer<'a>;
 
     /// Sends a message to an MCP server in the host and returns its answer.
-    fn mcp<'a>(
-        &'a self,
-        server: &'a str,
-        message: Json,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>>;
+    fn mcp<'a>(&'a self, server: &'a str, message: Json, cancel: &'a CancellationToken) -> HostAnswer<'a>;
 
     /// Waits until work may start: at once, unless the host must show a sign of life first. Returns early if
     /// the process is ending.
@@ -156,23 +157,11 @@ impl Host for HeadlessHost {
         Box::pin(async { denial(None) })
     }
 
-    fn hook<'a>(
-        &'a self,
-        _: &'a QuestionOrigin,
-        _: &'a str,
-        _: Json,
-        _: Option<&'a CallId>,
-        _: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+    fn hook<'a>(&'a self, _: HostHookCall<'a>, _: &'a CancellationToken) -> HostAnswer<'a> {
         Box::pin(async { Err(nobody()) })
     }
 
-    fn mcp<'a>(
-        &'a self,
-        _: &'a str,
-        _: Json,
-        _: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+    fn mcp<'a>(&'a self, _: &'a str, _: Json, _: &'a CancellationToken) -> HostAnswer<'a> {
         Box::pin(async { Err(nobody()) })
     }
 }
@@ -231,23 +220,11 @@ impl Host for DeferredAnswers {
         Box::pin(async move { self.answer(&question.call).unwrap_or_else(|| denial(None)) })
     }
 
-    fn hook<'a>(
-        &'a self,
-        origin: &'a QuestionOrigin,
-        callback_id: &'a str,
-        input: Json,
-        call_id: Option<&'a CallId>,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
-        HeadlessHost.hook(origin, callback_id, input, call_id, cancel)
+    fn hook<'a>(&'a self, callback: HostHookCall<'a>, cancel: &'a CancellationToken) -> HostAnswer<'a> {
+        HeadlessHost.hook(callback, cancel)
     }
 
-    fn mcp<'a>(
-        &'a self,
-        server: &'a str,
-        message: Json,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+    fn mcp<'a>(&'a self, server: &'a str, message: Json, cancel: &'a CancellationToken) -> HostAnswer<'a> {
         HeadlessHost.mcp(server, message, cancel)
     }
 }

@@ -7,6 +7,7 @@ mod budget;
 mod cancel;
 pub mod commands;
 pub mod compaction;
+mod context;
 mod edit;
 mod emitter;
 mod front_matter;
@@ -35,17 +36,19 @@ pub use agent::{AGENTS, REACT, mermaid, unknown_agent};
 pub use budget::prices::{Price, Prices};
 pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};
+pub use context::{ProcessServices, SessionContext};
 pub use edit::Edit;
 pub use emitter::Emitter;
 pub use front_matter::DefinitionSource;
 pub use got::GotOptions;
 pub use host::{
-    DeferredAnswers, HeadlessHost, Host, HostServers, Question, QuestionOrigin, SyncPoint, SyncReason, denial,
+    DeferredAnswers, HeadlessHost, Host, HostAnswer, HostHookCall, HostServers, Question, QuestionOrigin,
+    SyncPoint, SyncReason, denial,
 };
 pub use in_flight_calls::InFlightCalls;
-pub use permissions::Permissions;
+pub use permissions::{Permissions, RefusedCall};
 pub use session::overrides::SessionOverrides;
-pub use session::{Place, RewindPoint, RewindReport, Session, SessionContext, TurnInput, unstarted_turn_end};
+pub use session::{RewindPoint, RewindReport, Session, TurnInput, unstarted_turn_end};
 pub use steering::{SteeringPrompt, SteeringQueue};
 pub use structured::AnswerSchema;
 pub use thinking::ThinkingOptions;

@@ -9,7 +9,7 @@ use qwen_events::{
 };
 use qwen_permissions::shell::root_commands;
 use qwen_permissions::{DeclaredCall, Judgement, Mode, Policy, RuleSource, escape_for_approval};
-use qwen_tools::{Tool, ToolCx};
+use qwen_tools::{CallContext, Tool};
 use serde_json::{Map, Value};
 
 use crate::TOOLS;
@@ -21,6 +21,15 @@ const MAX_SUBJECT: usize = 200;
 pub struct Permissions {
     policy: RwLock<Policy>,
     cwd: PathBuf,
+}
+
+/// A call that may not run.
+#[derive(Clone, Copy)]
+pub struct RefusedCall<'a> {
+    pub call: &'a ToolCall,
+    pub declaration: Option<&'a ToolDeclaration>,
+    /// The path outside the workspace that was the reason.
+    pub blocked_path: Option<&'a Path>,
 }
 
 impl Permissions {
@@ -60,13 +69,11 @@ impl Permissions {
         let Some(tool) = TOOLS.first(kind) else { return false };
         let arguments: Map<String, Value> =
             tool.with_role(role).map(|argument| (argument.name.to_owned(), value.into())).collect();
-        let call = ToolCall {
-            id: CallId::new("permission"),
-            name: tool.name.into(),
-            arguments: Json::trusted(Value::from(arguments).to_string()),
-            malformed: None,
-            provider_fields: None,
-        };
+        let call = ToolCall::new(
+            CallId::new("permission"),
+            tool.name.into(),
+            Json::trusted(Value::from(arguments).to_string()),
+        );
         self.judge(&call, Some(tool)).decision.verdict == Verdict::Allow
     }
 
@@ -90,7 +97,7 @@ impl Permissions {
 
     /// The confirmation that the user sees for `call`. Characters that could mislead the reader are made
     /// visible.
-    pub fn confirmation(&self, call: &ToolCall, tool: &dyn Tool, cx: &ToolCx) -> Confirmation {
+    pub fn confirmation(&self, call: &ToolCall, tool: &dyn Tool, cx: &CallContext) -> Confirmation {
         if let Some(own) = tool.confirmation(call, cx) {
             return own;
         }
@@ -109,12 +116,8 @@ impl Permissions {
 
     /// The flag that would allow `call`, which needs a question that no one can answer. The flag is tried on
     /// a copy of the policy, so it is known to help. `None` if only a person can allow the call.
-    pub fn remedy(
-        &self,
-        call: &ToolCall,
-        declaration: Option<&ToolDeclaration>,
-        blocked_path: Option<&Path>,
-    ) -> Option<String> {
+    pub fn remedy(&self, refused: &RefusedCall<'_>) -> Option<String> {
+        let RefusedCall { call, declaration, blocked_path } = *refused;
         let declared = DeclaredCall::read(call, declaration, &self.cwd);
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
         let allows = |changed: &Policy| changed.judge(&declared.facts()).decision.verdict == Verdict::Allow;
@@ -180,12 +183,8 @@ impl Permissions {
     }
 
     /// The subject of a refusal: the command, path or URL of the call.
-    pub fn subject(
-        &self,
-        call: &ToolCall,
-        declaration: Option<&ToolDeclaration>,
-        blocked_path: Option<&Path>,
-    ) -> Option<String> {
+    pub fn subject(&self, refused: &RefusedCall<'_>) -> Option<String> {
+        let RefusedCall { call, declaration, blocked_path } = *refused;
         let declared = DeclaredCall::read(call, declaration, &self.cwd);
         let path = blocked_path.map(|path| path.display().to_string());
         let named = declared.command().or(declared.url()).map(str::to_owned).or(path).or_else(|| {

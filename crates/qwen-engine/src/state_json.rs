@@ -79,13 +79,11 @@ fn calls_of(messages: &[Message]) -> Vec<Arc<ToolCall>> {
 
 fn read_call(form: &Value) -> Option<Arc<ToolCall>> {
     let arguments = form.get("arguments").filter(|arguments| arguments.is_object())?;
-    Some(Arc::new(ToolCall {
-        id: CallId::new(form["id"].as_str()?),
-        name: form["name"].as_str()?.into(),
-        arguments: Json::trusted(arguments.to_string()),
-        malformed: None,
-        provider_fields: None,
-    }))
+    Some(Arc::new(ToolCall::new(
+        CallId::new(form["id"].as_str()?),
+        form["name"].as_str()?.into(),
+        Json::trusted(arguments.to_string()),
+    )))
 }
 
 fn message(message: &Message) -> Vec<Value> {

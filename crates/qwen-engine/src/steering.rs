@@ -6,9 +6,9 @@ use qwen_events::{
     Body, ErrorInfo, ErrorKind, HistoryChange, Message, Part, Prompt, PromptId, Role, SessionEvent,
 };
 
+use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::HookEvent;
-use crate::react::TurnContext;
 use crate::redact::hide_secrets;
 
 /// A prompt for the running turn.
@@ -108,7 +108,7 @@ pub(crate) async fn deliver(turn: &TurnContext, last: bool, cx: &RunContext) -> 
             continue;
         }
         let mut attachments = steering.attachments;
-        hide_secrets(&mut attachments, &turn.place.bench.redactor);
+        hide_secrets(&mut attachments, &turn.resources.redactor);
         prompt.parts.append(&mut attachments);
         prompt.parts.extend(ruling.context_text().map(|context| Part::Text(context.into())));
         let message = Message { role: Role::User, parts: prompt.parts };

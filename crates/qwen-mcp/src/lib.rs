@@ -25,7 +25,7 @@ pub use config::{
 };
 pub use error::McpError;
 pub use servers::{ServerStatus, Servers, Status, ToolEntry};
-pub use tools::remote_tool::{CallContext, ProgressSink, RemoteTool};
+pub use tools::remote_tool::{ProgressSink, RemoteCallContext, RemoteTool};
 pub use tools::result::{CallResult, ResourceContents, TextSink};
 pub use transport::host::HostLink;
 pub use up::ResourceEntry;

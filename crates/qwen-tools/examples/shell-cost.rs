@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use qwen_events::{CallId, Json, ToolCall};
-use qwen_tools::{Registry, ToolCx, Unheard, Workbench};
+use qwen_tools::{CallContext, Registry, SessionResources, Unheard};
 
 const CALLS: u32 = 500;
 
@@ -47,24 +47,15 @@ async fn main() -> std::io::Result<()> {
         }
         report("  bare", before, start);
 
-        let cx = ToolCx {
-            cwd: std::env::current_dir()?,
-            extra_roots: Arc::from([]),
-            cancel: tokio_util::sync::CancellationToken::new(),
-            output: Arc::new(Unheard),
-            bench: Arc::new(Workbench::new()),
-            read_only: false,
-            harden_git: None,
-            trace: None,
-        };
+        let resources = SessionResources::with_own_environment(std::env::current_dir()?);
+        let cancel = tokio_util::sync::CancellationToken::new();
+        let cx = CallContext::new(Arc::new(resources), cancel, Arc::new(Unheard));
         let registry = Registry::builtin();
-        let call = ToolCall {
-            id: CallId::new("1"),
-            name: "run_shell_command".into(),
-            arguments: Json::trusted(serde_json::json!({ "command": script }).to_string()),
-            malformed: None,
-            provider_fields: None,
-        };
+        let call = ToolCall::new(
+            CallId::new("1"),
+            "run_shell_command".into(),
+            Json::trusted(serde_json::json!({ "command": script }).to_string()),
+        );
         let Some(tool) = registry.get(&call.name) else { return Ok(()) };
         let (before, start) = (cpu(), Instant::now());
         for _ in 0..CALLS {

@@ -226,13 +226,7 @@ mod tests {
     }
 
     fn arguments(json: &str) -> Arguments {
-        let call = ToolCall {
-            id: CallId::new("1"),
-            name: "t".into(),
-            arguments: Json::trusted(json),
-            malformed: None,
-            provider_fields: None,
-        };
+        let call = ToolCall::new(CallId::new("1"), "t".into(), Json::trusted(json));
         Arguments::of(&call).unwrap()
     }
 

@@ -6,19 +6,19 @@ use std::marker::PhantomData;
 use qwen_events::{Argument, ArgumentValue, Confirmation, Json, ToolCall, ToolDeclaration, ToolSpec};
 use serde_json::Value;
 
-use crate::{ArgumentError, Arguments, Tool, ToolCx, ToolFuture};
+use crate::{ArgumentError, Arguments, CallContext, Tool, ToolFuture};
 
 /// A built-in tool: a declaration and its implementation.
 pub(crate) trait DeclaredTool: Send + Sync + 'static {
     const DECLARATION: &'static ToolDeclaration;
 
     /// See [`Tool::confirmation`].
-    fn confirmation(_call: &ToolCall, _cx: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(_call: &ToolCall, _cx: &CallContext) -> Option<Confirmation> {
         None
     }
 
     /// See [`Tool::run`].
-    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a>;
+    fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a>;
 }
 
 /// A declared tool with its specification.
@@ -42,11 +42,11 @@ impl<T: DeclaredTool> Tool for Declared<T> {
         Some(T::DECLARATION)
     }
 
-    fn confirmation(&self, call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(&self, call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         T::confirmation(call, cx)
     }
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         T::run(call, cx)
     }
 }

@@ -1,5 +1,5 @@
 //! The agent's tools. A [`Tool`] runs a call and returns an [`Outcome`]; it streams output through its
-//! [`ToolCx`]. Permission is decided before a call reaches this crate.
+//! [`CallContext`]. Permission is decided before a call reaches this crate.
 
 mod arguments;
 mod background;
@@ -11,11 +11,11 @@ mod memory;
 mod output;
 mod refusal;
 mod registry;
+mod session_resources;
 mod tool;
 mod tree_walk;
 mod vocabulary;
 mod web;
-mod workbench;
 pub mod workspace;
 
 pub use arguments::{ArgumentError, Arguments};
@@ -27,8 +27,8 @@ pub use mcp_tool::mcp_tools;
 pub use memory::MemoryFiles;
 pub use output::transcript::shorten;
 pub use registry::Registry;
-pub use tool::{Outcome, OutputSink, Tool, ToolCx, ToolFuture, Unheard};
+pub use session_resources::{Before, BeforeWrite, LinesChanged, MayRead, SessionResources, WriteListener};
+pub use tool::{CallContext, Outcome, OutputSink, Tool, ToolFuture, Unheard};
 pub use tree_walk::{tree_walk, tree_walk_along};
 pub use vocabulary::ToolVocabulary;
 pub use web::{MayFollow, WebAccess};
-pub use workbench::{Before, BeforeWrite, LinesChanged, MayRead, Workbench, WriteListener};

@@ -4,11 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use qwen_events::{Channel, Confirmation, ToolCall, ToolDeclaration, ToolKind, ToolSpec};
-use qwen_mcp::{CallContext, ProgressSink, RemoteTool, Servers, TextSink};
+use qwen_mcp::{ProgressSink, RemoteCallContext, RemoteTool, Servers, TextSink};
 use qwen_redact::Redactor;
 
 use crate::output::transcript::Transcript;
-use crate::{Outcome, OutputSink, Tool, ToolCx, ToolFuture};
+use crate::{CallContext, Outcome, OutputSink, Tool, ToolFuture};
 
 /// The tools of all connected servers, for the registry of a turn.
 pub fn mcp_tools(servers: &Servers) -> impl Iterator<Item = Arc<dyn Tool>> {
@@ -60,7 +60,7 @@ impl Tool for McpTool {
         Some(&DECLARATION)
     }
 
-    fn confirmation(&self, _: &ToolCall, _: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(&self, _: &ToolCall, _: &CallContext) -> Option<Confirmation> {
         Some(Confirmation::Mcp {
             server: self.0.server().clone(),
             tool: self.0.name().clone(),
@@ -68,14 +68,15 @@ impl Tool for McpTool {
         })
     }
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move {
             let mut out = Clean {
-                transcript: Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "mcp"),
-                redactor: &cx.bench.redactor,
+                transcript: Transcript::new(cx.output_limit, &cx.scratch, "mcp"),
+                redactor: &cx.redactor,
             };
             let progress = Progress(cx.output.as_ref());
-            let context = CallContext { cancel: &cx.cancel, progress: &progress, trace: cx.trace.as_ref() };
+            let context =
+                RemoteCallContext { cancel: &cx.cancel, progress: &progress, trace: cx.trace.as_ref() };
             match self.0.call(&call.arguments, context, &mut out).await {
                 Ok(result) => {
                     let (text, file) = out.transcript.finish();
@@ -90,7 +91,7 @@ impl Tool for McpTool {
                 Err(error) => Outcome {
                     cancelled: error.is_cancelled(),
                     // The server's stderr may contain secrets that the server was given.
-                    ..Outcome::failure(error.code, cx.bench.redactor.redact(&error.message))
+                    ..Outcome::failure(error.code, cx.redactor.redact(&error.message))
                 },
             }
         })

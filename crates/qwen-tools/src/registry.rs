@@ -131,7 +131,11 @@ mod tests {
             &self.0
         }
 
-        fn run<'a>(&'a self, _: &'a qwen_events::ToolCall, _: &'a crate::ToolCx) -> crate::ToolFuture<'a> {
+        fn run<'a>(
+            &'a self,
+            _: &'a qwen_events::ToolCall,
+            _: &'a crate::CallContext,
+        ) -> crate::ToolFuture<'a> {
             Box::pin(std::future::ready(crate::Outcome::default()))
         }
     }

@@ -1,6 +1,7 @@
 //! The [`Tool`] trait and the types of a call.
 
 use std::future::Future;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use qwen_events::{Channel, Confirmation, Display, Media, ToolCall, ToolDeclaration, ToolSpec, TraceContext};
 use tokio_util::sync::CancellationToken;
 
-use crate::Workbench;
+use crate::SessionResources;
 use qwen_permissions::GitHardening;
 
 pub trait Tool: Send + Sync {
@@ -21,12 +22,12 @@ pub trait Tool: Send + Sync {
     }
 
     /// What a permission request shows besides the tool's name and arguments.
-    fn confirmation(&self, _call: &ToolCall, _cx: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(&self, _call: &ToolCall, _cx: &CallContext) -> Option<Confirmation> {
         None
     }
 
     /// Runs one call. The future ends promptly after `cx.cancel` fires, with nothing of the call left running.
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a>;
+    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a>;
 }
 
 pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
@@ -57,17 +58,14 @@ impl OutputSink for Unheard {
     }
 }
 
-/// The context of a running call.
-pub struct ToolCx {
-    /// The working directory, absolute.
-    pub cwd: PathBuf,
-    /// Directories that file tools may access besides the working directory.
+/// The context of one call. It dereferences to what the session's calls share.
+pub struct CallContext {
+    pub session: Arc<SessionResources>,
+    /// The session's additional directories, and those that an approval added for this call.
     pub extra_roots: Arc<[PathBuf]>,
     /// Fires when the call must end.
     pub cancel: CancellationToken,
     pub output: Arc<dyn OutputSink>,
-    /// State shared by all calls of the session.
-    pub bench: Arc<Workbench>,
     /// Run commands in the read-only sandbox: the call was allowed because it only reads.
     pub read_only: bool,
     /// Run git with the repository's executable settings switched off: the call was allowed because it only
@@ -76,6 +74,26 @@ pub struct ToolCx {
     /// Trace context of the call, if tracing is on. Commands receive it, so that their spans become children
     /// of the call.
     pub trace: Option<TraceContext>,
+}
+
+impl CallContext {
+    /// The context of a call that gets no more access than the session has.
+    pub fn new(
+        session: Arc<SessionResources>,
+        cancel: CancellationToken,
+        output: Arc<dyn OutputSink>,
+    ) -> Self {
+        let extra_roots = session.extra_roots.clone();
+        Self { session, extra_roots, cancel, output, read_only: false, harden_git: None, trace: None }
+    }
+}
+
+impl Deref for CallContext {
+    type Target = SessionResources;
+
+    fn deref(&self) -> &SessionResources {
+        &self.session
+    }
 }
 
 /// The result of a call.

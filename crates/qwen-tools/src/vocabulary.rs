@@ -6,7 +6,7 @@ use qwen_events::{Argument, ClaudeTool, Confirmation, Json, ToolCall, ToolDeclar
 use serde_json::{Map, Value};
 
 use crate::declared::schema;
-use crate::{Tool, ToolCx, ToolFuture, builtin};
+use crate::{CallContext, Tool, ToolFuture, builtin};
 
 /// The names that a session uses for tools and their arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -152,11 +152,11 @@ impl Tool for ClaudeNamed {
         self.tool.declaration()
     }
 
-    fn confirmation(&self, call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(&self, call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         self.tool.confirmation(&self.ours(call), cx)
     }
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move {
             let mut outcome = self.tool.run(&self.ours(call), cx).await;
             if outcome.mentions_tools {

@@ -243,7 +243,7 @@ async fn what_is_told_of_many_matches_is_the_first_by_name_however_many_look() {
     }
     let mut files: Vec<String> = (0..300).map(|n| format!("d{:02}/f{n:03}", n % 30)).collect();
     files.sort();
-    let told = |count: usize| {
+    let expected = |count: usize| {
         let lines = files.iter().flat_map(|file| [(file, 1), (file, 3)]).take(count);
         lines
             .map(|(file, line)| if line == 1 { format!("{file}\n1: hit\n") } else { "3: hit\n".to_owned() })
@@ -253,10 +253,10 @@ async fn what_is_told_of_many_matches_is_the_first_by_name_however_many_look() {
         let text = bench.call("grep_search", json!({"pattern": "hit", "limit": limit})).await.text;
         let (head, body) = text.split_once('\n').unwrap();
         assert!(head.starts_with(&format!("The first {limit} matches (there are more")), "{head}");
-        assert_eq!(body, told(limit), "{limit}");
+        assert_eq!(body, expected(limit), "{limit}");
     }
     let text = bench.call("grep_search", json!({"pattern": "hit", "limit": 600})).await.text;
-    assert_eq!(text, format!("600 matches in 300 files:\n{}", told(600)));
+    assert_eq!(text, format!("600 matches in 300 files:\n{}", expected(600)));
 }
 
 #[tokio::test]
@@ -330,7 +330,7 @@ async fn wrong_arguments_are_refused_by_the_name_of_their_field() {
     }
 }
 
-/// Remembers what it was told.
+/// Records what it is called with.
 #[derive(Default)]
 struct Listener(std::sync::Mutex<Vec<(String, Option<Vec<u8>>, u32)>>);
 
@@ -338,26 +338,24 @@ impl qwen_tools::BeforeWrite for Listener {
     fn before_write(&self, path: &std::path::Path, before: Option<qwen_tools::Before<'_>>) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (content, mode) = before.map_or((None, 0), |before| (Some(before.content.to_vec()), before.mode));
-        let mut told = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        told.push((name, content, mode));
+        let mut changes = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        changes.push((name, content, mode));
     }
 
     fn after_write(&self, _path: &std::path::Path, _content: &[u8]) {}
 }
 
 #[tokio::test]
-async fn whoever_wants_to_know_is_told_what_is_in_a_file_before_it_changes() {
+async fn a_listener_receives_the_content_of_a_file_before_it_changes() {
     use std::os::unix::fs::PermissionsExt;
     let listener = std::sync::Arc::new(Listener::default());
-    let workbench = qwen_tools::Workbench::new();
-    workbench.before_write.set(listener.clone());
-    let bench = Bench::with(workbench);
+    let bench = Bench::with(|resources| resources.before_write.set(listener.clone()));
     bench.write("old.txt", b"\xef\xbb\xbfone\r\ntwo\r\n");
     std::fs::set_permissions(bench.path().join("old.txt"), PermissionsExt::from_mode(0o640)).unwrap();
     bench.call("edit", json!({"file_path": "old.txt", "old_string": "one", "new_string": "1"})).await;
     bench.call("edit", json!({"file_path": "old.txt", "old_string": "missing", "new_string": "1"})).await;
     bench.call("write_file", json!({"file_path": "new.txt", "content": "x"})).await;
-    let told = listener.0.lock().unwrap();
+    let changes = listener.0.lock().unwrap();
     let old = b"\xef\xbb\xbfone\r\ntwo\r\n".to_vec();
-    assert_eq!(*told, [("old.txt".to_owned(), Some(old), 0o640), ("new.txt".to_owned(), None, 0)]);
+    assert_eq!(*changes, [("old.txt".to_owned(), Some(old), 0o640), ("new.txt".to_owned(), None, 0)]);
 }

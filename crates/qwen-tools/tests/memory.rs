@@ -7,7 +7,7 @@ use bench::Bench;
 use futures_util::future::join_all;
 use qwen_events::Confirmation;
 use qwen_redact::Redactor;
-use qwen_tools::{MemoryFiles, Workbench};
+use qwen_tools::MemoryFiles;
 use serde_json::json;
 
 /// A session whose memory files are in a directory of its own, which does not exist yet.
@@ -17,10 +17,9 @@ fn remembering() -> (Bench, tempfile::TempDir) {
         user: Some(home.path().join("qwen/QWEN.md")),
         project: Some(home.path().join("p/QWEN.md")),
     };
-    let bench = Bench::with(Workbench {
-        memory: files,
-        redactor: std::sync::Arc::new(Redactor::new(["corridor-1234"])),
-        ..Workbench::new()
+    let bench = Bench::with(|resources| {
+        resources.memory = files;
+        resources.redactor = std::sync::Arc::new(Redactor::new(["corridor-1234"]));
     });
     (bench, home)
 }

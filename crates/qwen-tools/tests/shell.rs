@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bench::{Bench, alive};
 use qwen_events::Channel;
 use qwen_sandbox::process::Environment;
-use qwen_tools::Workbench;
+use qwen_tools::SessionResources;
 use serde_json::json;
 
 #[tokio::test]
@@ -88,12 +88,7 @@ async fn a_time_out_ends_what_left_the_session_too() {
 #[tokio::test]
 async fn a_cancelled_command_is_gone_when_the_call_ends_even_if_it_will_not_listen() {
     let bench = Bench::new();
-    let cancel = bench.cx.cancel.clone();
-    let sink = bench.sink.clone();
-    let canceller = tokio::spawn(async move {
-        sink.news.notified().await;
-        cancel.cancel();
-    });
+    let canceller = bench.cancel_at_first_output();
     let outcome = bench.shell("trap '' TERM; echo $$ > pid; echo ready; while :; do sleep 1000; done").await;
     canceller.await.unwrap();
     assert!(outcome.cancelled);
@@ -113,12 +108,7 @@ async fn a_call_that_was_cancelled_before_starts_nothing() {
 #[tokio::test]
 async fn a_cancelled_command_may_clean_up() {
     let bench = Bench::new();
-    let cancel = bench.cx.cancel.clone();
-    let sink = bench.sink.clone();
-    let canceller = tokio::spawn(async move {
-        sink.news.notified().await;
-        cancel.cancel();
-    });
+    let canceller = bench.cancel_at_first_output();
     let outcome = bench.shell("trap 'echo cleaned; exit' TERM; echo ready; sleep 1000 & wait").await;
     canceller.await.unwrap();
     assert!(outcome.text.starts_with("ready\ncleaned\n"), "{}", outcome.text);
@@ -178,7 +168,7 @@ async fn long_output_is_cut_in_the_middle_and_kept_whole_in_a_file() {
     let outcome = bench.shell("echo first; head -c 10000000 /dev/zero | tr '\\0' x; echo; echo last").await;
     assert!(outcome.text.starts_with("first\nxxx"));
     assert!(outcome.text.ends_with("xxx\nlast\n"));
-    assert!(outcome.text.chars().count() < Workbench::OUTPUT_LIMIT + 300);
+    assert!(outcome.text.chars().count() < SessionResources::OUTPUT_LIMIT + 300);
     let file = outcome.output_file.unwrap();
     assert!(outcome.text.contains(&*file));
     assert!(outcome.text.contains("9970012 characters cut out"), "{}", &outcome.text[14_900..15_300]);
@@ -212,7 +202,7 @@ async fn without_bash_it_is_sh_and_without_sh_it_is_an_error() {
     let programs = tempfile::tempdir().unwrap();
     let mut env = Environment::empty();
     env.set("PATH", programs.path());
-    let bench = Bench::with(Workbench { env: Arc::new(env), ..Workbench::new() });
+    let bench = Bench::with(|resources| resources.env = Arc::new(env));
     let outcome = bench.shell("echo $0").await;
     assert_eq!(outcome.error_code, Some("spawn_failed"));
     assert!(outcome.text.contains("no program called sh in PATH"), "{}", outcome.text);
@@ -225,7 +215,7 @@ async fn without_bash_it_is_sh_and_without_sh_it_is_an_error() {
 async fn commands_get_the_given_environment_and_no_descriptor_of_ours() {
     let mut env = Environment::inherited();
     env.set("GIVEN", "yes");
-    let bench = Bench::with(Workbench { env: Arc::new(env), ..Workbench::new() });
+    let bench = Bench::with(|resources| resources.env = Arc::new(env));
     bench.write("leaked", "");
     let path = bench.path().join("leaked");
     let leaked =

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bench::Bench;
 use qwen_events::Confirmation;
-use qwen_tools::{Outcome, WebAccess, Workbench};
+use qwen_tools::{Outcome, WebAccess};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
@@ -91,7 +91,7 @@ fn listed(ports: &[u16]) -> Vec<String> {
 }
 
 fn with(web: WebAccess) -> Bench {
-    Bench::with(Workbench { web, ..Workbench::new() })
+    Bench::with(|resources| resources.web = web)
 }
 
 async fn fetch(bench: &Bench, url: &str) -> Outcome {

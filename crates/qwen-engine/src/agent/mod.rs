@@ -8,10 +8,11 @@ use qwen_events::{Body, Denial, ErrorInfo, ErrorKind, Finish, Journal, Json, Mes
 
 pub(crate) use restored_state::{JournaledState, RestoredState, rebased, shown};
 
+use crate::context::TurnContext;
 use crate::graph::{BuildError, Effects, Graph, RunContext, RunOutcome, State};
 use crate::hooks::HookEvent;
 use crate::log::StoredRun;
-use crate::react::{self, ReactState, TurnContext};
+use crate::react::{self, ReactState};
 use crate::thinking::{ThinkingOptions, ThoughtRunner};
 use crate::{Stop, got, graph, tot};
 
@@ -49,7 +50,7 @@ pub(crate) struct AgentOutcome {
 /// What a `tot` or `got` run adds to the conversation.
 pub(crate) struct AgentResult {
     pub message: Option<Message>,
-    pub reply: Option<Arc<str>>,
+    pub reply: Arc<str>,
     pub finish: Option<Finish>,
     pub denials: Vec<Denial>,
 }
@@ -116,7 +117,7 @@ async fn think<S: JournaledState>(
     let shown = cx.emit.wants_state().then(|| state.to_json());
     let AgentResult { message, reply, finish, denials } = state.into_result();
     Arc::make_mut(&mut conversation.messages).extend(message);
-    conversation.reply = reply.unwrap_or_default();
+    conversation.reply = reply;
     conversation.finish = finish;
     conversation.denials.extend(denials);
     if ran.stop.is_none() && context.hooks.listens(HookEvent::Stop) {

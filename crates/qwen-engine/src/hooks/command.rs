@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use qwen_events::TraceContext;
 use qwen_sandbox::process::{Environment, Exit, ProcessSpec, Stdin, spawn};
+use qwen_tools::SessionResources;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::HookEvent;
 use super::answer::HookAnswer;
 use super::capture::{HookCapture, Pipe};
-use crate::session::Place;
 
 /// The maximum output of a hook, in bytes.
 const MAX_OUTPUT: usize = 1024 * 1024;
@@ -24,7 +24,7 @@ const BLOCKS: i32 = 2;
 pub(super) struct HookStart<'a> {
     pub event: HookEvent,
     pub line: &'a str,
-    pub place: &'a Place,
+    pub resources: &'a SessionResources,
     /// Variables that it does not get.
     pub withheld: &'a [String],
 }
@@ -32,21 +32,21 @@ pub(super) struct HookStart<'a> {
 /// Runs a hook's command line with `input` on its standard input and stores its output in `capture`. Dropping the future
 /// kills the command and all processes that it started.
 pub(super) async fn run(
-    HookStart { event, line, place, withheld }: HookStart<'_>,
+    HookStart { event, line, resources, withheld }: HookStart<'_>,
     input: &str,
     in_trace: Option<&TraceContext>,
     capture: &HookCapture,
 ) -> Result<HookAnswer, String> {
-    let mut env = Environment::clone(&place.bench.env);
+    let mut env = Environment::clone(&resources.env);
     for name in withheld {
         env.remove(name);
     }
-    env.set("QWEN_PROJECT_DIR", &place.cwd);
-    env.set("CLAUDE_PROJECT_DIR", &place.cwd);
+    env.set("QWEN_PROJECT_DIR", &resources.cwd);
+    env.set("CLAUDE_PROJECT_DIR", &resources.cwd);
     if let Some(context) = in_trace {
         env.set_trace(context);
     }
-    let mut spec = ProcessSpec::new("sh", &place.cwd, Arc::new(env));
+    let mut spec = ProcessSpec::new("sh", &resources.cwd, Arc::new(env));
     spec.args = vec!["-c".into(), line.into()];
     spec.stdin = Stdin::Pipe;
     let mut running = spawn(spec).await.map_err(|error| error.to_string())?;
@@ -111,7 +111,6 @@ fn first_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use qwen_tools::Workbench;
 
     use super::super::Permission;
     use super::*;
@@ -119,8 +118,7 @@ mod tests {
     #[tokio::test]
     async fn exit_codes_and_words_mean_what_they_say() {
         let cwd = tempfile::tempdir().unwrap();
-        let place =
-            Place { cwd: cwd.path().into(), extra_roots: Arc::from([]), bench: Arc::new(Workbench::new()) };
+        let resources = SessionResources::with_own_environment(cwd.path().into());
         let plain = HookAnswer::default();
         let blocked = |reason: &str| HookAnswer {
             block: true,
@@ -140,7 +138,7 @@ mod tests {
             (HookEvent::PreToolUse, "echo '{'", Err("cannot be used")),
         ];
         for (event, line, expected) in cases {
-            let start = HookStart { event, line, place: &place, withheld: &[] };
+            let start = HookStart { event, line, resources: &resources, withheld: &[] };
             let answer = run(start, r#"{"a":1}"#, None, &HookCapture::default()).await;
             match (answer, expected) {
                 (Ok(answer), Ok(expected)) => assert_eq!(answer, expected, "{line}"),

@@ -9,6 +9,7 @@ use qwen_events::{
     ToolCall, TraceContext,
 };
 use qwen_http::{Client, ClientConfig};
+use qwen_tools::SessionResources;
 use serde_json::{Map, Value};
 
 use super::announce::{Announced, Announcement, Choice};
@@ -18,8 +19,7 @@ use super::ruling::Ruling;
 use super::{
     DEFAULT_TIMEOUT, HookAction, HookConfig, HookEvent, OnFailure, WorkspaceLimits, command, http, matcher,
 };
-use crate::session::Place;
-use crate::{Cancel, Emitter, Host, QuestionOrigin, Stop};
+use crate::{Cancel, Emitter, Host, HostHookCall, QuestionOrigin, Stop};
 
 /// The interval at which a running hook's output is reported.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ pub(crate) struct HookRequest<'a> {
     pub event: HookEvent,
     pub origin: &'a QuestionOrigin,
     pub permission_mode: &'a str,
-    pub place: &'a Place,
+    pub resources: &'a SessionResources,
     pub host: &'a dyn Host,
     pub emit: &'a Emitter,
     pub cancel: &'a Cancel,
@@ -189,8 +189,12 @@ impl HookSet {
             match &hook.action {
                 HookAction::Command(line) => {
                     let withheld = limits.as_ref().map_or(&[][..], |limits| &limits.withheld);
-                    let start =
-                        command::HookStart { event: hook.event, line, place: request.place, withheld };
+                    let start = command::HookStart {
+                        event: hook.event,
+                        line,
+                        resources: request.resources,
+                        withheld,
+                    };
                     command::run(start, &input.to_string(), place, capture).await
                 }
                 HookAction::Http { url, headers } => {
@@ -205,7 +209,8 @@ impl HookSet {
                 HookAction::Host(callback) => {
                     let input = Json::trusted(input.to_string());
                     let call_id = request.call.map(|call| &call.id);
-                    let answer = request.host.hook(request.origin, callback, input, call_id, &cancel).await;
+                    let callback = HostHookCall { origin: request.origin, id: callback, input, call_id };
+                    let answer = request.host.hook(callback, &cancel).await;
                     let answer = answer.map_err(|error| error.to_string())?;
                     capture.answered(answer.as_str());
                     HookAnswer::read(answer.as_str())
@@ -244,7 +249,7 @@ impl HookSet {
         let mut put = |name: &str, value: Value| input.insert(name.to_owned(), value);
         put("session_id", request.origin.session_id.as_str().into());
         put("transcript_path", (*transcript).into());
-        put("cwd", request.place.cwd.to_string_lossy().into());
+        put("cwd", request.resources.cwd.to_string_lossy().into());
         put("prompt_id", request.origin.prompt_id.as_str().into());
         put("permission_mode", request.permission_mode.into());
         put("hook_event_name", request.event.name().into());

@@ -89,13 +89,8 @@ mod tests {
     use super::*;
 
     fn event(channel: Channel, text: &str) -> Event {
-        let call = Arc::new(ToolCall {
-            id: CallId::new("call_1"),
-            name: "run_shell_command".into(),
-            arguments: Json::empty_object(),
-            malformed: None,
-            provider_fields: None,
-        });
+        let call =
+            Arc::new(ToolCall::new(CallId::new("call_1"), "run_shell_command".into(), Json::empty_object()));
         let body = Body::ToolOutput { call, channel, text: text.into() };
         Event { at: Timestamp(1), scope: Scope::default(), body }
     }

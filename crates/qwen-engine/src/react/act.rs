@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join_all};
 
-use super::{Delta, ReactState, TurnContext, call};
+use super::{Delta, ReactState, call};
 use crate::Stop;
+use crate::context::TurnContext;
 use crate::graph::{Next, Node, RunContext, Step};
 
 pub(super) struct Act(pub Arc<TurnContext>);

@@ -9,11 +9,12 @@ use qwen_events::{
     Body, Channel, Denial, Display, PermissionUpdate, SessionEvent, ToolCall, ToolEnd, ToolKind, ToolResult,
     ToolStatus,
 };
-use qwen_tools::{Arguments, Outcome, OutputSink, ToolCx};
+use qwen_tools::{Arguments, CallContext, Outcome, OutputSink};
 use serde_json::json;
 
 use super::permit::{Permitted, consult};
-use super::{TurnContext, argument_schema, host_tool, parse_arguments};
+use super::{argument_schema, host_tool, parse_arguments};
+use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::HookEvent;
 use crate::log::INTERRUPTED;
@@ -76,7 +77,7 @@ pub(crate) async fn run(
         Ended::Postponed(text) => (ToolStatus::Cancelled, Outcome::failure(PUT_OFF, text)),
     };
     // Tool output goes to the model's server, a third party, so secrets are redacted.
-    let text: Arc<str> = context.place.bench.redactor.redact(&outcome.text).into();
+    let text: Arc<str> = context.resources.redactor.redact(&outcome.text).into();
     let end = ToolEnd {
         call: call.clone(),
         status,
@@ -186,28 +187,20 @@ async fn attempt(
     if wanted.is_none() {
         cx.budget.tool_call().map_err(NotRun::Limit)?;
     }
-    let mut tool_cx = ToolCx {
-        cwd: context.place.cwd.clone(),
-        extra_roots: context.place.extra_roots.clone(),
-        cancel: cx.cancel.token().clone(),
-        output: Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() }),
-        bench: context.place.bench.clone(),
-        read_only: false,
-        harden_git: None,
-        trace: None,
-    };
+    let output = Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() });
+    let mut call_context = CallContext::new(context.resources.clone(), cx.cancel.token().clone(), output);
     let permitted = if wanted.is_some() {
         // Answering needs no permission.
         Permitted::as_it_is(call.clone())
     } else {
-        consult(context, call, alone, tool.as_ref(), &tool_cx, cx).await?
+        consult(context, call, alone, tool.as_ref(), &call_context, cx).await?
     };
-    tool_cx.harden_git.clone_from(&permitted.harden_git);
-    tool_cx.read_only = permitted.read_only;
+    call_context.harden_git.clone_from(&permitted.harden_git);
+    call_context.read_only = permitted.read_only;
     let mut added = context.permissions.added_directories();
     added.extend(permitted.granted.clone());
     if !added.is_empty() {
-        tool_cx.extra_roots = context.place.extra_roots.iter().cloned().chain(added).collect();
+        call_context.extra_roots = context.resources.extra_roots.iter().cloned().chain(added).collect();
     }
     tokio::select! {
         () = context.host.may_start() => {}
@@ -219,12 +212,12 @@ async fn attempt(
         cx.cancel.stop(Stop::refused(error));
         return Err(NotRun::Stopped(text));
     }
-    tool_cx.trace = cx.emit.place_of(&call.id);
+    call_context.trace = cx.emit.place_of(&call.id);
     let mut outcome = if by_host {
         host_tool::wait(context, &permitted.call, cx).await
     } else {
         let _runs = (!context.in_background).then(|| context.overrides.in_flight().track_running(call));
-        tool.run(&permitted.call, &tool_cx).await
+        tool.run(&permitted.call, &call_context).await
     };
     if kind == ToolKind::ExitPlan && outcome.error_code.is_none() && context.permissions.mode() == "plan" {
         leave_plan_mode(context, cx).await;

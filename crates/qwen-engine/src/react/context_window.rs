@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use qwen_events::{Body, ErrorInfo, HistoryChange, Message, Part, Role, SessionEvent};
 
-use super::{Delta, ReactState, TurnContext};
+use super::{Delta, ReactState};
 use crate::compaction::{self, estimate};
+use crate::context::TurnContext;
 use crate::graph::{Next, RunContext, Step};
 use crate::hooks::HookEvent;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use qwen_events::{Body, Finish, Message, MessageEnd, Role, Usage};
 
-use super::TurnContext;
+use crate::context::TurnContext;
 use crate::graph::RunContext;
 
 /// Emits `text` as the last message of the turn, so that every reader finds it where answers are.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use qwen_events::{ToolCall, ToolSpec};
-use qwen_tools::{Outcome, Registry, Tool, ToolCx, ToolFuture};
+use qwen_tools::{CallContext, Outcome, Registry, Tool, ToolFuture};
 
-use super::TurnContext;
+use crate::context::TurnContext;
 
 /// The result that the model gets if the turn ends before the host has answered.
 const UNANSWERED: &str = "not answered: the turn ended before the host gave the result of this call";
@@ -17,7 +17,7 @@ impl Tool for HostTool {
         &self.0
     }
 
-    fn run<'a>(&'a self, _: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(&'a self, _: &'a ToolCall, _: &'a CallContext) -> ToolFuture<'a> {
         // Unreachable: its calls go to the host.
         Box::pin(std::future::ready(unanswered()))
     }

@@ -15,19 +15,12 @@ mod think;
 
 use std::sync::Arc;
 
-use qwen_events::{CallId, Denial, Finish, Json, Message, Part, Role, Sampling, ToolCall, ToolResult};
-use qwen_mcp::Servers;
-use qwen_model::Model;
-use qwen_tools::Registry;
+use qwen_events::{CallId, Denial, Finish, Json, Message, Part, Role, ToolCall, ToolResult};
 
-use crate::compaction::Window;
+use crate::context::TurnContext;
 use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder, State};
-use crate::hooks::HookSet;
 use crate::log::OpenCalls;
-use crate::session::Place;
-use crate::structured::StructuredAnswer;
-use crate::subagent::Steps;
-use crate::{Host, Permissions, QuestionOrigin, SessionOverrides, state_json};
+use crate::state_json;
 
 pub(crate) use argument_schema::warnings as schema_warnings;
 pub(crate) use arguments::{parse_arguments, written_call};
@@ -36,36 +29,6 @@ pub(crate) use emit_message::emit_message;
 pub(crate) use host_tool::with_host_tools;
 pub(crate) use stop_hooks::{StopHooks, run_with_stop_hooks};
 pub(crate) use think::{announce_limit, say, silent_end};
-
-/// What the agent works with, the same for all nodes of a turn.
-#[derive(Clone)]
-pub(crate) struct TurnContext {
-    pub model: Arc<dyn Model>,
-    /// Overrides the model for this turn.
-    pub model_name: Option<Arc<str>>,
-    pub overrides: Arc<SessionOverrides>,
-    pub tools: Arc<Registry>,
-    pub permissions: Arc<Permissions>,
-    pub host: Arc<dyn Host>,
-    pub origin: QuestionOrigin,
-    pub mcp: Arc<Servers>,
-    pub system: Arc<str>,
-    pub sampling: Sampling,
-    pub place: Place,
-    pub hooks: Arc<HookSet>,
-    /// The size of the model's context window, and the fill level at which it is compacted.
-    pub window: Window,
-    /// The names of tools that the host runs.
-    pub host_tools: Arc<[Arc<str>]>,
-    /// True if this agent or one of its ancestors runs in the background, outside the turn.
-    pub in_background: bool,
-    /// For a sub-agent: receives the steps that it takes.
-    pub steps: Option<Arc<Steps>>,
-    /// The structured answer that the turn must produce.
-    pub structured: Option<Arc<StructuredAnswer>>,
-    /// True if the turn ends with the results of its calls, and the model is not called.
-    pub only_calls: bool,
-}
 
 /// The conversation and its pending work.
 #[derive(Default)]

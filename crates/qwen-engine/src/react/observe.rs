@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use qwen_events::{Body, HistoryChange, Message, Part, Role};
 
-use super::{Delta, ReactState, TurnContext, loop_detection};
+use super::{Delta, ReactState, loop_detection};
+use crate::context::TurnContext;
 use crate::graph::{Next, Node, RunContext, Step};
 use crate::{Stop, background_tasks, steering};
 
@@ -26,7 +27,7 @@ impl Node<ReactState> for Observe {
             // Background tasks belong to the session, so their ends are reported to the main agent.
             let main = self.0.origin.parent.is_none();
             if let Some(words) =
-                main.then(|| background_tasks::reminder(&self.0.place.bench, &self.0.tools)).flatten()
+                main.then(|| background_tasks::reminder(&self.0.resources, &self.0.tools)).flatten()
             {
                 let message = Message::text(Role::User, words);
                 cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;

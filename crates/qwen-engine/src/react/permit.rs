@@ -10,13 +10,14 @@ use qwen_events::{
     Verdict,
 };
 use qwen_permissions::GitHardening;
-use qwen_tools::{Tool, ToolCx};
+use qwen_tools::{CallContext, Tool};
 use serde_json::{Map, Value};
 
-use super::TurnContext;
 use super::call::NotRun;
+use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::{HookEvent, Permission};
+use crate::permissions::RefusedCall;
 use crate::redact::unblotted;
 use crate::{Question, Stop};
 
@@ -49,11 +50,11 @@ pub(super) async fn consult(
     call: &Arc<ToolCall>,
     alone: bool,
     tool: &dyn Tool,
-    tool_cx: &ToolCx,
+    call_context: &CallContext,
     cx: &RunContext,
 ) -> Result<Permitted, NotRun> {
     if !turn.hooks.listens(HookEvent::PreToolUse) {
-        return permit(turn, call, None, tool, tool_cx, cx).await;
+        return permit(turn, call, None, tool, call_context, cx).await;
     }
     let ruling = turn.fire(HookEvent::PreToolUse, Some(call), "", Vec::new(), cx).await;
     if let Some(why) = &ruling.stop {
@@ -79,7 +80,7 @@ pub(super) async fn consult(
         Some(arguments) => changed(turn, call, &arguments)?,
         None => call.clone(),
     };
-    let permitted = permit(turn, &call, word, tool, tool_cx, cx).await?;
+    let permitted = permit(turn, &call, word, tool, call_context, cx).await?;
     Ok(Permitted { context, ..permitted })
 }
 
@@ -117,7 +118,7 @@ async fn permit(
     call: &Arc<ToolCall>,
     word: Option<(Permission, Arc<str>)>,
     tool: &dyn Tool,
-    tool_cx: &ToolCx,
+    call_context: &CallContext,
     cx: &RunContext,
 ) -> Result<Permitted, NotRun> {
     let mut judgement = turn.permissions.judge(call, tool.declaration());
@@ -159,7 +160,7 @@ async fn permit(
             let question = Question {
                 origin: turn.origin.clone(),
                 call: call.clone(),
-                confirmation: turn.permissions.confirmation(&call, tool, tool_cx),
+                confirmation: turn.permissions.confirmation(&call, tool, call_context),
                 reason: decision.reason.clone(),
                 blocked_path: judgement.blocked_path.as_ref().map(|path| path.to_string_lossy().into()),
             };
@@ -167,7 +168,7 @@ async fn permit(
             let mut permitted = ask(turn, question, tool.declaration(), cx).await?;
             if Arc::ptr_eq(&permitted.call, &asked) {
                 permitted.granted =
-                    judgement.blocked_path.and_then(|path| directory_of(&turn.place.cwd.join(path)));
+                    judgement.blocked_path.and_then(|path| directory_of(&turn.resources.cwd.join(path)));
             }
             Ok(permitted)
         }
@@ -183,7 +184,8 @@ fn directory_of(path: &Path) -> Option<PathBuf> {
 /// Why a call is refused that a rule, the mode or a hook forbids: the reason, the subject and what the user can do.
 fn declined(turn: &TurnContext, call: &ToolCall, tool: &dyn Tool, decision: &Decision) -> String {
     let mut text = format!("Permission for {} was declined: {}", call.name, decision.reason);
-    let subject = turn.permissions.subject(call, tool.declaration(), None);
+    let subject =
+        turn.permissions.subject(&RefusedCall { call, declaration: tool.declaration(), blocked_path: None });
     if let Some(subject) = subject.filter(|subject| !text.contains(subject.as_str())) {
         text.push_str(&format!(" It was asked for `{subject}`."));
     }
@@ -203,9 +205,8 @@ fn nobody_to_ask(
     blocked: Option<&Path>,
 ) -> String {
     let reason = &decision.reason;
-    let declaration = tool.declaration();
-    let subject =
-        turn.permissions.subject(call, declaration, blocked).map(|subject| format!(" for `{subject}`"));
+    let refused = RefusedCall { call, declaration: tool.declaration(), blocked_path: blocked };
+    let subject = turn.permissions.subject(&refused).map(|subject| format!(" for `{subject}`"));
     let refusal = if turn.permissions.never_asks() {
         "the mode dontAsk denies what would be asked"
     } else {
@@ -213,7 +214,7 @@ fn nobody_to_ask(
     };
     let mut text =
         format!("{} requires permission{}, and {refusal}: {reason}", call.name, subject.unwrap_or_default());
-    let remedy = turn.permissions.remedy(call, declaration, blocked).unwrap_or_else(|| {
+    let remedy = turn.permissions.remedy(&refused).unwrap_or_else(|| {
         let way_out = turn.permissions.way_out(decision.verdict, decision.rule.as_deref());
         let way_out = way_out.map(|way_out| format!(", or {way_out}")).unwrap_or_default();
         format!("answer the question at a terminal or with --ask-later{way_out}")
@@ -294,7 +295,7 @@ async fn ask(
 /// The call with the input that a host or a hook returned. They saw it redacted, so unchanged placeholders
 /// are replaced by their secrets.
 fn changed(turn: &TurnContext, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc<ToolCall>, NotRun> {
-    match unblotted(&turn.place.bench.redactor, &call.arguments, wanted) {
+    match unblotted(&turn.resources.redactor, &call.arguments, wanted) {
         Ok(arguments) => Ok(Arc::new(ToolCall { arguments, ..(**call).clone() })),
         Err(blotted) => {
             Err(NotRun::Denied(format!("The changed call of {} was declined: {blotted}", call.name)))

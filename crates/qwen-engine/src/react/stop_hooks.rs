@@ -5,7 +5,8 @@ use std::sync::Arc;
 use qwen_events::{Body, HistoryChange, Message, Role, ToolCall};
 use serde_json::Value;
 
-use super::{ReactState, START, TurnContext, graph};
+use super::{ReactState, START, graph};
+use crate::context::TurnContext;
 use crate::graph::{BuildError, Graph, RunContext, RunOutcome};
 use crate::hooks::{HookEvent, HookRequest, Ruling, hook_stop};
 use crate::{steering, structured};
@@ -28,7 +29,7 @@ impl TurnContext {
             event,
             origin: &self.origin,
             permission_mode: self.permissions.mode(),
-            place: &self.place,
+            resources: &self.resources,
             host: self.host.as_ref(),
             emit: &cx.emit,
             cancel: &cx.cancel,

@@ -11,8 +11,9 @@ use qwen_events::{
 };
 use qwen_model::{Piece, Request, estimate_unfinished};
 
-use super::{Delta, ReactState, TurnContext, context_window, written_call};
+use super::{Delta, ReactState, context_window, written_call};
 use crate::Stop;
+use crate::context::TurnContext;
 use crate::graph::{Next, Node, RunContext, Step};
 
 pub(super) struct Think(pub Arc<TurnContext>);

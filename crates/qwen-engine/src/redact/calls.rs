@@ -35,10 +35,8 @@ fn clean(redactor: &Redactor, call: &ToolCall) -> Option<ToolCall> {
         return None;
     }
     Some(ToolCall {
-        id: call.id.clone(),
-        name: call.name.clone(),
-        arguments: Json::trusted(arguments),
         malformed: malformed.map(Arc::from),
         provider_fields: call.provider_fields.clone(),
+        ..ToolCall::new(call.id.clone(), call.name.clone(), Json::trusted(arguments))
     })
 }

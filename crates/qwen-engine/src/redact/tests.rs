@@ -17,13 +17,7 @@ fn event(body: Body) -> Event {
 }
 
 fn call(id: &str, arguments: &str) -> Arc<ToolCall> {
-    Arc::new(ToolCall {
-        id: CallId::new(id),
-        name: "run_shell_command".into(),
-        arguments: Json::trusted(arguments),
-        malformed: None,
-        provider_fields: None,
-    })
+    Arc::new(ToolCall::new(CallId::new(id), "run_shell_command".into(), Json::trusted(arguments)))
 }
 
 fn text(text: &str) -> Body {
@@ -187,11 +181,8 @@ fn whatever_carries_a_text_carries_no_secret() {
     let json = Json::trusted(format!("{{\"a\":\"{dirty}\"}}"));
     let wrong = || ErrorInfo::new(ErrorKind::Input, "code", dirty.as_str());
     let dirty_call = Arc::new(ToolCall {
-        id: CallId::new("1"),
-        name: "edit".into(),
-        arguments: json.clone(),
         malformed: Some(arc.clone()),
-        provider_fields: None,
+        ..ToolCall::new(CallId::new("1"), "edit".into(), json.clone())
     });
     let diff = || FileDiff {
         file_name: "f".into(),
@@ -254,26 +245,14 @@ fn whatever_carries_a_text_carries_no_secret() {
     };
     let mut bodies = vec![
         Body::TurnStart(Box::new(TurnStart {
-            session_id: SessionId::parse("s").unwrap(),
-            prompt_id: PromptId::new("p"),
             turn: 1,
             run_id: "r".into(),
-            agent: "react".into(),
             message: arc.clone(),
             parts: parts(),
-            message_uuid: None,
-            message_origin: None,
             model: "m".into(),
             cwd: "/".into(),
-            permission_mode: "default".into(),
             tools: Vec::new(),
-            mcp_servers: Vec::new(),
-            slash_commands: Vec::new(),
-            agents: Vec::new(),
-            skills: Vec::new(),
-            json_schema: None,
-            host_tools: Vec::new(),
-            key_source: "none".into(),
+            ..TurnStart::new(SessionId::parse("s").unwrap(), PromptId::new("p"))
         })),
         Body::NodeExit { error: Some(arc.clone()) },
         text(&dirty),
@@ -336,18 +315,8 @@ fn whatever_carries_a_text_carries_no_secret() {
             result: Err(wrong()),
         })),
         Body::TurnEnd(Box::new(TurnEnd {
-            prompt_id: PromptId::new("p"),
-            status: EndStatus::Error,
             error: Some(wrong()),
             reply: arc.clone(),
-            finish: Finish::Stop,
-            usage: Usage::default(),
-            usage_by_model: Vec::new(),
-            cost_usd: 0.0,
-            duration_ms: 0,
-            api_duration_ms: 0,
-            model_calls: 0,
-            tool_calls: 0,
             denials: vec![Denial {
                 tool_name: "edit".into(),
                 call_id: CallId::new("1"),
@@ -356,8 +325,7 @@ fn whatever_carries_a_text_carries_no_secret() {
             }],
             control_errors: vec![wrong()],
             structured: Some(json.clone()),
-            postponed: None,
-            continuation: false,
+            ..TurnEnd::new(PromptId::new("p"), EndStatus::Error)
         })),
     ];
     for confirmation in confirmations {

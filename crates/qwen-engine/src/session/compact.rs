@@ -16,8 +16,8 @@ impl Session {
         cancel: &Cancel,
     ) -> Result<(u64, u64), ErrorInfo> {
         self.close_interrupted();
-        let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
-        let prompt_id = PromptId::of_turn(&self.setup.id, self.turns.max(1));
+        let budget = Budget::new(self.context.limits.clone(), self.model_calls).after_cost(self.cost_usd);
+        let prompt_id = PromptId::of_turn(&self.context.id, self.turns.max(1));
         let history = std::mem::take(&mut self.history);
         let emit = self.emitter(emit);
         let before = self.context_tokens.max(compaction::estimate(&history));
@@ -55,7 +55,7 @@ impl Session {
                 counted.saturating_add(prompt)
             }
         };
-        if messages.len() < 3 || !self.setup.window.is_nearly_full(filled) {
+        if messages.len() < 3 || !self.context.window.is_nearly_full(filled) {
             return;
         }
         let Some(prompt) = messages.pop() else { return };
@@ -95,9 +95,9 @@ impl Session {
             return Err(compaction::blocked(&why));
         }
         let before = self.context_tokens.max(compaction::estimate(messages));
-        let model = self.setup.model.clone();
-        let name = self.setup.overrides.model();
-        let most = self.setup.window.most_read(messages);
+        let model = self.context.model.clone();
+        let name = self.context.overrides.model();
+        let most = self.context.window.most_read(messages);
         let asked = compaction::SubagentRequest { messages, wish, most, caller: None };
         let summary = compaction::summarize(model.as_ref(), name, asked, budget, cancel).await?;
         let replacement = compaction::replacement(&summary);

@@ -44,8 +44,6 @@ pub(super) fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactStat
     let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
     let (status, error) = stop.map_or((EndStatus::Done, None), |stop| (stop.status, stop.error));
     TurnEnd {
-        prompt_id,
-        status,
         error,
         reply: state.reply,
         finish: match state.finish {
@@ -60,9 +58,6 @@ pub(super) fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactStat
         model_calls: sums.model_calls,
         tool_calls: sums.tool_calls,
         denials: state.denials,
-        control_errors: Vec::new(),
-        structured: None,
-        postponed: None,
-        continuation: false,
+        ..TurnEnd::new(prompt_id, status)
     }
 }

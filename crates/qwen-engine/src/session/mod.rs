@@ -17,79 +17,23 @@ mod typed_command;
 pub use rewind::{RewindPoint, RewindReport};
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use qwen_events::{
-    Body, Denial, HistoryChange, Json, Message, Part, PromptId, Role, Sampling, SessionId, ToolSpec,
-    TraceContext, TurnStart,
+    Body, Denial, HistoryChange, Json, Message, Part, PromptId, Role, Sampling, ToolSpec, TraceContext,
+    TurnStart,
 };
-use qwen_mcp::Servers;
-use qwen_model::Model;
-use qwen_tools::{Registry, Workbench};
 
 pub use self::ending::unstarted_turn_end;
 pub(crate) use self::ending::within;
 use crate::background_tasks::AbandonAgentsOnDrop;
 use crate::commands::at::ResourceName;
-use crate::compaction::{self, Window};
+use crate::compaction;
+use crate::context::TurnContext;
 use crate::graph::NodeCounter;
-use crate::hooks::HookSet;
 use crate::log::{FileBackups, Log, OpenCalls, Recorder, StoredRun, Unfinished};
 use crate::react::ReactState;
-use crate::subagent::AgentDefinition;
-use crate::{
-    AnswerSchema, Budget, Cancel, Emitter, Host, Limits, Permissions, SessionOverrides, Stop, ThinkingOptions,
-};
-
-/// Everything a session needs to run its turns.
-#[derive(Clone)]
-pub struct SessionContext {
-    pub id: SessionId,
-    /// The agent: `react`, `tot` or `got`.
-    pub agent: Arc<str>,
-    /// Options of the `tot` and `got` agents.
-    pub thinking: ThinkingOptions,
-    pub model: Arc<dyn Model>,
-    pub tools: Arc<Registry>,
-    /// Decides which tool calls may run.
-    pub permissions: Arc<Permissions>,
-    /// Answers permission questions and runs host tools.
-    pub host: Arc<dyn Host>,
-    /// The system prompt.
-    pub system: Arc<str>,
-    /// Settings that can change while a turn runs.
-    pub overrides: Arc<SessionOverrides>,
-    /// The limits per turn and per session.
-    pub limits: Limits,
-    /// The working directory and the state that tool calls share.
-    pub place: Place,
-    /// The origin of the credentials, for display.
-    pub key_source: Arc<str>,
-    /// The sub-agents that the model may start.
-    pub agents: Arc<[AgentDefinition]>,
-    /// The maximum nesting depth of sub-agents.
-    pub agent_levels: u32,
-    /// The available skills, for display.
-    pub skills: Vec<Arc<str>>,
-    /// The available slash commands, for display.
-    pub slash_commands: Vec<Arc<str>>,
-    pub mcp: Arc<Servers>,
-    /// Hooks that observe the work and may block it.
-    pub hooks: Arc<HookSet>,
-    /// The size of the model's context window, and the fill level at which it is compacted.
-    pub window: Window,
-}
-
-/// The directories that tools may use, and the state that their calls share.
-#[derive(Clone)]
-pub struct Place {
-    pub cwd: PathBuf,
-    /// Directories outside `cwd` that file tools may access.
-    pub extra_roots: Arc<[PathBuf]>,
-    /// State shared by all tool calls of the session.
-    pub bench: Arc<Workbench>,
-}
+use crate::{AnswerSchema, Budget, Cancel, Emitter, SessionContext, Stop};
 
 /// The input of a turn.
 #[derive(Default)]
@@ -124,7 +68,7 @@ pub struct TurnInput {
 
 /// A conversation and its turns.
 pub struct Session {
-    setup: SessionContext,
+    context: Arc<SessionContext>,
     history: Vec<Message>,
     turns: u64,
     model_calls: u64,
@@ -166,10 +110,8 @@ pub struct Session {
 /// A turn that is about to run.
 struct Turn {
     start: TurnStart,
+    context: TurnContext,
     answer_schema: Option<Arc<AnswerSchema>>,
-    tools: Arc<Registry>,
-    model: Option<Arc<str>>,
-    sampling: Sampling,
     budget: Budget,
     state: ReactState,
     /// The graph's start node, or how the turn ended if nothing is left to run.
@@ -182,8 +124,6 @@ struct Turn {
     kept: Option<StoredRun>,
     /// The turn continues under the id of a turn that had already ended.
     continuation: bool,
-    /// The turn only runs a command that the user typed.
-    is_typed_command: bool,
 }
 
 /// The recipients of a message that is emitted again.
@@ -197,10 +137,10 @@ enum ReplayTarget {
 
 impl Session {
     /// Creates a session with an empty history.
-    pub fn new(setup: SessionContext) -> Self {
-        let agents = AbandonAgentsOnDrop(setup.place.bench.clone());
+    pub fn new(context: SessionContext) -> Self {
+        let agents = AbandonAgentsOnDrop(context.resources.clone());
         Self {
-            setup,
+            context: Arc::new(context),
             history: Vec::new(),
             turns: 0,
             model_calls: 0,
@@ -227,21 +167,21 @@ impl Session {
 
     /// Records the session to a log from here on.
     pub fn with_log(mut self, recorder: Recorder) -> Self {
-        let log = Log::new(recorder, self.setup.place.bench.redactor.clone());
-        if self.setup.host.commits() {
-            log.set_host(self.setup.host.clone());
+        let log = Log::new(recorder, self.context.resources.redactor.clone());
+        if self.context.host.commits() {
+            log.set_host(self.context.host.clone());
         }
         if let (Some(store), id) = log.place() {
             let keeper = Arc::new(FileBackups::new(&log, store.files(&id)));
-            self.setup.place.bench.before_write.set(keeper.clone());
+            self.context.resources.before_write.set(keeper.clone());
             self.files = Some(keeper);
         }
         self.log = Some(log);
         self
     }
 
-    pub fn setup(&self) -> &SessionContext {
-        &self.setup
+    pub fn context(&self) -> &SessionContext {
+        &self.context
     }
 
     /// The event stream for events outside the session's turns. They go to the session's log too.
@@ -280,7 +220,7 @@ impl Session {
 
     /// Replaces the system prompt for later turns.
     pub fn instruct(&mut self, system: Arc<str>) {
-        self.setup.system = system;
+        Arc::make_mut(&mut self.context).system = system;
     }
 
     /// Adds messages to the conversation without running a turn.
@@ -324,9 +264,9 @@ impl Session {
 
     /// The id of the next turn if the client chooses none. Ids that a client has already used are skipped.
     pub fn next_prompt_id(&self) -> PromptId {
-        let names = (self.turns + 1..).map(|turn| PromptId::of_turn(&self.setup.id, turn));
+        let names = (self.turns + 1..).map(|turn| PromptId::of_turn(&self.context.id, turn));
         let mut free = names.skip_while(|name| self.prompts.contains(name));
-        free.next().unwrap_or_else(|| PromptId::of_turn(&self.setup.id, self.turns))
+        free.next().unwrap_or_else(|| PromptId::of_turn(&self.context.id, self.turns))
     }
 
     /// Reports the end of a prompt whose turn was never run because of `stop`. The model never sees the

@@ -44,20 +44,18 @@ impl Session {
 
     async fn read_resource(&self, name: &ResourceName, cancel: &Cancel) -> Result<ResourceContents, String> {
         // The user requested it, so no permission question is asked. Deny rules still apply.
-        let call = ToolCall {
-            id: CallId::new("@"),
-            name: format!("mcp__{}__read_resource", name.server).into(),
-            arguments: Json::empty_object(),
-            malformed: None,
-            provider_fields: None,
-        };
-        let decision = self.setup.permissions.judge(&call, None).decision;
+        let call = ToolCall::new(
+            CallId::new("@"),
+            format!("mcp__{}__read_resource", name.server).into(),
+            Json::empty_object(),
+        );
+        let decision = self.context.permissions.judge(&call, None).decision;
         if let (Verdict::Deny, Some(rule)) = (decision.verdict, &decision.rule) {
             return Err(format!("the rule {rule} forbids it"));
         }
         let mut problem = String::new();
         for uri in name.spellings() {
-            let reading = self.setup.mcp.read_resource(&name.server, uri, cancel.token());
+            let reading = self.context.mcp.read_resource(&name.server, uri, cancel.token());
             match tokio::time::timeout(TIME_LIMIT, reading).await {
                 Ok(Ok(contents)) => return Ok(contents),
                 // Of two spellings the first is what the user typed, so its error is reported.
@@ -71,7 +69,7 @@ impl Session {
 
     /// Redacts secrets, because the model's server is a third party.
     pub(super) fn hide_secrets(&self, parts: &mut [Part]) {
-        hide_secrets(parts, &self.setup.place.bench.redactor);
+        hide_secrets(parts, &self.context.resources.redactor);
     }
 }
 

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use qwen_events::{Body, CallId, EndStatus, Sampling, ToolCall, ToolSpec, TurnEnd, TurnStart};
 use qwen_tools::Registry;
 
-use super::{ReplayTarget, Session, SessionContext, Turn, TurnInput};
+use super::{ReplayTarget, Session, Turn, TurnInput};
 use crate::agent;
 use crate::graph::NodeCounter;
 use crate::log::{FinalAnswer, Folded, OpenCall, Progress, StoredRun, Unfinished, word};
 use crate::react::{self, ReactState};
-use crate::{AnswerSchema, Budget, Cancel, Emitter, Stop};
+use crate::{AnswerSchema, Budget, Cancel, Emitter, SessionContext, Stop};
 
 impl Session {
     /// Creates a session from its log. [`go_on`](Self::go_on) continues an unfinished turn; a new turn closes
     /// it first.
-    pub fn resume(setup: SessionContext, folded: Folded) -> Self {
+    pub fn resume(context: SessionContext, folded: Folded) -> Self {
         let runs = NodeCounter::behind(folded.node_runs.iter().map(|(name, count)| (word(name), *count)));
         let prompts = folded.prompt_ids.iter().cloned().chain(folded.steered).collect();
         let order = folded.prompt_ids.into_iter().map(|prompt| (prompt, None)).collect();
@@ -30,7 +30,7 @@ impl Session {
             open_calls: folded.open_calls,
             postponed: folded.postponed,
             held: folded.held,
-            ..Self::new(setup)
+            ..Self::new(context)
         }
     }
 
@@ -53,7 +53,7 @@ impl Session {
         if !tools.is_empty() {
             unfinished.start.host_tools = tools;
         }
-        self.setup.overrides.in_flight().expect_host_answers(waiting);
+        self.context.overrides.in_flight().expect_host_answers(waiting);
         true
     }
 
@@ -72,7 +72,7 @@ impl Session {
             }
             None => None,
         };
-        let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
+        let budget = Budget::new(self.context.limits.clone(), self.model_calls).after_cost(self.cost_usd);
         if again.is_none() {
             budget.carry(unfinished.model_calls, unfinished.tool_calls, &unfinished.usage_by_model);
         }
@@ -96,7 +96,7 @@ impl Session {
             None if self.open_calls.is_empty() => Ok(react::START),
             None => Ok(react::ACT),
         };
-        let in_flight = self.setup.overrides.in_flight();
+        let in_flight = self.context.overrides.in_flight();
         let by_host = |open: &OpenCall| {
             let names = unfinished.start.host_tools.iter().map(|spec| &spec.name);
             in_flight.is_host_attached() && names.into_iter().any(|name| *name == open.call.name)
@@ -138,11 +138,9 @@ impl Session {
             }
         };
         let turn = Turn {
+            context: self.turn_context(&start, tools, None, Sampling::default()),
             start,
-            answer_schema: input.answer_schema.or_else(|| self.setup.overrides.answer_schema()),
-            tools,
-            model: None,
-            sampling: Sampling::default(),
+            answer_schema: input.answer_schema.or_else(|| self.context.overrides.answer_schema()),
             budget,
             state,
             from,
@@ -150,7 +148,6 @@ impl Session {
             retold,
             kept,
             continuation: false,
-            is_typed_command: false,
         };
         Some(self.run(turn, emit, cancel).await)
     }

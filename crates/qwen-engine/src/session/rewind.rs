@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use qwen_events::{Body, ErrorInfo, ErrorKind, PromptId, Role, ToolCall, ToolStatus};
+use qwen_tools::SessionResources;
 use qwen_tools::workspace::{PathError, Workspace};
 
 use super::Session;
@@ -46,8 +47,8 @@ impl Session {
             Err(LogError::Unknown(_)) => return Err(unknown()),
             Err(error) => return Err(error.into()),
         };
-        let place = &self.setup.place;
-        let workspace = Workspace::new(&place.cwd, &place.extra_roots)
+        let SessionResources { cwd, extra_roots, .. } = &*self.context.resources;
+        let workspace = Workspace::new(cwd, extra_roots)
             .map_err(|error| ErrorInfo::new(ErrorKind::Input, "no_working_directory", error.to_string()))?;
         let copies = store.files(&id);
         let written = written(&copies);

@@ -114,13 +114,7 @@ mod tests {
     }
 
     fn call(id: &str) -> Message {
-        let call = ToolCall {
-            id: CallId::new(id),
-            name: "glob".into(),
-            arguments: Json::empty_object(),
-            malformed: None,
-            provider_fields: None,
-        };
+        let call = ToolCall::new(CallId::new(id), "glob".into(), Json::empty_object());
         Message { role: Role::Assistant, parts: vec![Part::Call(Arc::new(call))] }
     }
 

@@ -72,7 +72,7 @@ impl Session {
         if !std::mem::take(&mut self.greeted) {
             return;
         }
-        let prompt_id = PromptId::of_turn(&self.setup.id, self.turns);
+        let prompt_id = PromptId::of_turn(&self.context.id, self.turns);
         let cancel = Cancel::default();
         let fields = vec![("reason", reason.into())];
         let told = self.fire(HookEvent::SessionEnd, &prompt_id, reason, fields, emit, &cancel);
@@ -89,11 +89,11 @@ impl Session {
         emit: &Emitter,
         cancel: &Cancel,
     ) -> Ruling {
-        if !self.setup.hooks.listens(event) {
+        if !self.context.hooks.listens(event) {
             return Ruling::default();
         }
         let origin = QuestionOrigin {
-            session_id: self.setup.id.clone(),
+            session_id: self.context.id.clone(),
             prompt_id: prompt_id.clone(),
             parent: None,
             agent: "".into(),
@@ -101,15 +101,15 @@ impl Session {
         let request = HookRequest {
             event,
             origin: &origin,
-            permission_mode: self.setup.permissions.mode(),
-            place: &self.setup.place,
-            host: self.setup.host.as_ref(),
+            permission_mode: self.context.permissions.mode(),
+            resources: &self.context.resources,
+            host: self.context.host.as_ref(),
             emit,
             cancel,
             call: None,
             target,
             fields,
         };
-        self.setup.hooks.fire(request).await
+        self.context.hooks.fire(request).await
     }
 }

@@ -68,7 +68,7 @@ impl Session {
             .filter_map(|part| if let Part::Text(text) = part { Some(&**text) } else { None })
             .collect();
         let message_id: Arc<str> = format!("msg-{:016x}", fastrand::u64(..)).into();
-        let model: Arc<str> = self.setup.model.name().into();
+        let model: Arc<str> = self.context.model.name().into();
         let emit = emit.in_node(self.runs.next(react::START));
         emit.emit(Body::NodeEnter).await;
         emit.emit(Body::MessageStart { message_id: message_id.clone(), model: model.clone() }).await;

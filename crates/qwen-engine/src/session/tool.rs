@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::ToolCall;
-use qwen_tools::{ToolCx, Unheard};
+use qwen_tools::{CallContext, Unheard};
 
 use super::Session;
 use crate::Cancel;
@@ -12,20 +12,11 @@ impl Session {
     /// Runs a tool outside the conversation and returns its result. No permission question is asked, because
     /// the user typed the command.
     pub async fn run_tool(&self, call: &ToolCall, cancel: &Cancel) -> Result<String, String> {
-        let Some(tool) = self.setup.tools.get(&call.name) else {
+        let Some(tool) = self.context.tools.get(&call.name) else {
             return Err(format!("The tool {} is not there in this session.", call.name));
         };
-        let place = &self.setup.place;
-        let cx = ToolCx {
-            cwd: place.cwd.clone(),
-            extra_roots: place.extra_roots.clone(),
-            cancel: cancel.token().clone(),
-            output: Arc::new(Unheard),
-            bench: place.bench.clone(),
-            read_only: false,
-            harden_git: None,
-            trace: None,
-        };
+        let resources = self.context.resources.clone();
+        let cx = CallContext::new(resources, cancel.token().clone(), Arc::new(Unheard));
         let outcome = tool.run(call, &cx).await;
         if outcome.error_code.is_none() && !outcome.cancelled { Ok(outcome.text) } else { Err(outcome.text) }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use qwen_events::{
     Body, Checkpoint, ConsoleLevel, EndStatus, HistoryChange, Json, LogScope, McpServer, Message, Part,
-    PromptId, Role, SessionEvent, SessionId, TurnEnd, TurnStart,
+    PromptId, Role, Sampling, SessionEvent, SessionId, TurnEnd, TurnStart,
 };
 use qwen_mcp::{ServerStatus, Servers};
 use qwen_tools::Registry;
@@ -17,10 +17,11 @@ use crate::agent::{self, AgentOutcome, AgentRun};
 use crate::background_tasks::{self, TaskEventForwarder};
 use crate::budget::Sums;
 use crate::compaction;
+use crate::context::TurnContext;
 use crate::emitter::now;
 use crate::graph::{Effects, RunContext, RunOutcome, State};
 use crate::log::{OpenCalls, checkpoint_id};
-use crate::react::{self, ReactState, TurnContext, with_host_tools};
+use crate::react::{self, ReactState, with_host_tools};
 use crate::structured::{self, StructuredAnswer};
 use crate::subagent::{self, AgentTool, SubagentScope};
 use crate::{Budget, Cancel, Emitter, QuestionOrigin, REACT, Stop};
@@ -35,8 +36,10 @@ impl Session {
         emit.turn_begins(input.trace.as_ref());
         let typed_command = input.typed_command.clone();
         let is_typed_command = typed_command.is_some();
-        let decides =
-            self.has_postponed() && &*self.setup.agent == REACT && !cancel.is_stopped() && !is_typed_command;
+        let decides = self.has_postponed()
+            && &*self.context.agent == REACT
+            && !cancel.is_stopped()
+            && !is_typed_command;
         if !decides {
             self.close_interrupted();
         }
@@ -48,7 +51,7 @@ impl Session {
         self.turns += 1;
         let tools = match &typed_command {
             // It needs no MCP server, so it does not wait for them.
-            Some(_) => self.setup.tools.clone(),
+            Some(_) => self.context.tools.clone(),
             None => self.tools(&input, cancel).await,
         };
         let mut start = self.turn_start(&prompt_id, &input, &tools);
@@ -66,7 +69,7 @@ impl Session {
         }
         if heard.objection.is_none()
             && !cancel.is_stopped()
-            && let Some(words) = background_tasks::reminder(&self.setup.place.bench, &self.setup.tools)
+            && let Some(words) = background_tasks::reminder(&self.context.resources, &self.context.tools)
         {
             start.parts.push(Part::Text(words.into()));
         }
@@ -79,14 +82,17 @@ impl Session {
             retold = Some(ReplayTarget::ReadersAndLog);
         }
         let begin = if retold.is_some() { react::ACT } else { react::START };
-        let budget = Budget::new(self.setup.limits.clone(), self.model_calls).after_cost(self.cost_usd);
-        let answer_schema = input.answer_schema.or_else(|| self.setup.overrides.answer_schema());
+        let budget = Budget::new(self.context.limits.clone(), self.model_calls).after_cost(self.cost_usd);
+        let answer_schema = input.answer_schema.or_else(|| self.context.overrides.answer_schema());
+        let mut context = self.turn_context(&start, tools, input.model, input.sampling);
+        if is_typed_command {
+            context.host = Arc::new(TypedByUser(context.host));
+            context.only_calls = true;
+        }
         let turn = Turn {
             start,
+            context,
             answer_schema,
-            tools,
-            model: input.model,
-            sampling: input.sampling,
             budget,
             state,
             from: heard.objection.clone().map_or(Ok(begin), |stop| Err(Some(stop))),
@@ -94,7 +100,6 @@ impl Session {
             retold,
             kept: None,
             continuation,
-            is_typed_command,
         };
         let end = self.run(turn, emit, cancel).await;
         if heard.objection.is_some() {
@@ -130,14 +135,14 @@ impl Session {
     /// The tools of a turn: the built-in tools and those of the MCP servers that are ready, restricted to
     /// what the request allows.
     pub(super) async fn tools(&self, input: &TurnInput, cancel: &Cancel) -> Arc<Registry> {
-        let mut tools = self.setup.tools.clone();
-        if !self.setup.mcp.is_empty() {
+        let mut tools = self.context.tools.clone();
+        if !self.context.mcp.is_empty() {
             tokio::select! {
-                () = self.setup.mcp.connect_all(MCP_START_LIMIT) => {}
+                () = self.context.mcp.connect_all(MCP_START_LIMIT) => {}
                 _ = cancel.stopped() => {}
             }
             let mut all = Registry::clone(&tools);
-            for tool in qwen_tools::mcp_tools(&self.setup.mcp) {
+            for tool in qwen_tools::mcp_tools(&self.context.mcp) {
                 all.add(tool);
             }
             tools = Arc::new(all);
@@ -149,9 +154,48 @@ impl Session {
         with_host_tools(tools, &input.host_tools)
     }
 
+    /// The context of a turn that starts with `start`.
+    pub(super) fn turn_context(
+        &self,
+        start: &TurnStart,
+        tools: Arc<Registry>,
+        model_name: Option<Arc<str>>,
+        sampling: Sampling,
+    ) -> TurnContext {
+        TurnContext {
+            session: self.context.clone(),
+            model_name,
+            tools,
+            host: self.context.host.clone(),
+            origin: QuestionOrigin {
+                session_id: self.context.id.clone(),
+                prompt_id: start.prompt_id.clone(),
+                parent: None,
+                agent: Arc::default(),
+            },
+            system: self.context.system.clone(),
+            sampling,
+            host_tools: start.host_tools.iter().map(|spec| spec.name.clone()).collect(),
+            in_background: false,
+            steps: None,
+            structured: None,
+            only_calls: false,
+        }
+    }
+
     pub(super) async fn run(&mut self, turn: Turn, emit: &Emitter, cancel: &Cancel) -> TurnEnd {
-        let Turn { start, answer_schema, tools, model, sampling, budget, mut state, .. } = turn;
-        let Turn { from, steps, retold, kept, continuation, is_typed_command, .. } = turn;
+        let Turn {
+            start,
+            context,
+            answer_schema,
+            budget,
+            mut state,
+            from,
+            steps,
+            retold,
+            kept,
+            continuation,
+        } = turn;
         let agent = start.agent.clone();
         let live = emit;
         let emit = &self.emitter(emit);
@@ -166,22 +210,21 @@ impl Session {
             files.turn_starts();
         }
         let budget = Arc::new(budget);
-        let tasks = &self.setup.place.bench.tasks;
+        let tasks = &self.context.resources.tasks;
         tasks.set_listener(Some(Arc::new(TaskEventForwarder(live.in_background()))));
-        self.setup.overrides.in_flight().begin_turn();
+        self.context.overrides.in_flight().begin_turn();
         if &*agent == REACT {
             // The other agents make no model call that a prompt could join.
-            self.setup.overrides.steering().open();
+            self.context.overrides.steering().open();
         }
-        let host_tools: Vec<Arc<str>> = start.host_tools.iter().map(|spec| spec.name.clone()).collect();
         let schema_warnings = react::schema_warnings(&start.host_tools);
         let offers_agents = start.tools.iter().any(|name| subagent::DECLARATION.answers_to(name));
         emit.emit(Body::TurnStart(Box::new(start))).await;
-        if let Some(error) = self.setup.host.refusal() {
+        if let Some(error) = self.context.host.refusal() {
             cancel.stop(Stop::refused(error));
         }
         for text in self
-            .setup
+            .context
             .mcp
             .news()
             .into_iter()
@@ -199,43 +242,14 @@ impl Session {
         if from == Ok(react::START) {
             self.make_room(Arc::make_mut(&mut state.messages), &prompt_id, &budget, emit, cancel).await;
         }
-        let context = TurnContext {
-            model: self.setup.model.clone(),
-            model_name: model,
-            overrides: self.setup.overrides.clone(),
-            tools,
-            permissions: self.setup.permissions.clone(),
-            host: if is_typed_command {
-                Arc::new(TypedByUser(self.setup.host.clone()))
-            } else {
-                self.setup.host.clone()
-            },
-            mcp: self.setup.mcp.clone(),
-            origin: QuestionOrigin {
-                session_id: self.setup.id.clone(),
-                prompt_id: prompt_id.clone(),
-                parent: None,
-                agent: Arc::default(),
-            },
-            system: self.setup.system.clone(),
-            sampling,
-            place: self.setup.place.clone(),
-            hooks: self.setup.hooks.clone(),
-            structured: None,
-            window: self.setup.window,
-            host_tools: host_tools.into(),
-            in_background: false,
-            steps: None,
-            only_calls: is_typed_command,
-        };
         let scope = SubagentScope {
             denials: self.denials.clone(),
-            definitions: self.setup.agents.clone(),
+            definitions: self.context.agents.clone(),
             emit: emit.clone(),
             main: live.clone(),
             budget: budget.clone(),
             cancel: cancel.clone(),
-            levels: if offers_agents { self.setup.agent_levels } else { 0 },
+            levels: if offers_agents { self.context.agent_levels } else { 0 },
         };
         let mut context = AgentTool::offered_in(context, scope);
         let wanted = answer_schema.map(|form| Arc::new(StructuredAnswer::new(form, &state.messages)));
@@ -256,7 +270,7 @@ impl Session {
         };
         let AgentOutcome { mut ran, conversation: mut state, state: shown } = match from {
             Ok(from) => {
-                let options = &self.setup.thinking;
+                let options = &self.context.thinking;
                 let work =
                     AgentRun { agent: &agent, options, context: &context, conversation: state, from, kept };
                 // The agents' futures are large; one allocation per turn is negligible.
@@ -303,19 +317,19 @@ impl Session {
         }
         if ran.stop.as_ref().is_some_and(|stop| stop.status == EndStatus::Cancelled) {
             // Cancelling a turn also stops the session's background sub-agents.
-            self.setup.place.bench.tasks.stop_agents();
+            self.context.resources.tasks.stop_agents();
         }
         let deferred = ran.stop.as_ref().is_some_and(Stop::is_deferred);
         let mut end = turn_end(prompt_id, ran.stop, state, sums);
         self.cost_usd += end.cost_usd;
-        end.control_errors = self.setup.host.take_errors();
+        end.control_errors = self.context.host.take_errors();
         end.continuation = continuation;
         end.postponed = postponed.into_iter().next();
         if end.status == EndStatus::Done {
             end.structured = wanted.and_then(|wanted| wanted.answer());
         }
-        self.setup.overrides.in_flight().end_turn();
-        self.prompts.extend(self.setup.overrides.steering().close());
+        self.context.overrides.in_flight().end_turn();
+        self.prompts.extend(self.context.overrides.steering().close());
         if let Some(message) = excess {
             let notice = SessionEvent::MaxTokens { message: message.into() };
             emit.emit(Body::Session(Box::new(notice))).await;
@@ -336,7 +350,7 @@ impl Session {
             self.model_calls += earlier.take_late(sums);
         }
         self.open_budgets.retain(|earlier| Arc::strong_count(earlier) > 1);
-        if self.setup.place.bench.tasks.has_agents() {
+        if self.context.resources.tasks.has_agents() {
             self.open_budgets.push(budget);
         }
     }
@@ -344,11 +358,11 @@ impl Session {
     /// The state at the end of a run, in the form readers get.
     fn checkpoint(&self, ran: &RunOutcome, state: Json) -> Checkpoint {
         Checkpoint {
-            id: checkpoint_id(&self.setup.id, self.turns, ran.steps),
+            id: checkpoint_id(&self.context.id, self.turns, ran.steps),
             timestamp: now(),
             step: ran.steps,
             state,
-            thread_id: self.setup.id.clone(),
+            thread_id: self.context.id.clone(),
             namespace: "".into(),
         }
     }
@@ -360,41 +374,41 @@ impl Session {
             .tools
             .as_ref()
             .is_none_or(|wanted| wanted.iter().any(|name| subagent::DECLARATION.answers_to(name)));
-        if wanted && self.setup.agent_levels > 0 && !self.setup.agents.is_empty() {
+        if wanted && self.context.agent_levels > 0 && !self.context.agents.is_empty() {
             names.push(tools.name_of(&subagent::DECLARATION).into());
         }
-        let structured = input.answer_schema.is_some() || self.setup.overrides.answer_schema().is_some();
-        if structured && &*self.setup.agent == REACT {
+        let structured = input.answer_schema.is_some() || self.context.overrides.answer_schema().is_some();
+        if structured && &*self.context.agent == REACT {
             names.push(tools.name_of(&structured::DECLARATION).into());
         }
         names
     }
 
     pub(super) fn turn_start(&self, prompt_id: &PromptId, input: &TurnInput, tools: &Registry) -> TurnStart {
-        let setup = &self.setup;
+        let context = &*self.context;
         let message: String = input.parts.iter().filter_map(Part::as_text).collect();
         TurnStart {
-            session_id: setup.id.clone(),
+            session_id: context.id.clone(),
             prompt_id: prompt_id.clone(),
             turn: self.turns,
             run_id: format!("run-{}", self.turns).into(),
-            agent: setup.agent.clone(),
+            agent: context.agent.clone(),
             message: message.into(),
             parts: input.parts.clone(),
             message_uuid: Some(input.message_uuid.clone().unwrap_or_else(minted_uuid)),
             message_origin: input.message_origin.clone(),
-            model: (input.model.clone().or_else(|| setup.overrides.model()))
-                .unwrap_or_else(|| setup.model.name().into()),
-            cwd: setup.place.cwd.to_string_lossy().into(),
-            permission_mode: setup.permissions.mode().into(),
+            model: (input.model.clone().or_else(|| context.overrides.model()))
+                .unwrap_or_else(|| context.model.name().into()),
+            cwd: context.resources.cwd.to_string_lossy().into(),
+            permission_mode: context.permissions.mode().into(),
             tools: self.tool_names(input, tools),
             host_tools: input.host_tools.clone(),
             json_schema: input.answer_schema.as_ref().map(|form| Json::trusted(form.text())),
-            mcp_servers: mcp_servers(&setup.mcp),
-            slash_commands: setup.slash_commands.clone(),
-            agents: setup.agents.iter().map(|agent| agent.name.clone()).collect(),
-            skills: setup.skills.clone(),
-            key_source: setup.key_source.clone(),
+            mcp_servers: mcp_servers(&context.mcp),
+            slash_commands: context.slash_commands.clone(),
+            agents: context.agents.iter().map(|agent| agent.name.clone()).collect(),
+            skills: context.skills.clone(),
+            key_source: context.key_source.clone(),
         }
     }
 }

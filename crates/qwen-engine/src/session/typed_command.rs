@@ -3,26 +3,25 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use qwen_events::{Behavior, CallId, ErrorInfo, Json, Message, Part, PermissionAnswer, Role, ToolCall};
+use qwen_events::{Behavior, CallId, Json, Message, Part, PermissionAnswer, Role, ToolCall};
 use qwen_tools::Registry;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::host::HostAnswer;
 use crate::react::ReactState;
-use crate::{Host, Question, QuestionOrigin, TOOLS};
+use crate::{Host, HostHookCall, Question, TOOLS};
 
 const SHELL: &str = "run_shell_command";
 
 /// Adds the call that runs `command` to a conversation that ends with the user's message.
 pub(super) fn request(command: &str, tools: &Registry, mut state: ReactState) -> ReactState {
     let name = TOOLS.find(SHELL).map_or(SHELL, |tool| tools.name_of(tool));
-    let call = Arc::new(ToolCall {
-        id: CallId::new(format!("typed-{:016x}", fastrand::u64(..))),
-        name: name.into(),
-        arguments: Json::trusted(json!({"command": command}).to_string()),
-        malformed: None,
-        provider_fields: None,
-    });
+    let call = Arc::new(ToolCall::new(
+        CallId::new(format!("typed-{:016x}", fastrand::u64(..))),
+        name.into(),
+        Json::trusted(json!({"command": command}).to_string()),
+    ));
     let message = Message { role: Role::Assistant, parts: vec![Part::Call(call.clone())] };
     Arc::make_mut(&mut state.messages).push(message);
     state.pending = vec![call];
@@ -50,23 +49,11 @@ impl Host for TypedByUser {
         })
     }
 
-    fn hook<'a>(
-        &'a self,
-        origin: &'a QuestionOrigin,
-        callback_id: &'a str,
-        input: Json,
-        call_id: Option<&'a CallId>,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
-        self.0.hook(origin, callback_id, input, call_id, cancel)
+    fn hook<'a>(&'a self, callback: HostHookCall<'a>, cancel: &'a CancellationToken) -> HostAnswer<'a> {
+        self.0.hook(callback, cancel)
     }
 
-    fn mcp<'a>(
-        &'a self,
-        server: &'a str,
-        message: Json,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+    fn mcp<'a>(&'a self, server: &'a str, message: Json, cancel: &'a CancellationToken) -> HostAnswer<'a> {
         self.0.mcp(server, message, cancel)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::{Json, ToolCall, ToolDeclaration, ToolSpec};
-use qwen_tools::{Arguments, Outcome, Tool, ToolCx, ToolFuture};
+use qwen_tools::{Arguments, CallContext, Outcome, Tool, ToolFuture};
 use serde_json::json;
 
 use super::Skill;
@@ -69,7 +69,7 @@ impl Tool for SkillTool {
         Some(&super::DECLARATION)
     }
 
-    fn run<'a>(&'a self, call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(&'a self, call: &'a ToolCall, _: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { self.open(call) })
     }
 }

@@ -13,8 +13,9 @@ use qwen_tools::Registry;
 use serde_json::{Value, json};
 
 use crate::Stop;
+use crate::context::TurnContext;
 use crate::graph::{Next, RunContext, Step};
-use crate::react::{Delta, TurnContext, emit_message};
+use crate::react::{Delta, emit_message};
 
 pub(crate) const TOOL: &str = "structured_output";
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::{ToolCall, ToolDeclaration, ToolSpec};
-use qwen_tools::{Outcome, Tool, ToolCx, ToolFuture};
+use qwen_tools::{CallContext, Outcome, Tool, ToolFuture};
 
 use super::{DECLARATION, StructuredAnswer, complaint};
 
@@ -22,7 +22,7 @@ impl Tool for StructuredOutputTool {
         Some(&DECLARATION)
     }
 
-    fn run<'a>(&'a self, call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(&'a self, call: &'a ToolCall, _: &'a CallContext) -> ToolFuture<'a> {
         let outcome = match self.answer.give(&call.arguments) {
             Ok(()) => Outcome::success("The result was taken."),
             Err(problem) => Outcome::failure("invalid_result", complaint(&problem, self.name)),

@@ -7,9 +7,10 @@ use qwen_tools::{BackgroundTask, Ended, Outcome};
 
 use super::request::SubagentRequest;
 use super::steps::spent;
+use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::HookEvent;
-use crate::react::{self, ReactState, StopHooks, TurnContext};
+use crate::react::{self, ReactState, StopHooks};
 use crate::session::within;
 use crate::{Budget, Cancel, Stop};
 

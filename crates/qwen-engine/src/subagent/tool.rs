@@ -4,14 +4,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use qwen_events::{CallId, Denial, Json, Message, Role, TaskUpdate, ToolCall, ToolDeclaration, ToolSpec};
-use qwen_tools::{BackgroundTasks, Outcome, Registry, Tool, ToolCx, ToolFuture};
+use qwen_tools::{BackgroundTasks, CallContext, Outcome, Registry, Tool, ToolFuture};
 
 use super::request::SubagentRequest;
 use super::run::Run;
 use super::steps::Steps;
 use super::{AgentDefinition, transcript};
+use crate::context::TurnContext;
 use crate::graph::{Effects, NodeCounter, RunContext};
-use crate::react::{ReactState, TurnContext};
+use crate::react::ReactState;
 use crate::{Budget, Cancel, Emitter, QuestionOrigin};
 
 /// What an agent passes on to the agents that it starts.
@@ -52,7 +53,7 @@ impl AgentTool {
         Arc::new(TurnContext { tools: Arc::new(tools), ..context })
     }
 
-    async fn start(&self, call: &ToolCall, cx: &ToolCx) -> Outcome {
+    async fn start(&self, call: &ToolCall, cx: &CallContext) -> Outcome {
         let request = match SubagentRequest::of(call, &self.scope.definitions) {
             // A run of a single prompt has no later turn that could receive the report.
             Ok(request) => SubagentRequest {
@@ -69,7 +70,7 @@ impl AgentTool {
     }
 
     /// Runs the sub-agent inside its call, which returns the report.
-    async fn start_in_call(&self, request: SubagentRequest, call: &ToolCall, cx: &ToolCx) -> Outcome {
+    async fn start_in_call(&self, request: SubagentRequest, call: &ToolCall, cx: &CallContext) -> Outcome {
         let showing = request.clone();
         cx.output.display(showing.display("running", None)).await;
         let emit = self.scope.emit.in_call(call.id.clone());
@@ -93,7 +94,7 @@ impl AgentTool {
 
     /// Runs the sub-agent in the background and returns its task name.
     async fn start_in_background(&self, request: SubagentRequest, call: &ToolCall) -> Outcome {
-        let (path, file) = match self.context.place.bench.scratch.create("agent") {
+        let (path, file) = match self.context.resources.scratch.create("agent") {
             Ok(output) => output,
             Err(error) => {
                 return Outcome::failure("not_started", format!("The sub-agent cannot be started: {error}"));
@@ -101,7 +102,7 @@ impl AgentTool {
         };
         // Its detailed events go to its file, because it is not part of the turn whose stream is open.
         let (emit, transcript) =
-            transcript::open(file, &self.context.place.bench.redactor, self.scope.main.clone());
+            transcript::open(file, &self.context.resources.redactor, self.scope.main.clone());
         let showing = request.clone();
         let mut run = self.run(request, call, emit.in_call(call.id.clone()), path);
         drop(emit);
@@ -129,7 +130,7 @@ impl AgentTool {
     }
 
     fn tasks(&self) -> &BackgroundTasks {
-        &self.context.place.bench.tasks
+        &self.context.resources.tasks
     }
 
     /// Prepares a run of the requested sub-agent.
@@ -220,7 +221,7 @@ impl Tool for AgentTool {
         Some(&super::DECLARATION)
     }
 
-    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(self.start(call, cx))
     }
 }

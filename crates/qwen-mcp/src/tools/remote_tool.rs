@@ -25,7 +25,7 @@ pub trait ProgressSink: Send + Sync {
 
 /// The context of a call.
 #[derive(Clone, Copy)]
-pub struct CallContext<'a> {
+pub struct RemoteCallContext<'a> {
     /// Fires when the call must end.
     pub cancel: &'a CancellationToken,
     /// Receives the server's progress reports.
@@ -73,7 +73,7 @@ impl RemoteTool {
     pub async fn call(
         &self,
         arguments: &Json,
-        cx: CallContext<'_>,
+        cx: RemoteCallContext<'_>,
         out: &mut dyn TextSink,
     ) -> Result<CallResult, McpError> {
         let done = match self.attempt(arguments, cx, out).await {
@@ -106,7 +106,7 @@ impl RemoteTool {
     async fn attempt(
         &self,
         arguments: &Json,
-        cx: CallContext<'_>,
+        cx: RemoteCallContext<'_>,
         out: &mut dyn TextSink,
     ) -> Result<CallResult, McpError> {
         let name = &self.definition.name;

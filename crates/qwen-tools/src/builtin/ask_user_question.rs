@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
-use crate::{Outcome, ToolCx, ToolFuture};
+use crate::{CallContext, Outcome, ToolFuture};
 
 const DESCRIPTION: &str = "Asks the user one or more questions and waits for the answers. Use it when you cannot go on \
 without a decision that only the user can take; offer short options where there are some.";
@@ -41,13 +41,13 @@ impl DeclaredTool for AskUserQuestion {
         claude: &[ClaudeTool::named("AskUserQuestion")],
     };
 
-    fn confirmation(call: &ToolCall, _: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(call: &ToolCall, _: &CallContext) -> Option<Confirmation> {
         let (input, _) = Input::parse(call).ok()?;
         let asked: Vec<&str> = input.questions.iter().filter_map(question).collect();
         Some(Confirmation::Info { prompt: asked.join("\n").into(), urls: Vec::new() })
     }
 
-    fn run<'a>(call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, _: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call).unwrap_or_else(Outcome::from)))
     }
 }

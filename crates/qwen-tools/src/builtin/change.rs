@@ -9,7 +9,7 @@ use crate::output::content::{self, Text};
 use crate::output::diff::file_diff;
 use crate::refusal::Refusal;
 use crate::workspace::{Target, Workspace};
-use crate::{Before, Freshness, Outcome, ToolCx};
+use crate::{Before, CallContext, Freshness, Outcome};
 
 /// A file that is about to change.
 pub(super) struct Site {
@@ -24,14 +24,14 @@ pub(super) struct Site {
 
 impl Site {
     /// Opens the file. Refuses a file that was changed after the model last saw it.
-    pub(super) fn open(path: &str, cx: &ToolCx) -> Result<Self, Refusal> {
+    pub(super) fn open(path: &str, cx: &CallContext) -> Result<Self, Refusal> {
         let workspace = Workspace::of(cx)?;
         let mut target = workspace.target(path)?;
         let shown = workspace.shown(&target.path).to_owned();
         let (mut before, mut original) = (None, None);
         if let Some(existing) = &mut target.existing {
             let bytes = content::read(existing, &shown)?;
-            if cx.bench.ledger.freshness(&existing.path, &existing.metadata, &bytes) == Freshness::Stale {
+            if cx.ledger.freshness(&existing.path, &existing.metadata, &bytes) == Freshness::Stale {
                 return Err(Refusal::new(
                     "file_changed",
                     format!(
@@ -40,7 +40,7 @@ impl Site {
                     ),
                 ));
             }
-            original = cx.bench.before_write.get().map(|_| bytes.clone());
+            original = cx.before_write.get().map(|_| bytes.clone());
             before = Some(Text::of(bytes));
         }
         Ok(Self { target, shown, before, original })
@@ -57,14 +57,14 @@ impl Site {
     }
 
     /// Applies the change. The outcome's text is `said` plus the line counts.
-    pub(super) fn change(self, after: &str, said: &str, cx: &ToolCx) -> Result<Outcome, Refusal> {
+    pub(super) fn change(self, after: &str, said: &str, cx: &CallContext) -> Result<Outcome, Refusal> {
         let diff = self.diff(after);
         let bytes = match &self.before {
             Some(before) => before.encode(after),
             None => after.as_bytes().to_vec(),
         };
         let path = self.target.path.clone();
-        let listener = cx.bench.before_write.get();
+        let listener = cx.before_write.get();
         if let Some(listener) = &listener {
             let mode = self.target.existing.as_ref().map_or(0, |existing| existing.metadata.mode() & 0o7777);
             let before = self.original.as_deref().map(|content| Before { content, mode });
@@ -74,8 +74,8 @@ impl Site {
         if let Some(listener) = listener {
             listener.after_write(&path, &bytes);
         }
-        cx.bench.ledger.note(&path, &metadata, &bytes);
-        cx.bench.lines.count(diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
+        cx.ledger.note(&path, &metadata, &bytes);
+        cx.lines.count(diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
         let text = format!("{said} (+{} -{} lines).", diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
         Ok(Outcome { display: Some(Display::FileDiff(diff)), ..Outcome::success(text) })
     }

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::ToolCx;
+use crate::CallContext;
 use qwen_permissions::GitHardening;
 use qwen_permissions::shell;
 use qwen_sandbox::ProcessSandbox;
@@ -23,12 +23,12 @@ pub(super) async fn start(
     command: &str,
     cwd: PathBuf,
     sandbox: &ProcessSandbox,
-    cx: &ToolCx,
+    cx: &CallContext,
 ) -> Result<Running, SpawnError> {
     let env = sandbox.environment(environment(cx));
     let fenced = |mut spec: ProcessSpec| {
         spec.before_exec = sandbox.before_exec();
-        spec.guardians = Some(cx.bench.guardians.clone());
+        spec.guardians = Some(cx.guardians.clone());
         spec
     };
     if let Some(spec) = without_bash(command, &cwd, &env) {
@@ -39,7 +39,7 @@ pub(super) async fn start(
             started => return started,
         }
     }
-    spawn(fenced(with_bash(command, cwd, env, cx.bench.env.bash())?)).await
+    spawn(fenced(with_bash(command, cwd, env, cx.env.bash())?)).await
 }
 
 /// Returns the single program that a command line starts, with the environment that bash would give it.
@@ -117,8 +117,8 @@ const REINTERPRETING: &[&[u8]] = &[
     b"CDPATH",
 ];
 
-fn environment(cx: &ToolCx) -> Arc<Environment> {
-    let mut env = (*cx.bench.env).clone();
+fn environment(cx: &CallContext) -> Arc<Environment> {
+    let mut env = (*cx.env).clone();
     env.remove_where(|name| REINTERPRETING.contains(&name) || name.starts_with(b"BASH_FUNC_"));
     if let Some(hardening) = &cx.harden_git {
         env.remove_where(GitHardening::unsets);

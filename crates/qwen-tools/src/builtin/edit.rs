@@ -11,7 +11,7 @@ use super::nearest::{Nearest, nearest};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::output::content::{Text, with_crlf};
 use crate::refusal::Refusal;
-use crate::{Outcome, ToolCx, ToolFuture};
+use crate::{CallContext, Outcome, ToolFuture};
 
 /// How many occurrences of an ambiguous `old_string` are listed.
 const NAMED_PLACES: usize = 10;
@@ -42,23 +42,23 @@ impl DeclaredTool for Edit {
         claude: &[ClaudeTool::named("Edit")],
     };
 
-    fn confirmation(call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         let (site, after, _) = prepare(call, cx).ok()?;
         Some(Confirmation::Edit(site.diff(&after)))
     }
 
-    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
     }
 }
 
-fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (site, after, said) = prepare(call, cx)?;
     site.change(&after, &said, cx)
 }
 
 /// Computes the new content and the message for the model.
-fn prepare(call: &ToolCall, cx: &ToolCx) -> Result<(Site, String, String), Refusal> {
+fn prepare(call: &ToolCall, cx: &CallContext) -> Result<(Site, String, String), Refusal> {
     let (input, arguments) = Input::parse(call)?;
     let (old, new) = (input.old_string.as_str(), input.new_string.as_str());
     let replace_all = input.replace_all.unwrap_or(false);

@@ -6,7 +6,7 @@ use qwen_events::{
 
 use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
-use crate::{Outcome, ToolCx, ToolFuture};
+use crate::{CallContext, Outcome, ToolFuture};
 
 const DESCRIPTION: &str = "Shows your plan to the user and asks to begin. Only in plan mode, once you have looked at \
 all you need and the plan is complete.";
@@ -42,12 +42,12 @@ impl DeclaredTool for ExitPlanMode {
         }],
     };
 
-    fn confirmation(call: &ToolCall, _: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(call: &ToolCall, _: &CallContext) -> Option<Confirmation> {
         let (input, _) = Input::parse(call).ok()?;
         Some(Confirmation::Plan { plan: input.plan.into() })
     }
 
-    fn run<'a>(call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, _: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call).unwrap_or_else(Outcome::from)))
     }
 }

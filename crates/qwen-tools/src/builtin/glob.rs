@@ -12,7 +12,7 @@ use super::walk::{self, Start};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{Outcome, ToolCx, ToolFuture};
+use crate::{CallContext, Outcome, ToolFuture};
 
 const MAX_FILES: usize = 200;
 
@@ -38,12 +38,12 @@ impl DeclaredTool for Glob {
         claude: &[ClaudeTool::named("Glob")],
     };
 
-    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
     }
 }
 
-async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (Input { pattern: asked, path }, arguments) = Input::parse(call)?;
     let workspace = Workspace::of(cx)?;
     let start = Start::open(&workspace, path.as_deref())?;

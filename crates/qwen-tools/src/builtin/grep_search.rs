@@ -18,7 +18,7 @@ use super::walk::{self, Start};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{ArgumentError, Arguments, MayRead, Outcome, ToolCx, ToolFuture};
+use crate::{ArgumentError, Arguments, CallContext, MayRead, Outcome, ToolFuture};
 
 const DEFAULT_LIMIT: u64 = 200;
 const MAX_LIMIT: u64 = 10_000;
@@ -57,12 +57,12 @@ impl DeclaredTool for GrepSearch {
         }],
     };
 
-    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
     }
 }
 
-async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (Input { pattern, glob, path, limit }, arguments) = Input::parse(call)?;
     let options = Options::read(&arguments)?;
     if pattern.is_empty() {
@@ -92,8 +92,8 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         glob,
         options,
         limit: usize::try_from(limit).unwrap_or(usize::MAX),
-        max_chars: cx.bench.output_limit,
-        may_read: cx.bench.may_read.clone(),
+        max_chars: cx.output_limit,
+        may_read: cx.may_read.clone(),
         workspace,
         start,
     };

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{Arguments, Outcome, ToolCx, ToolFuture};
+use crate::{Arguments, CallContext, Outcome, ToolFuture};
 
 const MAX_ENTRIES: usize = 1000;
 
@@ -36,12 +36,12 @@ impl DeclaredTool for ListDirectory {
         claude: &[ClaudeTool::named("LS")],
     };
 
-    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
     }
 }
 
-fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (Input { path, ignore }, arguments) = Input::parse(call)?;
     let ignored = patterns(&arguments, &ignore)?;
     let workspace = Workspace::of(cx)?;

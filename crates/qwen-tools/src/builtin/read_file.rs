@@ -13,7 +13,7 @@ use crate::declared::{DeclaredTool, tool_input};
 use crate::output::content::{self, Kind, Text};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{Outcome, ToolCx, ToolFuture};
+use crate::{CallContext, Outcome, ToolFuture};
 
 const DEFAULT_LINES: u64 = 2000;
 
@@ -48,12 +48,12 @@ impl DeclaredTool for ReadFile {
         }],
     };
 
-    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
     }
 }
 
-fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (Input { file_path, offset, limit }, _) = Input::parse(call)?;
     let (offset, limit) = (offset.unwrap_or(0), limit.unwrap_or(DEFAULT_LINES));
 
@@ -62,9 +62,9 @@ fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     let real = opened.path.clone();
     let shown = workspace.shown(&real);
     let bytes = content::read(&mut opened, shown)?;
-    cx.bench.ledger.note(&real, &opened.metadata, &bytes);
+    cx.ledger.note(&real, &opened.metadata, &bytes);
     match content::kind(&bytes) {
-        Kind::Text => Ok(part(&Text::of(bytes), offset, limit, cx.bench.output_limit.saturating_mul(2))),
+        Kind::Text => Ok(part(&Text::of(bytes), offset, limit, cx.output_limit.saturating_mul(2))),
         Kind::Image(mime_type) => {
             let media = Media {
                 mime_type: mime_type.into(),

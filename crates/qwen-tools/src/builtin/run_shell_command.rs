@@ -17,7 +17,7 @@ use crate::output::plain_output::PlainOutput;
 use crate::output::transcript::Transcript;
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{Outcome, ToolCx, ToolFuture};
+use crate::{CallContext, Outcome, ToolFuture};
 use qwen_sandbox::process::{Exit, SpawnError};
 use qwen_sandbox::{ProcessRole, ProcessSandbox, SandboxAccess};
 
@@ -64,15 +64,15 @@ impl DeclaredTool for RunShellCommand {
         }],
     };
 
-    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
     }
 }
 
-async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (input, arguments) = Input::parse(call)?;
     let command = input.command.as_str();
-    let timeout = input.timeout.map_or(cx.bench.shell_timeout, Duration::from_millis);
+    let timeout = input.timeout.map_or(cx.shell_timeout, Duration::from_millis);
     let background = input.is_background.unwrap_or(false);
     let description = input.description.as_deref();
     let directory = match input.directory.as_deref() {
@@ -90,7 +90,7 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     };
 
     let access = if cx.read_only { SandboxAccess::ReadOnly } else { SandboxAccess::Workspace };
-    let sandbox = cx.bench.sandbox.enter(ProcessRole::Command, access, &cx.bench.scratch);
+    let sandbox = cx.sandbox.enter(ProcessRole::Command, access, &cx.scratch);
     let sandbox = sandbox.map_err(|error| Refusal::new(error.code, error.message.to_string()))?;
     if let Some(warning) = &sandbox.warning {
         cx.output.output(Channel::Stderr, format!("{warning}\n").into()).await;
@@ -99,12 +99,11 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
     let words: (Arc<str>, Arc<str>) =
         (command.into(), description.filter(|words| !words.is_empty()).unwrap_or(command).into());
     if background {
-        let (path, file) =
-            cx.bench.scratch.create("background").map_err(|error| not_started(&error.into()))?;
+        let (path, file) = cx.scratch.create("background").map_err(|error| not_started(&error.into()))?;
         let running = starting.await.map_err(|error| not_started(&error))?;
         let pid = running.pid();
-        let started = (StartedCommand::new(running, &cx.bench.redactor), sandbox);
-        let started = cx.bench.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
+        let started = (StartedCommand::new(running, &cx.redactor), sandbox);
+        let started = cx.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
         let id = &started.task.id;
         let text = format!(
             "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\n{WHAT_TO_DO}",
@@ -119,9 +118,9 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         }
         started = starting => started.map_err(|error| not_started(&error))?,
     };
-    let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "shell");
-    let foreground = cx.bench.tasks.foreground(&call.id);
-    let started = StartedCommand::new(running, &cx.bench.redactor);
+    let mut transcript = Transcript::new(cx.output_limit, &cx.scratch, "shell");
+    let foreground = cx.tasks.foreground(&call.id);
+    let started = StartedCommand::new(running, &cx.redactor);
     let (exit, ending) = match follow(started, cx, timeout, &mut transcript, &foreground).await {
         Followed::Ended(exit, ending) => (exit, ending),
         Followed::Moved(started) => {
@@ -154,11 +153,11 @@ async fn go_on_in_background(
     call: &ToolCall,
     started: (StartedCommand, ProcessSandbox),
     transcript: Transcript<'_>,
-    cx: &ToolCx,
+    cx: &CallContext,
 ) -> Outcome {
     let pid = started.0.running.pid();
     let (so_far, _) = transcript.finish();
-    let output = cx.bench.scratch.create("background").and_then(|(path, mut file)| {
+    let output = cx.scratch.create("background").and_then(|(path, mut file)| {
         file.write_all(so_far.as_bytes())?;
         Ok((path, file))
     });
@@ -171,7 +170,7 @@ async fn go_on_in_background(
             return Outcome::failure("not_started", text);
         }
     };
-    let task = cx.bench.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
+    let task = cx.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
     let id = &task.task.id;
     let text = format!(
         "The user moved the command to the background, where it goes on as task {id} (process {pid}).\nIts output \
@@ -227,7 +226,7 @@ enum Followed {
 /// Forwards the command's output until all its processes have ended, or it is moved to the background.
 async fn follow(
     started: StartedCommand,
-    cx: &ToolCx,
+    cx: &CallContext,
     timeout: Duration,
     transcript: &mut Transcript<'_>,
     foreground: &ForegroundCall,

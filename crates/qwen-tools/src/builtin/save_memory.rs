@@ -14,7 +14,7 @@ use crate::output::content::{self, Text, with_crlf};
 use crate::output::diff::file_diff;
 use crate::refusal::Refusal;
 use crate::workspace::{Target, Workspace};
-use crate::{Outcome, ToolCx, ToolFuture};
+use crate::{CallContext, Outcome, ToolFuture};
 use qwen_events::is_hidden;
 
 /// The longest fact, in characters.
@@ -45,7 +45,7 @@ impl DeclaredTool for SaveMemory {
         claude: &[],
     };
 
-    fn confirmation(call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         let new = NewFact::of(call, cx).ok()?;
         let directory = new.path.parent().filter(|directory| directory.is_dir());
         let Some(directory) = directory else {
@@ -56,7 +56,7 @@ impl DeclaredTool for SaveMemory {
         Some(Confirmation::Edit(memory.diff(&memory.with(&new.fact)?)))
     }
 
-    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
     }
 }
@@ -67,7 +67,7 @@ struct NewFact {
 }
 
 impl NewFact {
-    fn of(call: &ToolCall, cx: &ToolCx) -> Result<Self, Refusal> {
+    fn of(call: &ToolCall, cx: &CallContext) -> Result<Self, Refusal> {
         let (input, arguments) = Input::parse(call)?;
         let fact = input.fact.split_whitespace().collect::<Vec<_>>().join(" ");
         let fact = fact.trim_start_matches(['-', '*', '#', ' ']).to_owned();
@@ -81,10 +81,10 @@ impl NewFact {
         if fact.chars().any(is_hidden) {
             return Err(arguments.refuse("fact", "holds characters that cannot be seen").into());
         }
-        if cx.bench.redactor.redact(&fact) != fact {
+        if cx.redactor.redact(&fact) != fact {
             return Err(arguments.refuse("fact", "holds a secret, which is not written to a file").into());
         }
-        let files = &cx.bench.memory;
+        let files = &cx.memory;
         let (name, path) = match input.scope.as_deref() {
             Some("project") => ("project", &files.project),
             Some(_) | None => ("user", &files.user),
@@ -100,7 +100,7 @@ impl NewFact {
     }
 }
 
-async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let NewFact { fact, path } = NewFact::of(call, cx)?;
     let directory = path.parent().unwrap_or(Path::new("/"));
     let _alone = lock(directory).await?;
@@ -168,14 +168,14 @@ impl Memory {
         file_diff(&self.target.path, &self.target.path, before, after)
     }
 
-    fn write(self, after: &str, cx: &ToolCx) -> Result<(), Refusal> {
+    fn write(self, after: &str, cx: &CallContext) -> Result<(), Refusal> {
         let bytes = match &self.before {
             Some(before) => before.encode(after),
             None => after.as_bytes().to_vec(),
         };
         let path = self.target.path.clone();
         let metadata = self.target.write(&bytes)?;
-        cx.bench.ledger.note(&path, &metadata, &bytes);
+        cx.ledger.note(&path, &metadata, &bytes);
         Ok(())
     }
 }

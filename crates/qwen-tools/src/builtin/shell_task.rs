@@ -6,7 +6,7 @@ use crate::declared::{DeclaredTool, tool_input};
 use crate::output::plain_output::plain;
 use crate::output::transcript::shorten;
 use crate::refusal::Refusal;
-use crate::{BackgroundTask, Outcome, ToolCx, ToolFuture};
+use crate::{BackgroundTask, CallContext, Outcome, ToolFuture};
 
 const DESCRIPTION: &str = "Looks after a command that run_shell_command started with is_background, or a sub-agent in the \
 background. \"output\" gives its state and what it has written since the last look; \"kill\" ends it with everything that \
@@ -42,16 +42,16 @@ impl DeclaredTool for ShellTask {
         ],
     };
 
-    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
     }
 }
 
-async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (Input { task_id, action }, _) = Input::parse(call)?;
     let (id, kill) = (task_id.as_str(), action == "kill");
-    let Some(task) = cx.bench.tasks.get(id) else {
-        let known = cx.bench.tasks.ids();
+    let Some(task) = cx.tasks.get(id) else {
+        let known = cx.tasks.ids();
         let known = if known.is_empty() { "none was started".to_owned() } else { known.join(", ") };
         return Err(Refusal::new("task_not_found", format!("There is no background task {id}: {known}.")));
     };
@@ -78,8 +78,8 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
 }
 
 /// Returns the output since the last call.
-fn news(task: &BackgroundTask, cx: &ToolCx) -> String {
-    let limit = cx.bench.output_limit;
+fn news(task: &BackgroundTask, cx: &CallContext) -> String {
+    let limit = cx.output_limit;
     // A character has at most four bytes.
     match task.new_output(limit as u64 * 4) {
         Err(error) => format!("Its output in {} cannot be read: {error}", task.output.display()),

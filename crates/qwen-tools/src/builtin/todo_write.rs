@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
-use crate::{ArgumentError, Arguments, Outcome, ToolCx, ToolFuture};
+use crate::{ArgumentError, Arguments, CallContext, Outcome, ToolFuture};
 
 const DESCRIPTION: &str = "Writes the list of things to do, in place of the one before. Use it for work of several \
 steps: write the steps down first, keep exactly the one at hand in_progress, and mark each completed as soon as it is.";
@@ -40,7 +40,7 @@ impl DeclaredTool for TodoWrite {
         claude: &[ClaudeTool::named("TodoWrite")],
     };
 
-    fn run<'a>(call: &'a ToolCall, _: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, _: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call).unwrap_or_else(Outcome::from)))
     }
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::refusal::Refusal;
 use crate::tree_walk::tree_walk;
 use crate::workspace::{Opened, PathError, Workspace};
-use crate::{ArgumentError, Arguments, ToolCx};
+use crate::{ArgumentError, Arguments, CallContext};
 
 /// Maximum depth of a walk.
 const DEEPEST: usize = 100;
@@ -100,7 +100,7 @@ pub(super) fn pattern(arguments: &Arguments, field: &str, text: &str) -> Result<
 
 /// Runs a search on a blocking thread, and ends it soon after a cancel.
 pub(super) async fn beside<T: Send + 'static>(
-    cx: &ToolCx,
+    cx: &CallContext,
     search: impl FnOnce(&CancellationToken) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
     let cancel = cx.cancel.clone();

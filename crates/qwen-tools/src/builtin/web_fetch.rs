@@ -8,7 +8,7 @@ use crate::declared::{DeclaredTool, tool_input};
 use crate::output::transcript::Transcript;
 use crate::refusal::Refusal;
 use crate::web::{Page, PageKind, Readable, fetch, parse_address, readable};
-use crate::{Arguments, Outcome, ToolCx, ToolFuture};
+use crate::{Arguments, CallContext, Outcome, ToolFuture};
 use qwen_permissions::escape_for_approval;
 
 const DESCRIPTION: &str = "Reads a page of the web and gives back its text: HTML as Markdown, other text as it is. \
@@ -35,13 +35,13 @@ impl DeclaredTool for WebFetch {
         claude: &[ClaudeTool { absent: &["format"], ..ClaudeTool::named("WebFetch") }],
     };
 
-    fn confirmation(call: &ToolCall, _: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(call: &ToolCall, _: &CallContext) -> Option<Confirmation> {
         let arguments = Arguments::of(call).ok()?;
         let url = escape_for_approval(arguments.text("url").ok()?);
         Some(Confirmation::Info { prompt: format!("Fetch {url}").into(), urls: vec![url.into()] })
     }
 
-    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
     }
 }
@@ -54,7 +54,7 @@ enum Format {
     Html,
 }
 
-async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (input, arguments) = Input::parse(call)?;
     let url = parse_address(&input.url).map_err(|problem| {
         Refusal::new(
@@ -72,23 +72,23 @@ async fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
         () = cx.cancel.cancelled() => {
             return Ok(Outcome { cancelled: true, ..Outcome::failure("cancelled", "Fetching was cancelled.") });
         }
-        page = fetch(&cx.bench.web, url) => page?,
+        page = fetch(&cx.web, url) => page?,
     };
     Ok(outcome(page, Some(&input.prompt), format, cx))
 }
 
-fn outcome(page: Page, prompt: Option<&str>, format: Format, cx: &ToolCx) -> Outcome {
+fn outcome(page: Page, prompt: Option<&str>, format: Format, cx: &CallContext) -> Outcome {
     let Readable { title, text } = match (page.kind, format) {
         (PageKind::Html, Format::Markdown | Format::Text) => {
             readable(&page.text, &page.url, format == Format::Markdown)
         }
         _ => Readable { title: String::new(), text: page.text },
     };
-    let mut transcript = Transcript::new(cx.bench.output_limit, &cx.bench.scratch, "web");
+    let mut transcript = Transcript::new(cx.output_limit, &cx.scratch, "web");
     if !title.is_empty() {
-        transcript.push(&cx.bench.redactor.redact(&format!("Title: {title}\n\n")));
+        transcript.push(&cx.redactor.redact(&format!("Title: {title}\n\n")));
     }
-    transcript.push(&cx.bench.redactor.redact(&text));
+    transcript.push(&cx.redactor.redact(&text));
     let (text, file) = transcript.finish();
     // A random delimiter, so that the page cannot forge its own end.
     let mark = format!("{:08x}", fastrand::u32(..));

@@ -8,7 +8,7 @@ use super::change::Site;
 use crate::declared::{DeclaredTool, tool_input};
 use crate::output::content::with_crlf;
 use crate::refusal::Refusal;
-use crate::{Outcome, ToolCx, ToolFuture};
+use crate::{CallContext, Outcome, ToolFuture};
 
 const DESCRIPTION: &str = "Makes a file with the given content, with the directories above it, or replaces all of an \
 existing one. To change a part of a file use edit. A file that was changed by something else since you last read it is \
@@ -33,17 +33,17 @@ impl DeclaredTool for WriteFile {
         claude: &[ClaudeTool::named("Write")],
     };
 
-    fn confirmation(call: &ToolCall, cx: &ToolCx) -> Option<Confirmation> {
+    fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         let (site, after) = prepare(call, cx).ok()?;
         Some(Confirmation::Edit(site.diff(&after)))
     }
 
-    fn run<'a>(call: &'a ToolCall, cx: &'a ToolCx) -> ToolFuture<'a> {
+    fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
     }
 }
 
-fn prepare(call: &ToolCall, cx: &ToolCx) -> Result<(Site, String), Refusal> {
+fn prepare(call: &ToolCall, cx: &CallContext) -> Result<(Site, String), Refusal> {
     let (Input { file_path, content }, _) = Input::parse(call)?;
     let site = Site::open(&file_path, cx)?;
     // Models write LF; a file whose lines all end with CRLF keeps CRLF.
@@ -51,7 +51,7 @@ fn prepare(call: &ToolCall, cx: &ToolCx) -> Result<(Site, String), Refusal> {
     Ok((site, after))
 }
 
-fn run(call: &ToolCall, cx: &ToolCx) -> Result<Outcome, Refusal> {
+fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (site, after) = prepare(call, cx)?;
     let done = if site.before.is_some() { "Replaced the content of" } else { "Made" };
     let said = format!("{done} {}", site.shown.display());

@@ -18,7 +18,7 @@ use std::path::{Component, Path, PathBuf};
 pub use error::PathError;
 pub use replace::Target;
 
-use crate::ToolCx;
+use crate::CallContext;
 use beneath::Symlinks;
 
 pub struct Workspace {
@@ -47,9 +47,9 @@ pub struct Opened {
 impl Workspace {
     /// The workspace of a call: the working directory, the extra roots, and, read-only, the session's scratch
     /// files.
-    pub fn of(cx: &ToolCx) -> Result<Self, PathError> {
+    pub fn of(cx: &CallContext) -> Result<Self, PathError> {
         let mut workspace = Self::new(&cx.cwd, &cx.extra_roots)?;
-        workspace.roots.extend(cx.bench.scratch.path().and_then(|scratch| Root::open(scratch, false).ok()));
+        workspace.roots.extend(cx.scratch.path().and_then(|scratch| Root::open(scratch, false).ok()));
         Ok(workspace)
     }
 

@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex};
 
 pub use presence::{alive, wait_until_gone};
 use qwen_events::{CallId, Channel, Confirmation, Display, Json, ToolCall};
-use qwen_tools::{Outcome, OutputSink, Registry, ToolCx, Workbench};
+use qwen_tools::{CallContext, Outcome, OutputSink, Registry, SessionResources};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 /// A workspace of its own, with the built-in tools.
 pub struct Bench {
     pub directory: tempfile::TempDir,
-    pub cx: ToolCx,
+    pub cx: CallContext,
     pub sink: Arc<Sink>,
     registry: Registry,
 }
@@ -62,23 +62,17 @@ impl OutputSink for Sink {
 
 impl Bench {
     pub fn new() -> Self {
-        Self::with(Workbench::new())
+        Self::with(|_| {})
     }
 
-    pub fn with(workbench: Workbench) -> Self {
+    pub fn with(change: impl FnOnce(&mut SessionResources)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let sink =
             Arc::new(Sink { pieces: Mutex::default(), news: Notify::new(), open: watch::channel(true).0 });
-        let cx = ToolCx {
-            cwd: directory.path().canonicalize().unwrap(),
-            extra_roots: Arc::from([]),
-            cancel: CancellationToken::new(),
-            output: sink.clone(),
-            bench: Arc::new(workbench),
-            read_only: false,
-            harden_git: None,
-            trace: None,
-        };
+        let cwd = directory.path().canonicalize().unwrap();
+        let mut resources = SessionResources::with_own_environment(cwd);
+        change(&mut resources);
+        let cx = CallContext::new(Arc::new(resources), CancellationToken::new(), sink.clone());
         Self { directory, cx, sink, registry: Registry::builtin() }
     }
 
@@ -96,6 +90,15 @@ impl Bench {
 
     pub async fn shell(&self, command: &str) -> Outcome {
         self.call("run_shell_command", serde_json::json!({ "command": command })).await
+    }
+
+    /// A task that cancels the call when it has written something.
+    pub fn cancel_at_first_output(&self) -> tokio::task::JoinHandle<()> {
+        let (cancel, sink) = (self.cx.cancel.clone(), self.sink.clone());
+        tokio::spawn(async move {
+            sink.news.notified().await;
+            cancel.cancel();
+        })
     }
 
     pub fn streamed(&self, channel: Channel) -> String {
@@ -131,11 +134,5 @@ impl Bench {
 }
 
 fn call(tool: &str, arguments: &serde_json::Value) -> ToolCall {
-    ToolCall {
-        id: CallId::new("call-1"),
-        name: tool.into(),
-        arguments: Json::trusted(arguments.to_string()),
-        malformed: None,
-        provider_fields: None,
-    }
+    ToolCall::new(CallId::new("call-1"), tool.into(), Json::trusted(arguments.to_string()))
 }

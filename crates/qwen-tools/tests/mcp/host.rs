@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::scene::{Scene, call};
+use crate::scene::{Scene, call, while_running};
 
 /// Answers as an SDK does and remembers what it was asked.
 #[derive(Default)]
@@ -109,13 +109,9 @@ async fn a_host_that_fails_or_answers_something_else_costs_one_error() {
 async fn a_cancelled_call_is_taken_back_from_the_host() {
     let (scene, host) = scene();
     scene.connect().await;
-    let tool = scene.tool("wait");
-    let arguments = call(&json!({}));
+    let (tool, arguments) = (scene.tool("wait"), call(&json!({})));
     let mut running = tool.run(&arguments, &scene.bench.cx);
-    tokio::select! {
-        outcome = &mut running => panic!("it ended by itself: {outcome:?}"),
-        () = host.in_the_call.notified() => {}
-    }
+    while_running(&mut running, host.in_the_call.notified()).await;
     scene.bench.cx.cancel.cancel();
     assert!(running.await.cancelled);
     host.taken_back.notified().await;
@@ -125,19 +121,12 @@ async fn a_cancelled_call_is_taken_back_from_the_host() {
 async fn what_a_host_sends_by_itself_is_taken_in() {
     let (scene, host) = scene();
     scene.connect().await;
-    let tool = scene.tool("wait");
-    let arguments = call(&json!({}));
+    let (tool, arguments) = (scene.tool("wait"), call(&json!({})));
     let mut running = tool.run(&arguments, &scene.bench.cx);
-    tokio::select! {
-        outcome = &mut running => panic!("it ended by itself: {outcome:?}"),
-        () = host.in_the_call.notified() => {}
-    }
+    while_running(&mut running, host.in_the_call.notified()).await;
     let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 2, "progress": 1}});
     scene.servers.receive("s", &Json::trusted(progress.to_string())).await.unwrap();
-    tokio::select! {
-        outcome = &mut running => panic!("it ended by itself: {outcome:?}"),
-        () = scene.bench.sink.news.notified() => {}
-    }
+    while_running(&mut running, scene.bench.sink.news.notified()).await;
     assert_eq!(scene.bench.streamed(Channel::Stdout), "[1]\n");
     assert!(scene.servers.receive("nobody", &Json::empty_object()).await.is_err());
 }

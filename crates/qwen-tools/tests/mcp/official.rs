@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::installed::{OFFICIAL, everything, python};
-use crate::scene::{Scene, call};
+use crate::scene::{Scene, call, while_running};
 
 fn python_scene() -> Scene {
     Scene::new(&json!({"command": python().to_str().unwrap(), "args": [OFFICIAL]}))
@@ -71,17 +71,13 @@ async fn its_progress_becomes_output(scene: &Scene) {
 
 async fn its_work_is_cancelled_with_the_call(scene: Scene) {
     scene.bench.fifo("cancelled");
-    let tool = scene.tool("wait");
-    let arguments = call(&json!({}));
+    let (tool, arguments) = (scene.tool("wait"), call(&json!({})));
     let mut running = tool.run(&arguments, &scene.bench.cx);
-    loop {
-        tokio::select! {
-            outcome = &mut running => panic!("it ended by itself: {outcome:?}"),
-            () = scene.bench.sink.news.notified() => {}
-        }
-        if scene.bench.streamed(Channel::Stdout).ends_with("waiting\n") {
-            break;
-        }
+    while !scene.bench.streamed(Channel::Stdout).ends_with(
+        "waiting
+",
+    ) {
+        while_running(&mut running, scene.bench.sink.news.notified()).await;
     }
     scene.bench.cx.cancel.cancel();
     assert!(running.await.cancelled);

@@ -1,17 +1,26 @@
 //! A session's servers, and calls of their tools.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{CallId, Json, ToolCall};
 use qwen_mcp::{Deps, ServerConfig, ServerStatus, Servers, parse_server};
-use qwen_tools::{Outcome, Tool, mcp_tools};
+use qwen_tools::{Outcome, Tool, ToolFuture, mcp_tools};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, wait_until_gone};
 
 /// Longer than anything here takes; a limit that is reached is a failure of its own.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for `event`, which must come before the call ends.
+pub async fn while_running(running: &mut ToolFuture<'_>, event: impl Future<Output = ()>) {
+    tokio::select! {
+        outcome = running => panic!("it ended by itself: {outcome:?}"),
+        () = event => {}
+    }
+}
 
 /// The servers of a session that works in a directory of its own.
 pub struct Scene {
@@ -84,11 +93,5 @@ pub fn server(config: &Value) -> ServerConfig {
 }
 
 pub fn call(arguments: &Value) -> ToolCall {
-    ToolCall {
-        id: CallId::new("call-1"),
-        name: "t".into(),
-        arguments: Json::trusted(arguments.to_string()),
-        malformed: None,
-        provider_fields: None,
-    }
+    ToolCall::new(CallId::new("call-1"), "t".into(), Json::trusted(arguments.to_string()))
 }

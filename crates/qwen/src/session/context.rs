@@ -1,12 +1,13 @@
 //! The process context: state shared by all sessions of one process.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use qwen_engine::commands::{CommandDirectories, CommandSet};
 use qwen_engine::hooks::WorkspaceLimits;
 use qwen_engine::memory::{self, Memory};
 use qwen_engine::skill::SkillTool;
-use qwen_engine::{Host, HostServers, Permissions, SessionOverrides};
+use qwen_engine::{Host, HostServers, Permissions, ProcessServices, SessionOverrides};
 use qwen_events::{ErrorInfo, ErrorKind};
 use qwen_mcp::{Deps, Servers, WorkspaceServers};
 use qwen_redact::is_secret;
@@ -16,17 +17,13 @@ use super::{sandbox_policy, setup};
 use crate::io::debug_log::DebugLog;
 use crate::settings::{Config, EXPORT_HEADERS};
 
-/// State shared by all sessions of one process. Cloning is cheap: clones share everything, except that a
-/// change of `config` affects only the clone it is made in.
+/// What a process holds over all its sessions. It dereferences to the part that sessions hold too. Cloning is
+/// cheap: clones share everything, except that a change of `config` affects only the clone it is made in.
 #[derive(Clone)]
 pub struct ProcessContext {
     pub config: Arc<Config>,
-    /// Answers permission questions, hooks and host-side MCP calls.
-    pub host: Arc<dyn Host>,
-    pub permissions: Arc<Permissions>,
-    /// Overrides that may change while a turn runs.
-    pub overrides: Arc<SessionOverrides>,
-    pub mcp: Arc<Servers>,
+    /// What sessions need of this context.
+    pub services: Arc<ProcessServices>,
     pub commands: Arc<CommandSet>,
     pub memory: Arc<Memory>,
     /// None without skills.
@@ -57,11 +54,15 @@ impl ProcessContext {
         deps.host = Some(Arc::new(HostServers::new(host.clone())));
         let mcp = Servers::new(config.extensions.mcp_servers.iter().cloned(), deps)
             .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;
-        Ok(Self {
+        let services = ProcessServices {
             host,
             permissions: permissions(&config),
             overrides: overrides(&config),
             mcp: Arc::new(mcp),
+            hooks: config.extensions.hooks.clone(),
+        };
+        Ok(Self {
+            services: Arc::new(services),
             commands: Arc::new(commands(&config)),
             memory: Arc::new(load_memory(&config)),
             skills: setup::skills(&config),
@@ -69,6 +70,14 @@ impl ProcessContext {
             config,
             debug_log,
         })
+    }
+}
+
+impl Deref for ProcessContext {
+    type Target = ProcessServices;
+
+    fn deref(&self) -> &ProcessServices {
+        &self.services
     }
 }
 

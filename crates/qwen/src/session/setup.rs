@@ -11,9 +11,9 @@ use qwen_engine::compaction::Window;
 use qwen_engine::memory::{self};
 use qwen_engine::skill::{self, SkillTool};
 use qwen_engine::subagent::{self, AgentDefinition};
-use qwen_engine::{Emitter, Permissions, Place, REACT, SessionContext};
+use qwen_engine::{Emitter, Permissions, REACT, SessionContext};
 use qwen_events::{Behavior, ErrorInfo, Event, Part, PermissionUpdate, SessionId};
-use qwen_tools::{MemoryFiles, Registry, WebAccess, Workbench};
+use qwen_tools::{MemoryFiles, Registry, SessionResources, WebAccess};
 use tokio::sync::mpsc;
 
 use super::context::ProcessContext;
@@ -122,18 +122,18 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
 }
 
 /// The state that the calls of a session share, above all the sandbox of its commands.
-fn workbench(process: &ProcessContext) -> Workbench {
+fn resources(process: &ProcessContext) -> SessionResources {
     let config = &*process.config;
-    Workbench {
-        env: process.env.clone(),
+    SessionResources {
+        extra_roots: config.workspace.extra_roots.clone().into(),
         sandbox: sandbox_policy::for_commands(config, &process.permissions),
-        output_limit: config.settings.tools.shell.output_limit.unwrap_or(Workbench::OUTPUT_LIMIT),
+        output_limit: config.settings.tools.shell.output_limit.unwrap_or(SessionResources::OUTPUT_LIMIT),
         shell_timeout: config
             .settings
             .tools
             .shell
             .timeout_ms
-            .map_or(Workbench::SHELL_TIMEOUT, |time| Duration::from_millis(time.get())),
+            .map_or(SessionResources::SHELL_TIMEOUT, |time| Duration::from_millis(time.get())),
         redactor: config.diagnostics.redactor.clone(),
         web: web(config, &process.permissions),
         memory: memory_files(config),
@@ -141,7 +141,7 @@ fn workbench(process: &ProcessContext) -> Workbench {
             let permissions = process.permissions.clone();
             move |path| permissions.may_read(path)
         })),
-        ..Workbench::new()
+        ..SessionResources::new(config.workspace.cwd.clone(), process.env.clone())
     }
 }
 
@@ -281,15 +281,12 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
     }
     let system_prompt = main.as_ref().map(|agent| &*agent.prompt).filter(|prompt| !prompt.is_empty());
     Ok(SessionContext {
+        process: process.services.clone(),
         id,
         agent: config.agent.name.clone(),
         thinking: config.agent.thinking.clone(),
         model,
         tools: Arc::new(tools(config, process.skills.as_ref())),
-        permissions: process.permissions.clone(),
-        host: process.host.clone(),
-        overrides: process.overrides.clone(),
-        mcp: process.mcp.clone(),
         system: {
             let own = system_prompt.or(config.agent.system_prompt.as_deref());
             let shared = config.agent.environment_in_prompt && own.is_none();
@@ -306,11 +303,7 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
             if shared { text.into() } else { process.memory.behind(&text).into() }
         },
         limits: config.agent.limits.clone(),
-        place: Place {
-            cwd: config.workspace.cwd.clone(),
-            extra_roots: config.workspace.extra_roots.clone().into(),
-            bench: Arc::new(workbench(process)),
-        },
+        resources: Arc::new(resources(process)),
         key_source: config.model.key_source.clone(),
         agents: agents(config).into(),
         skills: process.skills.as_ref().map(|skills| skills.names()).unwrap_or_default(),
@@ -320,7 +313,6 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
             0
         },
         slash_commands: process.commands.names(),
-        hooks: config.extensions.hooks.clone(),
         window: window(config),
     })
 }

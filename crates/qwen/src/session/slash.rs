@@ -95,9 +95,9 @@ impl<'a> CommandRun<'a> {
     /// Parses a command. Slow work is left to [`StartedCommand::finish`].
     pub fn begin(self, call: CommandCall) -> StartedCommand<'a> {
         let done = {
-            let setup = self.session.as_ref().map(|session| session.setup());
-            let tools = match setup {
-                Some(setup) => setup.tools.specs(),
+            let context = self.session.as_ref().map(|session| session.context());
+            let tools = match context {
+                Some(context) => context.tools.specs(),
                 None => tools(&self.process.config, self.process.skills.as_ref()).specs(),
             };
             let agents = agents(&self.process.config);
@@ -208,7 +208,7 @@ impl StartedCommand<'_> {
             Some(CommandAction::Clear) if self.renews_session() => match self.renew_session().await {
                 Ok(session) => {
                     cleared_session =
-                        Some(std::mem::replace(&mut self.session_id, session.setup().id.clone()));
+                        Some(std::mem::replace(&mut self.session_id, session.context().id.clone()));
                     next = NextStep::Switch(session);
                 }
                 Err(error) => {
@@ -316,12 +316,12 @@ fn has_attachment(prompt: &Arc<str>, process: &ProcessContext, session: &Session
 }
 
 fn named(said: &[Part], process: &ProcessContext, session: &Session) -> Attachments {
-    let place = &session.setup().place;
+    let shared = &session.context().resources;
     let may_read = |path: &Path| process.permissions.may_read(path);
     let servers: Vec<Arc<str>> = process.mcp.status().into_iter().map(|server| server.name).collect();
     let resources = at::resources(said, &servers);
     Attachments {
-        parts: at::attachments(said, &place.cwd, &place.extra_roots, &servers, may_read),
+        parts: at::attachments(said, &shared.cwd, &shared.extra_roots, &servers, may_read),
         resources,
     }
 }
@@ -352,7 +352,7 @@ pub async fn attach(
         let command = CommandCall { kind: CommandKind::At, path: vec![path.into()], args: rest.into() };
         let body = CommandResultBody::SubmitPrompt { content: text.clone() };
         let result = CommandResult {
-            session_id: session.setup().id.clone(),
+            session_id: session.context().id.clone(),
             prompt_id: prompt_id.clone(),
             command,
             body,

@@ -4,7 +4,7 @@ use qwen_engine::compaction::DEFAULT_WINDOW;
 use qwen_engine::{ThinkingOptions, memory, subagent};
 use qwen_model::{ModelConfig, Provider};
 use qwen_permissions::Mode;
-use qwen_tools::Workbench;
+use qwen_tools::SessionResources;
 use serde_json::json;
 
 use super::Invocation;
@@ -59,8 +59,8 @@ impl Layered {
                 "sandboxNetwork": false,
                 "sandboxUnasked": false,
                 "shell": {
-                    "timeoutMs": u64::try_from(Workbench::SHELL_TIMEOUT.as_millis()).unwrap_or(u64::MAX),
-                    "outputLimit": Workbench::OUTPUT_LIMIT,
+                    "timeoutMs": u64::try_from(SessionResources::SHELL_TIMEOUT.as_millis()).unwrap_or(u64::MAX),
+                    "outputLimit": SessionResources::OUTPUT_LIMIT,
                 },
             },
             "agent": agent,

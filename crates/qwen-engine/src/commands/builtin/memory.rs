@@ -24,13 +24,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
         Some("add") => {
             let arguments = Json::trusted(serde_json::json!({"fact": call.args}).to_string());
             let id = CallId::new("command");
-            let call = ToolCall {
-                id,
-                name: "save_memory".into(),
-                arguments,
-                malformed: None,
-                provider_fields: None,
-            };
+            let call = ToolCall::new(id, "save_memory".into(), arguments);
             CommandOutcome::say("It is being remembered.").then(CommandAction::Run(call))
         }
         None | Some("show") if call.args.is_empty() => {

@@ -71,7 +71,7 @@ impl SessionSlot {
 
     /// Holds `session` from now on.
     pub fn replace(&mut self, session: Session) {
-        self.set_id(session.setup().id.clone());
+        self.set_id(session.context().id.clone());
         self.session = Some(session);
     }
 
@@ -121,7 +121,7 @@ impl SessionSlot {
         }
         match (self.session.take(), wanted) {
             (Some(held), None) => Ok(held),
-            (Some(held), Some(id)) if held.setup().id == id => Ok(held),
+            (Some(held), Some(id)) if held.context().id == id => Ok(held),
             (Some(held), Some(id)) if named != Some("_new") && !stored::is_stored(&process.config, &id) => {
                 self.session = Some(held);
                 let message = format!("session_id '{id}' is neither the session of this worker nor on disk");

@@ -36,7 +36,7 @@ impl Worker {
         incoming: &mut mpsc::Receiver<Incoming>,
     ) -> AfterCommand {
         let cancel = Cancel::default();
-        let session_id = session.setup().id.clone();
+        let session_id = session.context().id.clone();
         let (process, emit) = (self.process.clone(), self.emit.clone());
         let run = CommandRun {
             process: &process,

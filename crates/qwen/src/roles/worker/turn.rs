@@ -33,7 +33,7 @@ impl Worker {
         }
         let Some(mut session) = self.open_session(&queued).await else { return Flow::Continue };
         let mut prompt = queued.prompt;
-        self.bench = Arc::downgrade(&session.setup().place.bench);
+        self.resources = Arc::downgrade(&session.context().resources);
         if let Some(system) = prompt.system.take() {
             session.instruct(system);
         }

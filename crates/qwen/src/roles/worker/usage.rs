@@ -63,7 +63,7 @@ impl UsageLedger {
 
     /// Measures the context after a turn.
     pub fn measure_context(&mut self, session: &Session) {
-        let setup = session.setup();
+        let context = session.context();
         let size = |spec: &ToolSpec| {
             let bytes = spec.name.len() + spec.description.len() + spec.parameters.as_str().len();
             (spec.name.clone(), estimate(bytes))
@@ -72,9 +72,9 @@ impl UsageLedger {
         self.context = ContextSnapshot {
             total,
             estimated,
-            system: estimate(setup.system.len()),
-            builtin: setup.tools.specs().iter().map(size).collect(),
-            mcp: setup.mcp.tools().iter().map(|tool| size(tool.spec())).collect(),
+            system: estimate(context.system.len()),
+            builtin: context.tools.specs().iter().map(size).collect(),
+            mcp: context.mcp.tools().iter().map(|tool| size(tool.spec())).collect(),
         };
     }
 

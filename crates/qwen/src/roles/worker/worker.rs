@@ -6,7 +6,7 @@ use std::time::Duration;
 use qwen_dialects::{Dialect, qwen};
 use qwen_engine::{Cancel, Emitter, Stop};
 use qwen_events::{Body, Command, ErrorInfo, ErrorKind, Part, Prompt, PromptId, PromptOrigin};
-use qwen_tools::Workbench;
+use qwen_tools::SessionResources;
 use tokio::sync::mpsc;
 
 use super::control::ControlChannel;
@@ -37,7 +37,7 @@ pub(super) struct Worker {
     pub(super) control: ControlChannel,
     pub(super) usage: UsageLedger,
     /// The state that the tool calls of the current session share; dangling before the first turn.
-    pub(super) bench: Weak<Workbench>,
+    pub(super) resources: Weak<SessionResources>,
     /// No turn starts before the host sends `initialize`.
     pub(super) awaits_initialize: bool,
     /// The number of prompts without an id that joined a turn, used for their generated ids.
@@ -78,7 +78,7 @@ impl Worker {
             queue: TurnQueue::default(),
             control: ControlChannel::default(),
             usage: UsageLedger::default(),
-            bench: Weak::new(),
+            resources: Weak::new(),
             steered: 0,
             heartbeat: HeartbeatTimer::default(),
             hints: HintSearches::default(),

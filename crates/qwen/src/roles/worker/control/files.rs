@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use qwen_events::{ErrorInfo, ErrorKind};
-use qwen_tools::Workbench;
+use qwen_tools::SessionResources;
 use serde_json::{Value, json};
 
 use crate::session::ProcessContext;
@@ -15,7 +15,7 @@ use crate::session::ProcessContext;
 const MAX_FILE: u64 = 1024 * 1024;
 
 /// Records that the model has read a file, unless the file has changed since.
-pub(super) fn record_read(process: &ProcessContext, bench: &Workbench, path: &str, mtime_ms: u64) {
+pub(super) fn record_read(process: &ProcessContext, resources: &SessionResources, path: &str, mtime_ms: u64) {
     let path = process.config.workspace.cwd.join(path);
     let Ok(metadata) = std::fs::metadata(&path) else { return };
     let mtime = metadata.mtime().saturating_mul(1000).saturating_add(metadata.mtime_nsec() / 1_000_000);
@@ -23,7 +23,7 @@ pub(super) fn record_read(process: &ProcessContext, bench: &Workbench, path: &st
         && u64::try_from(mtime) == Ok(mtime_ms)
         && let Ok(content) = std::fs::read(&path)
     {
-        bench.ledger.note(&path, &metadata, &content);
+        resources.ledger.note(&path, &metadata, &content);
     }
 }
 

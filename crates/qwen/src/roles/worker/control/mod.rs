@@ -139,7 +139,7 @@ impl Worker {
 
     /// Stops a background task. The reply does not wait for its end, which is reported as an event.
     async fn stop_task(&self, request_id: Arc<str>, nested: bool, id: &str) {
-        let Some(task) = self.bench.upgrade().and_then(|bench| bench.tasks.get(id)) else {
+        let Some(task) = self.resources.upgrade().and_then(|resources| resources.tasks.get(id)) else {
             return self.reply(request_id, nested, Err(unknown("task", id))).await;
         };
         self.reply(request_id, nested, Ok(Json::empty_object())).await;
@@ -157,7 +157,7 @@ impl Worker {
 
     /// Stops the sub-agents that run between turns. Returns false if none runs.
     pub(super) fn stop_agents(&self) -> bool {
-        self.bench.upgrade().is_some_and(|bench| bench.tasks.stop_agents())
+        self.resources.upgrade().is_some_and(|resources| resources.tasks.stop_agents())
     }
 
     fn respond(&mut self, body: ControlBody) -> Result<Value, ErrorInfo> {
@@ -209,7 +209,8 @@ impl Worker {
             }
             ControlBody::AvailableModels => usage::available_models(&self.process),
             ControlBody::UsageInfo { range } => {
-                let lines = self.bench.upgrade().map(|bench| bench.lines.sums()).unwrap_or_default();
+                let lines =
+                    self.resources.upgrade().map(|resources| resources.lines.sums()).unwrap_or_default();
                 self.usage.usage_info(range.as_deref(), lines)?
             }
             ControlBody::ContinueLastTurn => self.continue_last_turn(),
@@ -240,8 +241,8 @@ impl Worker {
             }
             SessionControl::FlagSettings(settings) => self.control.settings.apply(&self.process, &settings),
             SessionControl::SeenFile { path, mtime_ms } => {
-                if let Some(bench) = self.bench.upgrade() {
-                    files::record_read(&self.process, &bench, &path, mtime_ms);
+                if let Some(resources) = self.resources.upgrade() {
+                    files::record_read(&self.process, &resources, &path, mtime_ms);
                 }
                 Ok(json!({}))
             }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use qwen_dialects::permission_answer;
-use qwen_engine::{Emitter, Host, Question, QuestionOrigin, SyncPoint, denial};
+use qwen_engine::{Emitter, Host, HostAnswer, HostHookCall, Question, QuestionOrigin, SyncPoint, denial};
 use qwen_events::{
-    Behavior, Body, CallId, ControlCall, ControlReply, ErrorInfo, ErrorKind, Json, PermissionAnswer,
-    PromptId, SessionId, Timeout,
+    Behavior, Body, ControlCall, ControlReply, ErrorInfo, ErrorKind, Json, PermissionAnswer, PromptId,
+    SessionId, Timeout,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -256,28 +256,16 @@ impl Host for ControlHost {
         })
     }
 
-    fn hook<'a>(
-        &'a self,
-        origin: &'a QuestionOrigin,
-        callback_id: &'a str,
-        input: Json,
-        call_id: Option<&'a CallId>,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+    fn hook<'a>(&'a self, callback: HostHookCall<'a>, cancel: &'a CancellationToken) -> HostAnswer<'a> {
         let call = ControlCall::HookCallback {
-            callback_id: callback_id.into(),
-            input,
-            tool_use_id: call_id.map(|id| id.as_str().into()),
+            callback_id: callback.id.into(),
+            input: callback.input,
+            tool_use_id: callback.call_id.map(|id| id.as_str().into()),
         };
-        Box::pin(self.request_value(Some(origin), call, cancel))
+        Box::pin(self.request_value(Some(callback.origin), call, cancel))
     }
 
-    fn mcp<'a>(
-        &'a self,
-        server: &'a str,
-        message: Json,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
+    fn mcp<'a>(&'a self, server: &'a str, message: Json, cancel: &'a CancellationToken) -> HostAnswer<'a> {
         Box::pin(self.request_value(None, ControlCall::McpMessage { server: server.into(), message }, cancel))
     }
 

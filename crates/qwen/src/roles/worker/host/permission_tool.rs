@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use qwen_events::{CallId, ErrorInfo, ErrorKind, Json, ToolCall};
 use qwen_mcp::Servers;
-use qwen_tools::{ToolCx, Unheard, Workbench, mcp_tools};
+use qwen_tools::{CallContext, SessionResources, Unheard, mcp_tools};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
@@ -39,23 +39,13 @@ impl PermissionTool {
             input: &input,
             tool_use_id: call.id.as_str(),
         });
-        let question = ToolCall {
-            id: CallId::new(format!("{}-permission", call.id.as_str())),
-            name: self.name.clone(),
-            arguments: Json::trusted(arguments.map_err(|error| failed(format!("cannot be asked: {error}")))?),
-            malformed: None,
-            provider_fields: None,
-        };
-        let cx = ToolCx {
-            cwd: self.cwd.clone(),
-            extra_roots: Arc::from([]),
-            cancel: cancel.clone(),
-            output: Arc::new(Unheard),
-            bench: Arc::new(Workbench::new()),
-            read_only: false,
-            harden_git: None,
-            trace: None,
-        };
+        let question = ToolCall::new(
+            CallId::new(format!("{}-permission", call.id.as_str())),
+            self.name.clone(),
+            Json::trusted(arguments.map_err(|error| failed(format!("cannot be asked: {error}")))?),
+        );
+        let resources = SessionResources::with_own_environment(self.cwd.clone());
+        let cx = CallContext::new(Arc::new(resources), cancel.clone(), Arc::new(Unheard));
         let outcome = tool.run(&question, &cx).await;
         if outcome.error_code.is_some() || outcome.cancelled {
             return Err(failed(format!("failed: {}", outcome.text)));

@@ -1,6 +1,6 @@
-//! State shared by the calls of one session.
+//! What the calls of one session share.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -68,8 +68,13 @@ impl LinesChanged {
 /// Returns true if a file found by a search may be read. The approval of a search does not cover each file.
 pub type MayRead = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
-/// State shared by the calls of one session. Dropping it ends its background commands.
-pub struct Workbench {
+/// What the calls of one session share: the parent of every [`CallContext`](crate::CallContext). Dropping it
+/// ends the session's background commands.
+pub struct SessionResources {
+    /// The working directory, absolute.
+    pub cwd: PathBuf,
+    /// Directories that file tools may access besides the working directory.
+    pub extra_roots: Arc<[PathBuf]>,
     /// The environment of every command.
     pub env: Arc<Environment>,
     /// The sandbox of every command.
@@ -95,18 +100,19 @@ pub struct Workbench {
     pub lines: LinesChanged,
 }
 
-impl Workbench {
+impl SessionResources {
     /// Default of `output_limit`, in characters.
     pub const OUTPUT_LIMIT: usize = 30_000;
 
     /// Default of `shell_timeout`.
     pub const SHELL_TIMEOUT: Duration = Duration::from_secs(120);
 
-    /// Creates a workbench with this process's environment, no sandbox, and a scratch directory created on
-    /// demand.
-    pub fn new() -> Self {
+    /// Resources for work in `cwd`, without a sandbox and with a scratch directory created on demand.
+    pub fn new(cwd: PathBuf, env: Arc<Environment>) -> Self {
         Self {
-            env: Arc::new(Environment::inherited()),
+            cwd,
+            extra_roots: Arc::default(),
+            env,
             sandbox: SandboxSession::none(),
             guardians: Arc::default(),
             scratch: Scratch::temporary(),
@@ -122,10 +128,9 @@ impl Workbench {
             lines: LinesChanged::default(),
         }
     }
-}
 
-impl Default for Workbench {
-    fn default() -> Self {
-        Self::new()
+    /// Resources whose commands get this process's environment.
+    pub fn with_own_environment(cwd: PathBuf) -> Self {
+        Self::new(cwd, Arc::new(Environment::inherited()))
     }
 }
