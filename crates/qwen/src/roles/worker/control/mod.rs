@@ -148,7 +148,7 @@ impl Worker {
 
     /// Moves the command of a call, or of all calls that wait for one, to the background.
     fn move_to_background(&self, call: Option<&CallId>) -> Result<Value, ErrorInfo> {
-        let moved = self.bench.upgrade().map_or(0, |bench| bench.tasks.move_to_background(call));
+        let moved = self.resources.upgrade().map_or(0, |resources| resources.tasks.move_to_background(call));
         match call {
             Some(call) if moved == 0 => Err(unknown("running command", call.as_str())),
             _ => Ok(json!({"subtype": "background_tasks", "moved": moved})),
