@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::net::RecvFlags;
 use tokio::io::Interest;
@@ -58,16 +59,17 @@ impl StdinReader {
 
     /// Reads some bytes to the end of `buffer`. Returns 0 at the end of input.
     async fn read(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
-        let start = buffer.len();
-        buffer.resize(start + READ_BYTES, 0);
-        let room = &mut buffer[start..];
+        // Room that is not initialised: filling it would take longer than everything else about a short line.
+        buffer.reserve(READ_BYTES);
         let read = match &self.kind {
-            Kind::Direct(fd) => rustix::io::read(fd, room).map_err(io::Error::from),
+            Kind::Direct(fd) => rustix::io::read(fd, spare_capacity(buffer)).map_err(io::Error::from),
             Kind::Pipe(fd) => {
-                fd.async_io(Interest::READABLE, |fd| Ok(rustix::io::read(fd, &mut *room)?)).await
+                let read = |fd: &OwnedFd| Ok(rustix::io::read(fd, spare_capacity(buffer))?);
+                fd.async_io(Interest::READABLE, read).await
             }
             Kind::Socket(fd) => {
-                let receive = |fd: &OwnedFd| Ok(rustix::net::recv(fd, &mut *room, RecvFlags::DONTWAIT)?.1);
+                let receive =
+                    |fd: &OwnedFd| Ok(rustix::net::recv(fd, spare_capacity(buffer), RecvFlags::DONTWAIT)?.0);
                 fd.async_io(Interest::READABLE, receive).await
             }
             Kind::Thread(fd) => {
@@ -80,7 +82,7 @@ impl StdinReader {
                 });
                 match bytes.await {
                     Ok(Ok(bytes)) => {
-                        room[..bytes.len()].copy_from_slice(&bytes);
+                        buffer.extend_from_slice(&bytes);
                         Ok(bytes.len())
                     }
                     Ok(Err(error)) => Err(error),
@@ -88,7 +90,6 @@ impl StdinReader {
                 }
             }
         };
-        buffer.truncate(start + *read.as_ref().unwrap_or(&0));
         match read {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Box::pin(self.read(buffer)).await,
             read => read,

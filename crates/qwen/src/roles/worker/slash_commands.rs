@@ -1,5 +1,6 @@
 //! Slash commands in a worker: queued like prompts, or run during a turn if they need no conversation.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use qwen_engine::{Cancel, Session};
@@ -48,7 +49,7 @@ impl Worker {
             emit: &emit,
             cancel: &cancel,
         };
-        let work = run.begin(call).finish();
+        let work = pin!(run.begin(call).finish());
         let running = RunningTurn { prompt_id, cancel: &cancel, is_turn: false };
         let (next, leaving) = self.while_reading_input(work, running, incoming, &|| ()).await;
         if let Some(code) = leaving {

@@ -1,5 +1,6 @@
 //! One turn of a worker, while input is still being read.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use qwen_engine::commands::with_local_files;
@@ -99,15 +100,17 @@ impl Worker {
         let emit = self.emit.clone();
         let cancel = Cancel::default();
         let seal = session.sealer();
-        let turn = async {
-            if queued.continues_turn {
-                session.continue_unfinished(&emit, &cancel).await
-            } else {
-                Some(session.turn(input, &emit, &cancel).await)
-            }
+        let (end, leaving) = {
+            let turn = pin!(async {
+                if queued.continues_turn {
+                    session.continue_unfinished(&emit, &cancel).await
+                } else {
+                    Some(session.turn(input, &emit, &cancel).await)
+                }
+            });
+            let running = RunningTurn { prompt_id: &prompt_id, cancel: &cancel, is_turn: true };
+            self.while_reading_input(turn, running, incoming, &seal).await
         };
-        let running = RunningTurn { prompt_id: &prompt_id, cancel: &cancel, is_turn: true };
-        let (end, leaving) = self.while_reading_input(turn, running, incoming, &seal).await;
         if let Some(end) = &end {
             self.usage.add_turn(end);
         }
@@ -119,10 +122,10 @@ impl Worker {
 
     /// Runs `work` while lines are read and handled. Returns its result, and an exit code if the worker must
     /// end afterwards. If that interrupts work that waits for the host, `seal` leaves the turn unfinished for
-    /// a later process.
+    /// a later process. `work` is pinned by the caller, because moving the state of a turn means copying many kilobytes.
     pub(super) async fn while_reading_input<T>(
         &mut self,
-        work: impl Future<Output = T>,
+        mut work: Pin<&mut impl Future<Output = T>>,
         running: RunningTurn<'_>,
         incoming: &mut mpsc::Receiver<Incoming>,
         seal: &(dyn Fn() + Send + Sync),
@@ -132,7 +135,6 @@ impl Worker {
         let overrides = self.process.overrides.clone();
         let mut leaving: Option<u8> = None;
         let mut open = true;
-        tokio::pin!(work);
         let done = loop {
             tokio::select! {
                 done = &mut work => break done,
