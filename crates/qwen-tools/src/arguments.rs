@@ -46,28 +46,29 @@ impl Arguments {
         }
     }
 
-    /// Refuses a call with arguments that its tool does not have. Otherwise they would be ignored silently.
-    pub fn check_names(call: &ToolCall, spec: &ToolSpec) -> Result<(), ArgumentError> {
-        let Ok(Schema { properties: known, .. }) = serde_json::from_str(spec.parameters.as_str()) else {
-            return Ok(());
-        };
-        let given = Self::of(call)?.fields;
-        let Some(name) = given.keys().find(|name| !known.contains_key(name.as_str())) else { return Ok(()) };
+    /// Checks the names of a call's arguments and that the required ones are there, before any permission request.
+    pub fn check(call: &ToolCall, spec: &ToolSpec) -> Result<(), ArgumentError> {
+        let Ok(schema) = serde_json::from_str(spec.parameters.as_str()) else { return Ok(()) };
+        let given = Self::of(call)?;
+        given.check_names(&schema)?;
+        given.check_required(&schema)
+    }
+
+    /// Refuses arguments that the tool does not have. Otherwise they would be ignored silently.
+    fn check_names(&self, Schema { properties: known, .. }: &Schema) -> Result<(), ArgumentError> {
+        let unknown = self.fields.keys().find(|name| !known.contains_key(name.as_str()));
+        let Some(name) = unknown else { return Ok(()) };
         let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
         let names: Vec<String> = known.keys().map(|name| format!("`{name}`")).collect();
         let problem = format!("there is no argument `{shown}`; the arguments are {}", names.join(", "));
-        Err(ArgumentError { tool: call.name.clone(), problem })
+        Err(ArgumentError { tool: self.tool.clone(), problem })
     }
 
-    /// Refuses a call that lacks a required argument, before any permission request.
-    pub fn check_required(call: &ToolCall, spec: &ToolSpec) -> Result<(), ArgumentError> {
-        let Ok(Schema { properties, required }) = serde_json::from_str(spec.parameters.as_str()) else {
-            return Ok(());
-        };
-        let given = Self::of(call)?;
+    /// Refuses arguments without a required one.
+    fn check_required(&self, Schema { properties, required }: &Schema) -> Result<(), ArgumentError> {
         required.iter().try_for_each(|field| match properties.get(field) {
-            Some(property) if property.kind == "string" => given.text(field).map(|_| ()),
-            _ if given.given(field).is_none() => Err(given.refuse(field, "is missing")),
+            Some(property) if property.kind == "string" => self.text(field).map(|_| ()),
+            _ if self.given(field).is_none() => Err(self.refuse(field, "is missing")),
             _ => Ok(()),
         })
     }
@@ -207,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_without_what_its_tool_needs_is_refused_and_one_that_has_it_is_not() {
+    fn a_call_with_other_arguments_than_its_tool_needs_is_refused_and_one_that_fits_is_not() {
         let parameters =
             r#"{"properties":{"s":{"type":"string"},"l":{"type":"array"},"n":{}},"required":["s","l"]}"#;
         let spec =
@@ -217,10 +218,12 @@ mod tests {
             (r#"{"s":5,"l":[]}"#, Some("t: `s` must be a string, not a number")),
             (r#"{"s":"x"}"#, Some("t: `l` is missing")),
             (r#"{"s":"","l":[]}"#, None),
+            (r#"{"s":"","l":[],"n":1}"#, None),
+            (r#"{"x":1}"#, Some("t: there is no argument `x`; the arguments are `l`, `n`, `s`")),
         ] {
             let (id, arguments) = (CallId::new("1"), Json::trusted(json));
             let call = ToolCall { id, name: "t".into(), arguments, malformed: None, provider_fields: None };
-            let refused = Arguments::check_required(&call, &spec).err().map(|error| error.to_string());
+            let refused = Arguments::check(&call, &spec).err().map(|error| error.to_string());
             assert_eq!(refused.as_deref(), problem, "{json}");
         }
     }

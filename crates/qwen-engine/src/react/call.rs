@@ -175,8 +175,7 @@ async fn attempt(
     } else if by_host || kind == ToolKind::Mcp {
         argument_schema::check(call, tool.spec())
     } else {
-        let named = Arguments::check_names(call, tool.spec());
-        named.and_then(|()| Arguments::check_required(call, tool.spec())).map_err(|error| error.to_string())
+        Arguments::check(call, tool.spec()).map_err(|error| error.to_string())
     };
     if let Err(problem) = fits {
         return Err(NotRun::Failed("invalid_arguments", problem));
