@@ -1,6 +1,7 @@
 //! `qwen -p`: one prompt, one turn, one exit code.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 
 use qwen_engine::commands::SessionTotals;
@@ -51,10 +52,13 @@ pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
                         Some(end) => finished(run, &config, &end),
                         None => 0,
                     },
-                    Some(prompt) => match run_prompt(&process, &mut session, prompt, &emit, &cancel).await {
-                        PromptEnd::Turn(end) => finished(run, &config, &end),
-                        PromptEnd::Command { failed } => u8::from(failed),
-                    },
+                    Some(prompt) => {
+                        let turn = pin!(run_prompt(&process, &mut session, prompt, &emit, &cancel));
+                        match code_pages::release_at_first_wait(turn).await {
+                            PromptEnd::Turn(end) => finished(run, &config, &end),
+                            PromptEnd::Command { failed } => u8::from(failed),
+                        }
+                    }
                 };
                 session.end("other", &emit).await;
                 code

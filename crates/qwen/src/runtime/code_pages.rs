@@ -5,6 +5,9 @@
 //! are needed.
 #![expect(unsafe_code, reason = "only the linker knows where the code is, and only the kernel can unmap it")]
 
+use std::future::poll_fn;
+use std::pin::Pin;
+
 use rustix::mm::{Advice, madvise};
 
 /// The largest page size of any kernel. It is a multiple of the smaller ones.
@@ -30,6 +33,20 @@ pub fn release() {
     // later reads return the same bytes. Data and relocations, which are private to the process, lie after
     // the end.
     let _ = unsafe { madvise(start.cast_mut().cast(), length, Advice::LinuxDontNeed) };
+}
+
+/// Runs `work`, and unmaps the code when it has to wait for the first time. For a turn that is the wait for the model, which takes
+/// longer than everything else, and what reads the answer is other code than what composed the request.
+pub async fn release_at_first_wait<T>(mut work: Pin<&mut impl Future<Output = T>>) -> T {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        let polled = work.as_mut().poll(context);
+        if polled.is_pending() && !std::mem::replace(&mut has_waited, true) {
+            release();
+        }
+        polled
+    })
+    .await
 }
 
 #[cfg(test)]
