@@ -114,13 +114,36 @@ impl Repository {
     fn stays_together(&self, workspace: &Workspace) -> Regular<()> {
         const ELSEWHERE: Irregular = Irregular("the repository uses files of another one");
         let objects = self.common.join("objects");
-        for directory in [&self.git_directory, &self.common, &objects, &objects.join("info")] {
+        let parts = [
+            self.git_directory.clone(),
+            self.common.clone(),
+            self.git_directory.join("info"),
+            self.common.join("info"),
+            objects.join("info"),
+            objects.join("pack"),
+            objects.clone(),
+        ];
+        let mut ahead: Vec<PathBuf> = parts.into();
+        for names in ["logs", "refs"] {
+            ahead.extend([self.git_directory.join(names), self.common.join(names)]);
+        }
+        ahead.sort_unstable();
+        ahead.dedup();
+        let mut budget = MAX_ENTRIES;
+        while let Some(directory) = ahead.pop() {
+            let is_nested = ["logs", "refs"].iter().any(|names| {
+                [&self.git_directory, &self.common].iter().any(|own| directory.starts_with(own.join(names)))
+            });
             for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_ENTRIES) {
+                let Ok(kind) = entry.file_type() else { continue };
                 // Hooks do not run for a command that only reads.
-                let is_link =
-                    entry.file_type().is_ok_and(|kind| kind.is_symlink()) && entry.file_name() != "hooks";
+                let is_link = kind.is_symlink() && entry.file_name() != "hooks";
                 if is_link && !self.holds(&entry.path(), workspace) {
                     return Err(ELSEWHERE);
+                }
+                if is_nested && kind.is_dir() && budget > 0 {
+                    budget -= 1;
+                    ahead.push(entry.path());
                 }
             }
         }

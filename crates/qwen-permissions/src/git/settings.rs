@@ -57,6 +57,30 @@ pub(crate) fn settings_in(
     Some(settings)
 }
 
+/// What git obeys besides its own files because the settings of a repository name it: the directory of hooks, and further
+/// files of settings.
+pub(crate) fn obeyed_elsewhere(git_directory: &Path, root: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let mut obeyed = Vec::new();
+    let mut ahead = vec![git_directory.join("config"), git_directory.join("config.worktree")];
+    let mut budget = MAX_FILES;
+    while let Some(file) = ahead.pop() {
+        let Some(left) = budget.checked_sub(1) else { break };
+        budget = left;
+        for setting in read_bounded(&file).and_then(|text| parse(&text)).unwrap_or_default() {
+            match (setting.section.as_str(), setting.key.as_str()) {
+                ("core", "hookspath") => obeyed.extend(included(&setting.value, &root.join(".git"), home)),
+                ("include" | "includeif", "path") => {
+                    let path = included(&setting.value, &file, home);
+                    obeyed.extend(path.clone());
+                    ahead.extend(path);
+                }
+                _ => {}
+            }
+        }
+    }
+    obeyed
+}
+
 /// The text of a file of ordinary size.
 pub(crate) fn read_bounded(path: &Path) -> Option<String> {
     let metadata = path.metadata().ok()?;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use qwen_events::is_hidden;
 
+use crate::git::settings::obeyed_elsewhere;
+
 /// Most bytes in a file that names a git directory.
 const LONGEST_LINK: u64 = 16 * 1024;
 
@@ -45,23 +47,35 @@ const NAMES: &[&str] = &[
     ".git/config",
 ];
 
-/// Whether a path, without links in it, is what a protected name in one of the roots leads to, or inside of that.
-pub(crate) fn is_behind_protected<'a>(path: &Path, roots: impl IntoIterator<Item = &'a Path>) -> bool {
+/// Whether a path, without links in it, is what a protected name in one of the roots leads to, or what the settings of its
+/// repository name, or inside of that.
+pub(crate) fn is_behind_protected<'a>(
+    path: &Path,
+    roots: impl IntoIterator<Item = &'a Path>,
+    home: Option<&Path>,
+) -> bool {
     let leads_here = |root: &Path, name: &str| {
         let link = root.join(name);
         let Ok(target) = fs::read_link(&link) else { return false };
         let target = link.parent().unwrap_or(root).join(target);
-        let parent = target.parent().and_then(|parent| parent.canonicalize().ok());
-        let missing = parent.zip(target.file_name()).map(|(parent, name)| parent.join(name));
-        target.canonicalize().ok().or(missing).is_some_and(|target| match name {
+        real_or_missing(&target).is_some_and(|target| match name {
             ".claude" => {
                 path.strip_prefix(&target).is_ok_and(|inner| inner.to_str().is_some_and(is_claude_settings))
             }
             _ => path.starts_with(&target),
         })
     };
+    let is_named = |root: &Path| {
+        let directory = git_directory_elsewhere(root).unwrap_or_else(|| root.join(".git"));
+        let named = obeyed_elsewhere(&directory, root, home).into_iter();
+        // The directory of hooks must not be the root itself.
+        named
+            .filter_map(|named| real_or_missing(&named))
+            .any(|named| path.starts_with(&named) && *root != named)
+    };
     roots.into_iter().any(|root| {
         NAMES.iter().any(|name| leads_here(root, name))
+            || is_named(root)
             || git_directory_elsewhere(root)
                 .and_then(|directory| path.strip_prefix(directory).ok())
                 .is_some_and(|inner| {
@@ -71,6 +85,13 @@ pub(crate) fn is_behind_protected<'a>(path: &Path, roots: impl IntoIterator<Item
                         .is_some_and(|name| is_obeyed(&as_any_disk_reads(name.as_os_str())))
                 })
     })
+}
+
+/// A path without links in it; its last part may be missing.
+fn real_or_missing(path: &Path) -> Option<PathBuf> {
+    let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+    let missing = parent.zip(path.file_name()).map(|(parent, name)| parent.join(name));
+    path.canonicalize().ok().or(missing)
 }
 
 /// The git directory of a root where `.git` is a link or a file that names it.
@@ -133,7 +154,28 @@ mod tests {
             ("conf/git/HEAD", false),
             ("conf/other.json", false),
         ] {
-            assert_eq!(is_behind_protected(&root.join(path), [root.as_path()]), expected, "{path}");
+            assert_eq!(is_behind_protected(&root.join(path), [root.as_path()], None), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_the_settings_of_a_repository_name_is_protected() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join(".git")).unwrap();
+        fs::create_dir_all(root.join("tools/hooks")).unwrap();
+        let settings = "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../more.cfg\n";
+        fs::write(root.join(".git/config"), settings).unwrap();
+        fs::write(root.join("more.cfg"), "[includeIf \"gitdir:/\"]\n\tpath = further.cfg\n").unwrap();
+        for (path, expected) in [
+            ("tools/hooks/pre-commit", true),
+            ("tools/hooks", true),
+            ("more.cfg", true),
+            ("further.cfg", true),
+            ("tools/other", false),
+            ("file", false),
+        ] {
+            assert_eq!(is_behind_protected(&root.join(path), [root.as_path()], None), expected, "{path}");
         }
     }
 

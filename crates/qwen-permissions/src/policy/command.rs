@@ -146,10 +146,10 @@ impl Policy {
                     return Found::Yes;
                 }
                 let in_words = (0..analysis.invocations.len()).map(|at| line.finds(pattern, at)).max();
-                let inside = analysis
-                    .invocations
-                    .iter()
-                    .any(|invocation| pattern.program().is_some_and(|program| may_run(invocation, program)));
+                let inside = pattern.program().is_some_and(|program| {
+                    analysis.invocations.iter().any(|invocation| may_run(invocation, program))
+                        || writes_and_runs(analysis, program)
+                });
                 in_words.unwrap_or(Found::No).max(if inside { Found::Perhaps } else { Found::No })
             }
             Scope::Path(pattern) => {
@@ -358,22 +358,48 @@ fn found_in(places: &NamedPlaces<'_>, word: &Word, runs: bool, such: &dyn Fn(&Pl
     }
 }
 
-/// True if a command may run `program` from its words or its input text: it runs code, or its arguments are
-/// not known to be harmless.
-fn may_run(invocation: &SimpleCommand, program: &str) -> bool {
+/// True if a line writes a text that names `program`, and runs a file: perhaps the same one.
+fn writes_and_runs(analysis: &Analysis, program: &str) -> bool {
+    let is_file = |redirection: &Redirection| {
+        redirection.kind.writes() && !redirection.target.known_start().starts_with("/dev/")
+    };
+    let writes = analysis.invocations.iter().any(|invocation| {
+        invocation.program_name() == Some("tee") || invocation.redirections.iter().any(is_file)
+    });
+    let runs_a_file = |invocation: &SimpleCommand| {
+        invocation.program().is_some_and(|path| path.contains('/'))
+            || invocation.program_name().is_some_and(runs_its_arguments)
+    };
+    let tells = |invocation: &SimpleCommand| {
+        let words = invocation.words.iter().skip(1).filter(|_| only_prints(invocation));
+        words.chain(here_texts(invocation)).any(|word| names_program(word, program))
+    };
+    writes && analysis.invocations.iter().any(runs_a_file) && analysis.invocations.iter().any(tells)
+}
+
+/// True if a program is named in a word, or in the middle of it.
+fn names_program(word: &Word, program: &str) -> bool {
     let is_in = |text: &str| {
         text.split(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '-' | '.')))
             .any(|part| part == program)
     };
-    let names_it = |word: &Word| match word {
+    match word {
         Word::Literal(text) => is_in(text),
         Word::Dynamic(dynamic) => is_in(&dynamic.prefix) || is_in(&dynamic.tail),
-    };
-    let given = invocation
-        .redirections
-        .iter()
-        .filter(|redirection| redirection.kind == RedirectionKind::Here)
-        .map(|redirection| &redirection.target);
+    }
+}
+
+/// The texts that a command gets as its input.
+fn here_texts(invocation: &SimpleCommand) -> impl Iterator<Item = &Word> {
+    let here = |redirection: &&Redirection| redirection.kind == RedirectionKind::Here;
+    invocation.redirections.iter().filter(here).map(|redirection| &redirection.target)
+}
+
+/// True if a command may run `program` from its words or its input text: it runs code, or its arguments are
+/// not known to be harmless.
+fn may_run(invocation: &SimpleCommand, program: &str) -> bool {
+    let names_it = |word: &Word| names_program(word, program);
+    let given = here_texts(invocation);
     let may_run_words =
         |name: &str| runs_its_arguments(name) || !(programs::is_known(name) || invocation.transparent);
     let runs = invocation.program_name().is_some_and(may_run_words);

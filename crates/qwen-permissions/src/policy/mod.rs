@@ -249,7 +249,10 @@ impl Policy {
     pub(crate) fn is_protected(&self, place: &Place) -> bool {
         let roots = self.workspace.roots().iter().map(PathBuf::as_path);
         place.forms().any(is_protected)
-            || place.real.as_deref().is_some_and(|real| is_behind_protected(real, roots))
+            || place
+                .real
+                .as_deref()
+                .is_some_and(|real| is_behind_protected(real, roots, self.workspace.home()))
     }
 
     fn judge_call(&self, tool: &str, call: &CallFacts<'_>) -> Judgement {

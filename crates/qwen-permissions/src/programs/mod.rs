@@ -3,9 +3,12 @@
 //! Everything here is an allow-list. An option that is not listed is not covered by a rule with a wildcard
 //! and does not run without asking.
 
+mod awk;
+mod builders;
 mod find;
 mod git;
 mod grammar;
+mod hazards;
 mod make;
 mod readers;
 mod scripts;
@@ -56,7 +59,7 @@ pub(crate) fn examine(words: &[Word], named: &[bool]) -> Result<Use, Refusal> {
         "echo" => Ok(Use { only_reads: true, ..Use::default() }),
         "printf" => scripts::printf(arguments),
         "sed" | "gsed" => scripts::sed(arguments),
-        "awk" | "gawk" | "mawk" | "nawk" => scripts::awk(arguments),
+        "awk" | "gawk" | "mawk" | "nawk" => awk::examine(arguments),
         "jq" => scripts::jq(arguments),
         "test" | "[" | "[[" => scripts::test(arguments),
         "cd" => scripts::cd(arguments),

@@ -3,7 +3,7 @@
 use super::grammar::{Grammar, Style};
 use super::{Arguments, Refusal, Use};
 use crate::shell::Word;
-use crate::shell::options::{Options, is_listed};
+use crate::shell::options::is_listed;
 
 /// `printf`: a format and its values.
 pub(super) fn printf(arguments: Arguments<'_>) -> Result<Use, Refusal> {
@@ -239,28 +239,6 @@ fn until_delimiter(text: &str, delimiter: char) -> Option<&str> {
         }
     }
     None
-}
-
-/// `awk`: a program that only prints. Its program can name files, so it needs a rule.
-pub(super) fn awk(arguments: Arguments<'_>) -> Result<Use, Refusal> {
-    const OPTIONS: Options =
-        Options { letters: "", letters_with_value: "Fv", names: "", names_with_value: "" };
-    let read = arguments.read(1, &OPTIONS, true)?;
-    let Some((first, rest)) = read.operands.split_first() else {
-        return Err("awk has no program".to_owned());
-    };
-    if !arguments.is_named(*first) {
-        let program = arguments.words.get(*first).and_then(Word::literal);
-        let only_prints = |program: &str| {
-            !program.contains(['|', '>', '@', '`'])
-                && !program.contains("system")
-                && !program.contains("getline")
-        };
-        if !program.is_some_and(only_prints) {
-            return Err("the program of awk may write or run something".to_owned());
-        }
-    }
-    Ok(Use { paths: arguments.words_at(rest), ..Use::default() })
 }
 
 #[cfg(test)]

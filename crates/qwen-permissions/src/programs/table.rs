@@ -71,6 +71,12 @@ impl Operands {
                 if values.clone().any(|value| value.known_start().starts_with('@')) {
                     return Err(format!("{name} may send a file"));
                 }
+                let is_local = |word: &Word| {
+                    word.known_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"))
+                };
+                if arguments.words.iter().chain(values.clone()).any(is_local) {
+                    return Err(format!("{name} may read a file"));
+                }
                 if arguments.words.iter().chain(values).any(|word| word.literal().is_none()) {
                     return Err(format!("{name} may send what is only known when it runs"));
                 }

@@ -1,7 +1,7 @@
 //! Command patterns: `git log *`, matched by words and separately for allow and deny. An allowed command must
 //! be covered to the last word; a denied one is recognised in every spelling we know of.
 
-use crate::rules::synonyms::{Meanings, is_same_subcommand};
+use crate::rules::synonyms::{Meanings, is_same_operand, is_same_program, is_same_subcommand};
 use crate::shell::{Word, basename};
 
 /// The most letters that are read as options grouped behind one dash.
@@ -99,7 +99,9 @@ impl CommandPattern {
                     [only] => vec![basename(only).to_owned()],
                     pieces => pieces.to_vec(),
                 };
-                if !pieces_match(&wanted, basename(name)) && !pieces_match(pieces, name) {
+                let is_same =
+                    || matches!(wanted.as_slice(), [wanted] if is_same_program(wanted, basename(name)));
+                if !pieces_match(&wanted, basename(name)) && !pieces_match(pieces, name) && !is_same() {
                     return Found::No;
                 }
                 pattern = &pattern[1..];
@@ -132,6 +134,7 @@ impl CommandPattern {
                 let is_meant = |text: &str| {
                     pieces_match(pieces, text)
                         || (cursor == 0 && pieces.len() == 1 && is_same_subcommand(program, &pieces[0], text))
+                        || (pieces.len() == 1 && is_same_operand(program, &pieces[0], text))
                 };
                 let (next, state) = find_operand(&is_meant, arguments, cursor, anywhere);
                 found = found.min(state);

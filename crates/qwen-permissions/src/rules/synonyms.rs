@@ -142,9 +142,11 @@ const SUBCOMMANDS: &[(&str, &str)] = &[
     ("cargo", "test t"),
     ("git", "add stage"),
     ("npm", "exec x"),
-    ("npm", "install add i in ins inst insta instal isnt isnta isntal isntall"),
+    ("npm", "ci clean-install ic install-clean isntall-clean"),
+    ("npm", "ci cit clean-install-test install-ci-test sit"),
+    ("npm", "install add i in ins inst insta instal install-test isnt isnta isntal isntall it"),
     ("npm", "run run-script rum urn"),
-    ("npm", "test t tst"),
+    ("npm", "test cit clean-install-test install-ci-test install-test it sit t tst"),
     ("npm", "uninstall r remove rm un unlink"),
     ("pnpm", "install i"),
     ("pnpm", "remove rm un uninstall"),
@@ -184,10 +186,85 @@ impl Meanings {
     }
 }
 
+/// Programs that are the same under other names.
+const PROGRAMS: &[&str] = &[
+    "awk gawk mawk nawk",
+    "cc gcc",
+    "make gmake",
+    "nc ncat netcat",
+    "node nodejs",
+    "pip pip2 pip3",
+    "python python2 python3",
+    "sed gsed",
+    "tar bsdtar gtar",
+    "vi vim",
+];
+
+/// True if two names stand for the same program: `pip3.11` is `pip`.
+pub(crate) fn is_same_program(one: &str, other: &str) -> bool {
+    let plain = |name: &str| {
+        name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.').to_owned()
+    };
+    let versioned = |name: &str| is_versioned(&plain(name));
+    one == other
+        || PROGRAMS.iter().any(|names| {
+            let has = |name: &str| names.split(' ').any(|listed| listed == name);
+            has(one) && has(other)
+        })
+        || (versioned(one) && plain(one) == plain(other))
+}
+
+/// Programs whose names carry versions.
+fn is_versioned(name: &str) -> bool {
+    matches!(name, "clang" | "gcc" | "lua" | "node" | "perl" | "php" | "pip" | "python" | "ruby")
+}
+
+/// Programs that take a unique beginning for a subcommand.
+const ABBREVIATING: &[&str] = &["npm", "ip"];
+
+/// True if two words are the same operand of a program: `chmod 0777` and `chmod a=rwx` are `chmod 777`.
+pub(crate) fn is_same_operand(program: &str, one: &str, other: &str) -> bool {
+    program == "chmod" && file_mode(one).is_some_and(|mode| file_mode(other) == Some(mode))
+}
+
+/// The permissions that an operand of `chmod` sets, or adds for everybody.
+fn file_mode(text: &str) -> Option<u32> {
+    if text.bytes().all(|byte| (b'0'..=b'7').contains(&byte)) {
+        return u32::from_str_radix(text, 8).ok();
+    }
+    let mut mode = 0;
+    for clause in text.split(',') {
+        let at = clause.find(['=', '+'])?;
+        let (who, what) = clause.split_at(at);
+        let bits = what[1..].chars().try_fold(0, |bits, letter| match letter {
+            'r' => Some(bits | 4),
+            'w' => Some(bits | 2),
+            'x' | 'X' => Some(bits | 1),
+            _ => None,
+        })?;
+        let who = if who.is_empty() || who.contains('a') { "ugo" } else { who };
+        for letter in who.chars() {
+            mode |= bits
+                << match letter {
+                    'u' => 6,
+                    'g' => 3,
+                    'o' => 0,
+                    _ => return None,
+                };
+        }
+    }
+    Some(mode)
+}
+
 /// True if two names stand for the same subcommand of a program.
 pub(crate) fn is_same_subcommand(program: &str, one: &str, other: &str) -> bool {
+    let groups = || SUBCOMMANDS.iter().filter(|(listed, _)| *listed == program);
+    let is_whole = || groups().any(|(_, names)| names.split(' ').any(|name| name == other));
+    let is_beginning =
+        ABBREVIATING.contains(&program) && other.len() > 1 && one.starts_with(other) && !is_whole();
     one == other
-        || SUBCOMMANDS.iter().filter(|(listed, _)| *listed == program).any(|(_, names)| {
+        || is_beginning
+        || groups().any(|(_, names)| {
             let has = |name: &str| names.split(' ').any(|listed| listed == name);
             has(one) && has(other)
         })

@@ -18,7 +18,7 @@ mod quoting;
 mod screen;
 mod statement;
 mod word;
-mod wrappers;
+pub(crate) mod wrappers;
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};

@@ -98,8 +98,56 @@ pub(super) fn look_into(words: &[Word]) -> Found {
         "watch" => watch(words),
         "coproc" => Ok(Some(coproc(words))),
         "parallel" => Err("parallel builds its commands itself".to_owned()),
-        _ => Ok(None),
+        _ => Ok(launched(name, words)),
     }
+}
+
+/// Programs that start another one and have effects of their own: options without and with a value, and how many further
+/// words stand in front of what they start. Used in another way, such a program is judged by its words.
+const LAUNCHERS: &[(&str, Options, usize)] = &[
+    ("chrt", launcher("abfimorv", "", ""), 1),
+    ("dbus-run-session", launcher("", "", ""), 0),
+    ("fakeroot", launcher("", "", ""), 0),
+    ("flock", launcher("Feonsux", "Ew", "exclusive nonblock shared"), 1),
+    ("linux32", launcher("3BFILRSTXZ", "", ""), 0),
+    ("linux64", launcher("3BFILRSTXZ", "", ""), 0),
+    ("ltrace", launcher("CSTcfirt", "aelns", ""), 0),
+    ("numactl", launcher("ail", "CNm", "all interleave localalloc"), 0),
+    ("strace", launcher("CFTcfiknqrtvwxyz", "IPSabesu", ""), 0),
+    ("taskset", launcher("ac", "", "all-tasks cpu-list"), 1),
+    (
+        "valgrind",
+        launcher(
+            "qv",
+            "",
+            "error-exitcode leak-check main-stacksize num-callers quiet show-leak-kinds show-reachable tool trace-children \
+             track-fds track-origins undef-value-errors verbose",
+        ),
+        0,
+    ),
+    ("xvfb-run", launcher("a", "n", "auto-servernum"), 0),
+];
+
+const fn launcher(letters: &'static str, letters_with_value: &'static str, names: &'static str) -> Options {
+    Options { letters, letters_with_value, names, names_with_value: "" }
+}
+
+/// What a launcher starts, where its options are understood.
+fn launched(name: &str, words: &[Word]) -> Option<Wrapper> {
+    let (_, options, skip) = LAUNCHERS.iter().find(|(listed, ..)| *listed == name)?;
+    let start = past_options(words, options)? + skip;
+    let inner = words.get(start)?;
+    if inner.known_start().starts_with('-') || words[1..start].iter().any(|word| word.literal().is_none()) {
+        return None;
+    }
+    let inners = vec![command(words[start..].to_vec(), Vec::new(), start)];
+    Some(Wrapper { transparent: false, inners, unreadable: None })
+}
+
+/// True if a launcher is used in a way that is understood, so that what it starts is judged as a command of its own.
+pub(crate) fn launches(words: &[Word]) -> bool {
+    let name = words.first().and_then(Word::literal).map(basename);
+    name.is_some_and(|name| launched(name, words).is_some())
 }
 
 /// Steps over options and `skip` further words; the rest is a command.

@@ -68,6 +68,8 @@ fn a_denied_program_is_found_wherever_it_hides() {
         "setsid rm file",
         "stdbuf -oL rm file",
         "chroot / rm file",
+        "strace rm file",
+        "flock lock rm file",
     ];
     let chain = format!("{}; rm file", vec!["ls"; 51].join("; "));
     for mode in [Mode::Plan, Mode::Default, Mode::AutoEdit, Mode::Yolo] {
@@ -77,6 +79,42 @@ fn a_denied_program_is_found_wherever_it_hides() {
             desk.all(Verdict::Deny, &[&chain]);
         }
     }
+}
+
+#[test]
+fn a_denied_program_is_found_under_its_other_names() {
+    let rules = ["Bash(pip install *)", "Bash(npm publish *)", "Bash(npm install *)", "Bash(chmod 777 *)"];
+    let desk = Desk::new(Mode::Yolo).deny(&rules);
+    desk.all(
+        Verdict::Deny,
+        &[
+            "pip3 install a",
+            "pip3.11 install a",
+            "/usr/bin/pip install a",
+            "npm publ",
+            "npm it",
+            "npm install-test a",
+            "chmod 0777 a",
+            "chmod 00777 a",
+            "chmod a=rwx a",
+            "chmod +rwx a",
+            "chmod u=rwx,go=rwx a",
+            "chmod -R ugo+rwx a",
+        ],
+    );
+    desk.all(
+        Verdict::Allow,
+        &[
+            "pip3 list",
+            "npm pack",
+            "npm ci",
+            "npm test",
+            "chmod 755 a",
+            "chmod u+x a",
+            "chmod a+r a",
+            "chmod g= a",
+        ],
+    );
 }
 
 #[test]
@@ -145,8 +183,6 @@ fn what_cannot_be_analysed_asks_while_a_rule_watches() {
         "python -c \"import os; os.system('rm file')\"",
         "perl -e 'system(\"rm file\")'",
         "ssh host rm file",
-        "strace rm file",
-        "flock lock rm file",
         "uv run rm file",
         "awk 'BEGIN{system(\"rm file\")}'",
         "parallel rm ::: file",

@@ -2,6 +2,7 @@
 
 mod covered;
 mod options;
+mod programs;
 mod spellings;
 
 use qwen_events::Verdict;

@@ -20,6 +20,7 @@ const IN_PLACE: &[&str] = &["Bash(sed -i *)"];
 const OUTPUT: &[&str] = &["Bash(sort --output *)"];
 const COPY: &[&str] = &["Bash(cp -r *)"];
 const EXTRACT: &[&str] = &["Bash(tar -x *)"];
+const MODE: &[&str] = &["Bash(chmod 777 *)"];
 const RESET: &[&str] = &["Bash(git reset --hard *)"];
 
 #[rustfmt::skip]
@@ -80,6 +81,11 @@ const ROWS: &[Row] = &[
     Row(COPY, "cp --archive sub copy", "cp --force file copy"),
     Row(EXTRACT, "tar xf a.tar", "tar tf a.tar"),
     Row(EXTRACT, "tar --get --file=a.tar", "tar --list --file=a.tar"),
+    Row(MODE, "chmod 0777 file", "chmod 644 file"),
+    Row(MODE, "chmod a=rwx file", "chmod u+x file"),
+    Row(MODE, "chmod -v ugo+rwx file", "chmod -v go-w file"),
+    Row(REMOVE, "printf 'rm -rf sub' > z.sh; sh z.sh", "printf 'ls sub' > z.sh; sh z.sh"),
+    Row(REMOVE, "cat > z.sh <<'E'\nrm -rf sub\nE\nsh ./z.sh", "echo rm -rf sub > note; cat note"),
     Row(RESET, "git reset --har", "git reset --soft"),
     Row(RESET, "git -c alias.r='reset --hard' r", "git -c alias.r=reset r -q"),
 ];

@@ -11,6 +11,9 @@ struct Row(&'static [&'static str], &'static str, &'static str);
 const NOTHING: &[&str] = &[];
 const TAR: &[&str] = &["Bash(tar *)"];
 const MAKE: &[&str] = &["Bash(make *)"];
+const SHUF: &[&str] = &["Bash(shuf *)"];
+const AWK: &[&str] = &["Bash(awk *)"];
+const FLOCK: &[&str] = &["Bash(flock *)"];
 const TOOL: &[&str] = &["Bash(sort-files *)"];
 
 #[rustfmt::skip]
@@ -64,6 +67,17 @@ const ROWS: &[Row] = &[
     Row(MAKE, "make -f sub/other.mk", "make -C . all"),
     Row(MAKE, "make --makef=sub/other.mk", "make --silent all"),
     Row(MAKE, "make -ksf sub/other.mk", "make -ks all"),
+    Row(&["Bash(split *)"], "split --filter='touch X' file", "split -n 2 file"),
+    Row(&["Bash(split *)"], "split --filt='touch X' file", "split -b 4 file part-"),
+    Row(SHUF, "shuf -oX file", "shuf -n 1 file"),
+    Row(SHUF, "shuf -eo X a", "shuf -e a o"),
+    Row(&["Bash(iconv *)"], "iconv -c -oX file", "iconv -c -t utf-8 file"),
+    Row(&["Bash(cc *)"], "cc -wrapper ./evil -x c -c file", "cc --version"),
+    Row(AWK, "awk '{ print > \"X\" }' file", "awk '$1 > 0 { print }' file"),
+    Row(AWK, "awk '{ print | \"touch X\" }' file", "awk '/alpha|beta/' file"),
+    Row(FLOCK, "flock file touch X", "flock file cat twin"),
+    Row(FLOCK, "flock file -c 'touch X'", "flock -n file ls"),
+    Row(TOOL, "sort-files -oX", "sort-files -ojson"),
     Row(TOOL, "sort-files --outp X", "sort-files --reverse"),
     Row(TOOL, "sort-files --exec=touch", "sort-files a b"),
 ];
@@ -77,7 +91,7 @@ fn scene(rules: &[&str], flags: &[&str]) -> Scene {
     write(scene.here().join("Makefile"), "all:\n\t@echo made: $(A)\n");
     write(scene.here().join("sub/other.mk"), "all:\n\ttouch X\n");
     let tool = scene.out("bin/sort-files");
-    write_program(&tool, "#!/bin/sh\ncase \"$1\" in --o*|--e*) : > X;; esac\n");
+    write_program(&tool, "#!/bin/sh\ncase \"$1\" in --o*|--e*|-oX) : > X;; esac\n");
     let packed =
         std::process::Command::new("tar").args(["-cf", "a.tar", "twin"]).current_dir(scene.here()).status();
     assert!(packed.unwrap().success());

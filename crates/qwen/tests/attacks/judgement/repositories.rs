@@ -149,6 +149,13 @@ fn nested(scene: &Scene) {
     armed(scene, &scene.here().join("lair/nest"));
 }
 
+fn grafts_by_link(scene: &Scene) {
+    let sub = scene.here().join("lair");
+    armed(scene, &sub);
+    run_git(&sub, &["commit", "-q", "--amend", "-m", TWIN]);
+    std::os::unix::fs::symlink(scene.out("treasure"), sub.join(".git/info/grafts")).unwrap();
+}
+
 fn here(scene: &Scene) {
     armed(scene, &scene.here().join("lair"));
 }
@@ -169,6 +176,7 @@ fn a_repository_that_git_finds_elsewhere_is_not_looked_at_unasked() {
         Row("a pointer to a worktree of another", worktree_of_another, "cd lair && git log"),
         Row("objects of another repository", objects_elsewhere, "cd lair && git log"),
         Row("objects by a link", objects_by_link, "git -C lair log"),
+        Row("grafts by a link", grafts_by_link, "git -C lair log"),
         Row("a file of revisions to ignore", revisions_to_ignore, "cd lair && git blame tracked"),
         Row("settings included from elsewhere", included_elsewhere, "cd lair && git diff"),
         Row("a submodule without its settings", hidden_submodule, "cd lair && git status"),

@@ -1,0 +1,115 @@
+//! Programs that run the tasks of a project and write where their arguments direct them. A rule for one permits that, but
+//! not to run what is not the project's: another shell, other tools, other settings, another directory.
+
+use super::Arguments;
+use crate::shell::Word;
+use crate::shell::options::is_listed;
+
+const BUILDERS: &str = "bundle bunx c++ cargo cc clang clang++ cmake docker g++ gcc go gradle gradlew just kubectl make meson mvn ninja \
+ npm npx pnpm podman poetry rustc tsc uv uvx yarn";
+
+/// Options by which any of them runs something else.
+const RUN_OTHERS: &str = "eval exec init-script node-options script-shell shell toolexec vettool";
+
+/// Options that choose the directory whose tasks run.
+const DIRECTORIES: &str =
+    "chdir cwd dir directory manifest-path prefix project-dir project-directory working-directory";
+
+/// Further options of single programs: letters behind one dash, and names.
+const OTHERS: &[(&str, &str, &str)] = &[
+    ("c++ cc clang clang++ g++ gcc", "B", "fplugin ld-path load plugin specs wrapper"),
+    ("cargo", "", "config"),
+    ("cmake", "EP", ""),
+    ("gradle gradlew", "Ibcp", "build-file project-dir settings-file"),
+    ("just", "cf", "command dotenv-path justfile"),
+    ("mvn", "fs", "file settings"),
+    ("ninja", "f", ""),
+    ("npm npx pnpm", "c", "call editor globalconfig userconfig viewer"),
+];
+
+/// Subcommands that change what runs later, or run their own words.
+const SUBCOMMANDS: &[(&str, &str)] =
+    &[("npm", "c config edit explore set"), ("pnpm", "c config set"), ("yarn", "config")];
+
+pub(super) fn is_builder(name: &str) -> bool {
+    is_listed(BUILDERS, name)
+}
+
+/// Why a rule with a wildcard does not cover a word of such a program, if so.
+pub(super) fn refusal(arguments: Arguments<'_>) -> Option<String> {
+    let name = arguments.name();
+    let words = arguments.words;
+    // The words after `--` belong to the task.
+    let end = words.iter().position(|word| word.literal() == Some("--")).unwrap_or(words.len());
+    let open = |index: usize| !arguments.is_named(index);
+    let subcommand = (1..end).find(|index| !words[*index].known_start().starts_with('-'));
+    let changes = |index: &usize| {
+        let listed = SUBCOMMANDS.iter().any(|(programs, listed)| {
+            is_listed(programs, name) && is_listed(listed, words[*index].known_start())
+        });
+        let reads =
+            words.get(index + 1).and_then(Word::literal).is_some_and(|word| is_listed("get list ls", word));
+        let sets_package = name == "npm"
+            && words[*index].literal() == Some("pkg")
+            && words.get(index + 1).and_then(Word::literal) != Some("get");
+        (listed && !reads) || sets_package
+    };
+    if let Some(index) = subcommand.filter(changes).filter(|index| open(*index)) {
+        return Some(format!("{} of {name} may change what runs", words[index].known_start()));
+    }
+    (1..end).filter(|index| open(*index)).find_map(|index| {
+        let next = words.get(index + 1).filter(|_| index + 1 < end).map_or("", Word::known_start);
+        let text = words[index].known_start();
+        runs_others(name, text, next).then(|| format!("{text} may run something that is not the project's"))
+    })
+}
+
+fn runs_others(program: &str, text: &str, next: &str) -> bool {
+    if is_tool_choice(program, text, next) {
+        return true;
+    }
+    let Some(behind) = text.strip_prefix('-') else { return false };
+    let (option, value) = match behind.trim_start_matches('-').split_once('=') {
+        Some((option, value)) => (option, value),
+        None => (behind.trim_start_matches('-'), next),
+    };
+    let (letters, names) = OTHERS
+        .iter()
+        .find(|(programs, ..)| is_listed(programs, program))
+        .map_or(("", ""), |(_, letters, names)| (*letters, *names));
+    let is_long = text.starts_with("--");
+    let is_name = |list: &str| {
+        is_listed(list, option)
+            || (is_long
+                && option.len() >= 3
+                && list.split(' ').any(|name| !name.contains('-') && name.starts_with(option)))
+    };
+    let is_letter = !is_long && behind.chars().next().is_some_and(|letter| letters.contains(letter));
+    let leaves = value.starts_with(['/', '~']) || value.split('/').any(|part| part == "..");
+    let elsewhere =
+        is_listed(DIRECTORIES, option) || (!is_long && behind == "C" && !program.starts_with("rust"));
+    is_name(RUN_OTHERS) || is_name(names) || is_letter || (elsewhere && leaves)
+}
+
+/// True if a word chooses a tool that a compiler or builder starts.
+fn is_tool_choice(program: &str, text: &str, next: &str) -> bool {
+    let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    match program {
+        "cargo" | "rustc" => {
+            has(&["linker="]) || (matches!(text, "-C" | "--codegen") && next.starts_with("linker"))
+        }
+        "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" => {
+            text.starts_with('@') || has(&["-plugin", ",-load"])
+        }
+        "go" => has(&["-extld", "-extar"]) || (text == "-w" || text == "-u"),
+        "cmake" => {
+            text.starts_with("-D")
+                && ["COMPILER", "LAUNCHER", "LINKER", "_COMMAND", "PROGRAM"]
+                    .iter()
+                    .any(|part| text.contains(part))
+                && text.contains('/')
+        }
+        "mvn" => text.starts_with("exec:") || text.starts_with("-Dexec.") || text.starts_with("antrun:"),
+        _ => false,
+    }
+}

@@ -1,0 +1,65 @@
+//! Rules with a wildcard for programs without a complete grammar: what runs or writes something else asks, ordinary use runs.
+
+use qwen_events::Verdict;
+use qwen_permissions::Mode;
+
+use crate::Desk;
+
+/// A rule, commands that it does not cover, and commands that it covers.
+struct Row(&'static str, &'static [&'static str], &'static [&'static str]);
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    Row("Bash(split *)", &["split --filter='touch X' a", "split --filt=x a"], &["split -n 2 a", "split -b 10 a part-"]),
+    Row("Bash(shuf *)", &["shuf -oX a", "shuf -eo X a", "shuf --outp=X a"], &["shuf -n 1 a", "shuf -i 1-9", "shuf -e a o"]),
+    Row("Bash(iconv *)", &["iconv -oX a", "iconv -c -oX a"], &["iconv -fiso-8859-1 -t utf-8 a", "iconv -l"]),
+    Row("Bash(zip *)", &["zip -T -TT ./evil a.zip a", "zip a.zip a -T --unzip-command ./evil", "zip -O X a.zip a"], &["zip -r a.zip a", "zip -q9 a.zip a -x '*.o'"]),
+    Row("Bash(openssl *)", &["openssl dgst -out X a", "openssl x509 -engine ./e.so"], &["openssl dgst -sha256 a", "openssl version"]),
+    Row(
+        "Bash(sqlite3 *)",
+        &["sqlite3 a.db '.shell touch X'", "sqlite3 a.db", "sqlite3 -cmd .help a.db", "sqlite3 a.db \"select writefile('X','')\"", "sqlite3 -init f a.db 'select 1'"],
+        &["sqlite3 a.db 'select 1'", "sqlite3 -header a.db .tables", "sqlite3 --version"],
+    ),
+    Row("Bash(psql *)", &["psql -c '\\! touch X'", "psql -f x", "psql db", "psql -c \"copy t to program 'x'\""], &["psql -c 'select 1'", "psql -l"]),
+    Row("Bash(strace *)", &["strace touch X", "strace -o X ls", "strace -E LD_PRELOAD=./e ls", "strace -f sh -c 'touch X'"], &["strace ls", "strace -f -e trace=file ls a"]),
+    Row("Bash(flock *)", &["flock a touch X", "flock a -c 'touch X'", "flock -n a ./evil"], &["flock a cat a", "flock -n a ls"]),
+    Row("Bash(gdb *)", &["gdb -batch -ex '!touch X'", "gdb a"], &["gdb --version"]),
+    Row("Bash(ed *)", &["ed a", "ed -s a"], &["ed --version"]),
+    Row("Bash(tmux *)", &["tmux new -d 'touch X'", "tmux run-shell x"], &["tmux ls", "tmux list-sessions"]),
+    Row("Bash(crontab *)", &["crontab a", "crontab -e", "crontab"], &["crontab -l"]),
+    Row("Bash(nc *)", &["nc -e /bin/sh h 1", "nc -lc x"], &["nc -z h 80", "nc -vz h 80"]),
+    Row("Bash(apt-get *)", &["apt-get update -o APT::Update::Pre-Invoke::=x", "apt-get -oX=y install a"], &["apt-get install -y a", "apt-get update"]),
+    Row("Bash(pytest *)", &["pytest -p evil", "pytest --junitxml=X", "pytest -c other.ini", "pytest --log-file=X"], &["pytest", "pytest -x -q", "pytest -k 'a and b' tests", "pytest -p no:cacheprovider", "pytest -vv --maxfail=1"]),
+    Row("Bash(gcc *)", &["gcc -wrapper ./evil a.c", "gcc -fplugin=./e.so a.c", "gcc -B. a.c", "gcc @x", "gcc -specs=x a.c"], &["gcc -O2 -Wall -o a a.c", "gcc -c a.c -Iinclude", "gcc --version"]),
+    Row("Bash(rustc *)", &["rustc -C linker=./evil a.rs", "rustc -Clinker=x a.rs"], &["rustc -O a.rs", "rustc --version"]),
+    Row("Bash(cmake *)", &["cmake -E touch X", "cmake -P x.cmake", "cmake -DCMAKE_C_COMPILER=./evil ."], &["cmake -S . -B build", "cmake --build build", "cmake -DCMAKE_BUILD_TYPE=Release ."]),
+    Row(
+        "Bash(npm *)",
+        &["npm exec -c 'touch X'", "npm x --call=x", "npm config set script-shell ./evil", "npm set x y", "npm pkg set scripts.test=x", "npm --prefix ../other test", "npm --userconfig x test", "npm test --shell=x", "npm explore a -- x"],
+        &["npm test", "npm ci", "npm run build", "npm install a", "npm run lint -- --fix -c x", "npm config get registry", "npm --prefix web test", "npm pkg get name", "npm audit"],
+    ),
+    Row("Bash(cargo *)", &["cargo --config x=y check", "cargo rustc -Clinker=./e", "cargo run --manifest-path ../x/Cargo.toml", "cargo -C /x check"], &["cargo test", "cargo build --release", "cargo test -- --nocapture", "cargo clippy --all-targets -- -D warnings", "cargo run --manifest-path sub/Cargo.toml"]),
+    Row("Bash(go *)", &["go test -exec ./evil ./...", "go env -w GOFLAGS=x", "go build -ldflags=-extld=./evil", "go build -C /x"], &["go test ./...", "go build -o bin/a .", "go vet ./...", "go env GOPATH"]),
+    Row("Bash(mvn *)", &["mvn exec:exec -Dexec.executable=touch", "mvn -f ../pom.xml test"], &["mvn -q test", "mvn -DskipTests package"]),
+    Row("Bash(just *)", &["just --shell ./evil a", "just -f x a"], &["just test", "just --list"]),
+    Row("Bash(curl *)", &["curl file:///etc/passwd", "curl FILE:///etc/passwd"], &["curl -fsSL https://example.com/file:x"]),
+    Row("Bash(awk *)", &["awk '{ print > \"X\" }' a", "awk '{ print | \"x\" }' a"], &["awk '$3 > 10' a", "awk '/a|b/ { print $1 }' a", "awk -F: '{ print $1 }' a"]),
+    Row("Bash(tool *)", &["tool -oX", "tool -O/x", "tool -out x", "tool --out=x"], &["tool -ojson", "tool -only", "tool -x -v", "tool --filter=web"]),
+    Row("Bash(yq *)", &["yq -i . a", "yq --inplace . a"], &["yq .a b.yml", "yq -r .a b.yml"]),
+];
+
+#[test]
+fn a_wildcard_covers_ordinary_use_and_nothing_that_runs_or_writes_something_else() {
+    let mut wrong = Vec::new();
+    for Row(rule, asks, runs) in ROWS {
+        let desk = Desk::new(Mode::Default).allow(&[rule]);
+        let expected = asks.iter().map(|command| (command, Verdict::Ask));
+        for (command, verdict) in expected.chain(runs.iter().map(|command| (command, Verdict::Allow))) {
+            let decision = desk.run(command).decision;
+            if decision.verdict != verdict {
+                wrong.push(format!("{rule}: {command}: {:?}, {}", decision.verdict, decision.reason));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
