@@ -43,6 +43,10 @@ impl ProtectedObjects {
             }
             found.pin_unless_directory(&root.join(".git"));
             if let Some(directory) = git::directory(root) {
+                let common = git::common_directory(&directory).unwrap_or_else(|| directory.clone());
+                for path in git::obeyed_elsewhere(&common, root) {
+                    found.add_object(&path, Placeholder::None);
+                }
                 // The part that a worktree shares with others.
                 git_directories.extend(git::common_directory(&directory));
                 git_directories.push(directory);

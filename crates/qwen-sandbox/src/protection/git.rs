@@ -61,6 +61,55 @@ pub(crate) fn common_directory(directory: &Path) -> Option<PathBuf> {
     directory.join(first_line(&directory.join("commondir"))?).canonicalize().ok()
 }
 
+/// Most files of settings that are read for one repository.
+const SETTINGS_FILES: usize = 16;
+/// Most bytes of a file of settings.
+const LONGEST_SETTINGS: u64 = 256 * 1024;
+
+/// What git obeys besides its own files because the settings of a repository name it: the directory of hooks, and further
+/// files of settings. `root` is where its working tree is.
+pub(crate) fn obeyed_elsewhere(directory: &Path, root: &Path) -> Vec<PathBuf> {
+    let mut obeyed = Vec::new();
+    let mut ahead = vec![directory.join("config"), directory.join("config.worktree")];
+    let mut read = 0;
+    while let Some(file) = ahead.pop() {
+        read += 1;
+        let is_ordinary =
+            file.metadata().is_ok_and(|about| about.is_file() && about.len() <= LONGEST_SETTINGS);
+        if read > SETTINGS_FILES || !is_ordinary {
+            continue;
+        }
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let mut section = String::new();
+        for line in text.lines().map(str::trim) {
+            let line = match line.strip_prefix('[').and_then(|header| header.split_once(']')) {
+                Some((header, behind)) => {
+                    section = header.split([' ', '.']).next().unwrap_or("").to_ascii_lowercase();
+                    behind.trim()
+                }
+                None => line,
+            };
+            let Some((key, value)) = line.split_once('=') else { continue };
+            let value = value.trim().trim_matches('"');
+            if value.is_empty() || value.starts_with(['~', '%']) {
+                continue;
+            }
+            match (section.as_str(), key.trim().to_ascii_lowercase().as_str()) {
+                ("core", "hookspath") => obeyed.push(root.join(value)),
+                ("include" | "includeif", "path") => {
+                    let path = file.parent().unwrap_or(root).join(value);
+                    obeyed.push(path.clone());
+                    ahead.push(path);
+                }
+                _ => {}
+            }
+        }
+    }
+    // A directory that holds the working tree cannot be held as a whole.
+    obeyed.retain(|path| path.canonicalize().map_or(true, |path| !root.starts_with(path)));
+    obeyed
+}
+
 /// Whether git takes a directory for a repository.
 pub(crate) fn is_repository(directory: &Path) -> bool {
     ["objects", "refs"].iter().all(|name| directory.join(name).is_dir())

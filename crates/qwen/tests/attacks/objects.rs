@@ -29,6 +29,10 @@ fn scene() -> Scene {
     write(here.join("low/.qwen/settings.json"), "{}");
     write(here.join("conf/mcp.json"), "{}");
     symlink("conf/mcp.json", here.join(".mcp.json")).unwrap();
+    write(here.join("scripts/hooks/pre-push"), "#!/bin/sh\n");
+    write(here.join("conf/git"), "[user]\n\tname = a\n");
+    scene.git(&["config", "core.hooksPath", "scripts/hooks"]);
+    scene.git(&["config", "include.path", "../conf/git"]);
     fs::hard_link(here.join(".git/config"), here.join("second-name")).unwrap();
     scene
 }
@@ -58,6 +62,14 @@ const ROWS: &[Row] = &[
     Row(
         "the directory of that target",
         "c=co$(echo nf); mv $c other; mkdir $c; echo evil > $c/mcp.json; rm -rf $c; mv other $c",
+    ),
+    Row(
+        "the directory of hooks that the settings name",
+        "s=scri$(echo pts); echo evil > $s/hooks/pre-commit",
+    ),
+    Row(
+        "settings that the settings include",
+        "c=co$(echo nf); printf '[core]\\n\\tpager = evil\\n' >> $c/git",
     ),
     Row("a hard link", "cp second-name s; echo evil >> second-name; mv -f s second-name"),
     Row("a worktree's common directory", "echo /evil > $g/worktrees/tree/commondir"),
@@ -118,6 +130,9 @@ fn file_tools_ask_about_a_protected_object_under_any_name() {
         ".git/modules/module/config",
         ".git/modules/module/hooks/pre-commit",
         ".claude/settings.json",
+        "scripts/hooks/pre-push",
+        "scripts/hooks/new",
+        "conf/git",
     ];
     let calls: Vec<_> = protected.iter().map(|path| write(path)).collect();
     let played = scene.play(&calls);
