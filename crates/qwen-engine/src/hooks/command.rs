@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use qwen_events::TraceContext;
 use qwen_sandbox::process::{Environment, Exit, ProcessSpec, Stdin, spawn};
+use qwen_sandbox::{ProcessRole, ProcessSandbox, SandboxAccess};
 use qwen_tools::SessionResources;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
@@ -27,12 +28,14 @@ pub(super) struct HookStart<'a> {
     pub resources: &'a SessionResources,
     /// Variables that it does not get.
     pub withheld: &'a [String],
+    /// It runs in the sandbox of commands.
+    pub is_confined: bool,
 }
 
 /// Runs a hook's command line with `input` on its standard input and stores its output in `capture`. Dropping the future
 /// kills the command and all processes that it started.
 pub(super) async fn run(
-    HookStart { event, line, resources, withheld }: HookStart<'_>,
+    HookStart { event, line, resources, withheld, is_confined }: HookStart<'_>,
     input: &str,
     in_trace: Option<&TraceContext>,
     capture: &HookCapture,
@@ -46,9 +49,15 @@ pub(super) async fn run(
     if let Some(context) = in_trace {
         env.set_trace(context);
     }
-    let mut spec = ProcessSpec::new("sh", &resources.cwd, Arc::new(env));
+    let enter =
+        || resources.sandbox.enter(ProcessRole::Command, SandboxAccess::Workspace, &resources.scratch);
+    let sandbox = is_confined.then(enter).transpose().map_err(|error| error.message.to_string())?;
+    let env = Arc::new(env);
+    let env = sandbox.as_ref().map_or(env.clone(), |sandbox| sandbox.environment(env));
+    let mut spec = ProcessSpec::new("sh", &resources.cwd, env);
     spec.args = vec!["-c".into(), line.into()];
     spec.stdin = Stdin::Pipe;
+    spec.before_exec = sandbox.as_ref().and_then(ProcessSandbox::before_exec);
     let mut running = spawn(spec).await.map_err(|error| error.to_string())?;
     let stdin = running.stdin.take();
     let (stdout, stderr) = (running.stdout.take(), running.stderr.take());
@@ -63,6 +72,10 @@ pub(super) async fn run(
     let stdout = stdout.ok_or("it wrote more than 1 MiB")?;
     let stderr = stderr.unwrap_or_else(|| "it wrote more than 1 MiB".to_owned());
     let exit = running.gone().await;
+    let tampered = sandbox.map(ProcessSandbox::release).unwrap_or_default();
+    if let Some(tampered) = tampered.first() {
+        return Err(tampered.to_string());
+    }
     if let Exit::Code(code) = exit {
         capture.exited(code);
     }

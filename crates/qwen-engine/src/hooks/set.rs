@@ -194,6 +194,7 @@ impl HookSet {
                         line,
                         resources: request.resources,
                         withheld,
+                        is_confined: limits.is_some(),
                     };
                     command::run(start, &input.to_string(), place, capture).await
                 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::stage::{Scene, write};
+use crate::stage::{Scene, has_sandbox, write};
 
 /// A listener on this machine that remembers what it was sent.
 struct Listener {
@@ -123,4 +123,30 @@ fn programs_of_a_trusted_folder_get_no_secret_of_the_users_environment_unless_th
     for got in run(true, &["MY_TOKEN"]).into_iter().chain(run(false, &[])) {
         assert!(got.contains("MY_TOKEN=t-4711"), "{got}");
     }
+}
+
+#[test]
+fn command_hooks_of_a_trusted_folder_run_in_the_sandbox_of_commands() {
+    if !has_sandbox() {
+        return;
+    }
+    let listener = Listener::new();
+    let port = listener.address.rsplit(':').next().unwrap().to_owned();
+    // It waits for the answer, so that the listener has heard it when the hook ends.
+    let call = format!("bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo hello >&3 && head -c 1 <&3'");
+    let run = |sandbox: &[&str]| {
+        let scene = Scene::new().args(["--trust-workspace"]).args(sandbox.iter().copied());
+        let line = format!(
+            "echo in > made; echo out > {}/made; {call} > /dev/null; exit 0",
+            scene.outside.path().display()
+        );
+        let settings = hook(&json!({ "type": "command", "command": line }));
+        write(scene.here().join(".qwen/settings.json"), settings.to_string());
+        scene.play(&[]);
+        (scene.here().join("made").exists(), scene.out("made").exists())
+    };
+    assert_eq!(run(&[]), (true, false), "it writes in the workspace only");
+    assert_eq!(listener.heard(), "", "it reaches nobody");
+    assert_eq!(run(&["--sandbox=false"]), (true, true), "the user allows it");
+    assert!(listener.heard().contains("hello"), "{}", listener.heard());
 }
