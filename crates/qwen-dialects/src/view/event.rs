@@ -9,6 +9,8 @@ pub(super) struct ViewLine {
     pub(super) session: Option<Box<str>>,
     /// The call whose sub-agent wrote the line.
     pub(super) parent: Option<Box<str>>,
+    /// The node run that the line belongs to, where the dialect tells.
+    pub(super) node: Option<Box<str>>,
     /// The line's number in its stream.
     pub(super) number: Option<u64>,
     pub(super) event: ViewEvent,
@@ -16,7 +18,7 @@ pub(super) struct ViewLine {
 
 impl ViewLine {
     pub(super) fn of(event: ViewEvent) -> Self {
-        Self { session: None, parent: None, number: None, event }
+        Self { session: None, parent: None, node: None, number: None, event }
     }
 }
 

@@ -113,9 +113,8 @@ impl Viewer {
                 let number = last.number.and_then(|number| number.checked_add(1));
                 heard.push(ViewLine {
                     number,
-                    event: ViewEvent::TurnEnd(end),
-                    parent: None,
                     session: last.session,
+                    ..ViewLine::of(ViewEvent::TurnEnd(end))
                 });
             }
             return heard;

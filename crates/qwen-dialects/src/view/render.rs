@@ -19,6 +19,8 @@ pub(super) struct Renderer {
     announced: Speaker,
     /// The kind of the current line.
     flow: Flow,
+    /// The node run whose text or start was shown last.
+    node: Option<Box<str>>,
     /// The call of the last line.
     last_call: Option<String>,
     /// The thoughts of the last search.
@@ -64,6 +66,7 @@ impl Renderer {
             speaker: Speaker::default(),
             announced: Speaker::default(),
             flow: Flow::Fresh,
+            node: None,
             last_call: None,
         }
     }
@@ -75,6 +78,7 @@ impl Renderer {
         // A line without a session belongs to that of the line before.
         let session = heard.session.clone().or_else(|| self.speaker.session.take());
         self.speaker = Speaker { session, parent: heard.parent.clone() };
+        self.enter_node(heard, out);
         match &heard.event {
             ViewEvent::Nothing => {}
             ViewEvent::TurnStart { message, by } => self.turn_start(message.as_deref(), by.as_deref(), out),
@@ -149,6 +153,26 @@ impl Renderer {
             | ViewEvent::TurnEnd(_) => {}
             _ => self.session().in_turn = true,
         }
+    }
+
+    /// Starts a new line for the text of another node run, with its name if its start was shown.
+    fn enter_node(&mut self, heard: &ViewLine, out: &mut Vec<u8>) {
+        let Some(node) = heard.node.as_deref().filter(|node| self.node.as_deref() != Some(*node)) else {
+            return;
+        };
+        match &heard.event {
+            ViewEvent::NodeEnter(name) => {
+                self.session().nodes.insert(node, name.clone());
+            }
+            ViewEvent::Text(_) | ViewEvent::ThoughtPiece(_) => {
+                self.end_line(out);
+                if let Some(name) = self.session().nodes.get(node).cloned() {
+                    self.line(Style::Dim, &format!("· {name}"), out);
+                }
+            }
+            _ => return,
+        }
+        self.node = Some(node.into());
     }
 
     /// Closes the transcript.

@@ -13,6 +13,8 @@ pub(super) struct SessionView {
     pub(super) spoke: bool,
     /// The running calls.
     pub(super) calls: Open<CallView>,
+    /// The names of node runs.
+    pub(super) nodes: Open<String>,
     /// Calls for which approval was requested.
     pub(super) asked: Names,
     pub(super) steps: Steps,

@@ -4,7 +4,7 @@ use qwen_dialects::check::rules::{self, Example, RULES};
 use qwen_dialects::check::{Finding, Level, Mode};
 use qwen_dialects::{Dialect, Format};
 
-use crate::checked::check;
+use crate::checked::{LONGEST, check};
 use crate::files::{Stream, read, streams};
 
 /// One way to break a stream. Lines are named by a text that is in them.
@@ -26,12 +26,18 @@ enum Break {
     Half(&'static str),
     /// Another line stands before the line.
     Insert(&'static str, &'static str),
+    /// A byte that is no UTF-8 stands before the text.
+    Garble(&'static str),
+    /// The line is longer than any reader takes in.
+    Overgrow(&'static str),
+    /// The last newline is missing.
+    Unended,
 }
 
-use Break::{Change, CutAfter, CutBefore, Drop, Half, Insert, Swap, Twice};
+use Break::{Change, CutAfter, CutBefore, Drop, Garble, Half, Insert, Overgrow, Swap, Twice, Unended};
 
 impl Break {
-    fn apply(self, whole: &str) -> String {
+    fn apply(self, whole: &str) -> Vec<u8> {
         let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
         let at = |mark| lines.iter().position(|line| line.contains(mark)).expect(mark);
         match self {
@@ -56,8 +62,18 @@ impl Break {
                 lines[at].truncate(kept);
             }
             Insert(mark, other) => lines.insert(at(mark), other.to_owned()),
+            Garble(mark) => {
+                let mut bytes = whole.as_bytes().to_vec();
+                bytes.insert(whole.find(mark).expect(mark), 0xff);
+                return bytes;
+            }
+            Overgrow(mark) => {
+                let at = at(mark);
+                lines[at].push_str(&" ".repeat(LONGEST));
+            }
+            Unended => return whole.trim_end().as_bytes().to_vec(),
         }
-        joined(&lines)
+        joined(&lines).into_bytes()
     }
 }
 
@@ -310,6 +326,9 @@ const BROKEN: &[(&str, Break, &str)] = &[
         "json-text",
     ),
     ("plain-answer/claude.jsonl", Change(r#""result":"Hello"#, r#""result":"\ud83eHello"#), "json"),
+    ("plain-answer/claude.jsonl", Garble("Hello"), "utf-8"),
+    ("plain-answer/claude.jsonl", Overgrow(r#""type":"result""#), "too-long"),
+    ("plain-answer/claude.jsonl", Unended, "no-newline"),
 ];
 
 #[test]
@@ -317,8 +336,8 @@ fn each_break_is_found_by_its_rule() {
     for (path, how, rule) in BROKEN {
         let whole = String::from_utf8(read(path)).unwrap();
         let broken = how.apply(&whole);
-        assert_ne!(whole, broken, "{path}: {how:?} changes nothing");
-        let found = check(None, Mode::Stream, broken.as_bytes());
+        assert_ne!(whole.as_bytes(), broken, "{path}: {how:?} changes nothing");
+        let found = check(None, Mode::Stream, &broken);
         assert!(
             found.iter().any(|finding| finding.rule == *rule),
             "{path}: {how:?} is not {rule} but {found:#?}"
@@ -333,25 +352,21 @@ fn the_page_tells_how_many_mutations_of_each_rule_are_caught() {
     let mut table = String::from("| rule | mutations | caught |\n|---|---|---|\n");
     let (mut all, mut all_caught) = (0, 0);
     for rule in RULES {
-        let mut streams: Vec<(Option<Dialect>, String)> = BROKEN
+        let mut streams: Vec<(Option<Dialect>, Vec<u8>)> = BROKEN
             .iter()
             .filter(|(_, _, name)| *name == rule.name)
             .map(|(path, how, _)| (None, how.apply(&String::from_utf8(read(path)).unwrap())))
             .collect();
         if let Example::Lines(dialect, lines) = rule.example {
-            streams.push((Some(dialect), lines.iter().flat_map(|line| [*line, "\n"]).collect()));
+            let stream: String = lines.iter().flat_map(|line| [*line, "\n"]).collect();
+            streams.push((Some(dialect), stream.into_bytes()));
         }
-        let is_caught = |(dialect, stream): &(Option<Dialect>, String)| {
-            let found = check(*dialect, Mode::Stream, stream.as_bytes());
+        let is_caught = |(dialect, stream): &(Option<Dialect>, Vec<u8>)| {
+            let found = check(*dialect, Mode::Stream, stream);
             found.iter().any(|finding| finding.rule == rule.name)
         };
         let (mutations, caught) = (streams.len(), streams.iter().filter(|stream| is_caught(stream)).count());
-        // Two rules are about bytes, and are tested elsewhere.
-        assert!(
-            mutations > 0 || matches!(rule.example, Example::Described(_)),
-            "no mutation breaks {}",
-            rule.name
-        );
+        assert!(mutations > 0, "no mutation breaks {}", rule.name);
         table += &format!("| `{}` | {mutations} | {caught} |\n", rule.name);
         all += mutations;
         all_caught += caught;
@@ -459,6 +474,41 @@ fn reordered(value: &serde_json::Value, extended: bool) -> String {
             format!("[{}]", items.join(","))
         }
         other => other.to_string(),
+    }
+}
+
+/// A stream in which each line has a further field and its keys in another order, still UTF-8 and as long as a line may be.
+fn harmlessly_changed(whole: &str) -> String {
+    let line = |line: &str| {
+        let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
+        value["x_further"] = serde_json::json!({ "text": "ß → 🙂", "list": [1, null] });
+        reordered(&value, false) + "\n"
+    };
+    whole.lines().map(line).collect()
+}
+
+#[test]
+fn every_rule_has_mutations_that_break_it_and_additions_that_do_not() {
+    for rule in RULES {
+        let mutated = BROKEN.iter().filter(|(_, _, name)| *name == rule.name).map(|(path, ..)| *path);
+        // In the export form, and in documents, the only keys say what a line is.
+        let is_open = |path: &&str| !path.contains("loom-export") && !path.contains(".json.");
+        let mut paths: Vec<&str> = mutated.filter(is_open).collect();
+        // A rule that only its example breaks.
+        if let (true, Example::Lines(dialect, _)) = (paths.is_empty(), rule.example) {
+            paths.push(match dialect {
+                Dialect::Claude => "one-tool/claude.jsonl",
+                Dialect::Loom | Dialect::LoomExport => "one-tool/loom.jsonl",
+                _ => "one-tool/qwen.jsonl",
+            });
+        }
+        assert!(!paths.is_empty(), "{} has no mutation", rule.name);
+        paths.dedup();
+        for path in paths {
+            let changed = harmlessly_changed(&String::from_utf8(read(path)).unwrap());
+            let found = check(None, Mode::Stream, changed.as_bytes());
+            assert!(found.is_empty(), "{}: {path}: {found:#?}", rule.name);
+        }
     }
 }
 

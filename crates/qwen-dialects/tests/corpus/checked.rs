@@ -5,11 +5,18 @@ use qwen_dialects::check::{Checker, Finding, Mode};
 
 use crate::files::{root, streams};
 
+/// The longest line that is read; `qwen check` reports a longer one without reading it.
+pub const LONGEST: usize = 64 << 20;
+
 /// What the checker finds in a stream.
 pub fn check(dialect: Option<Dialect>, mode: Mode, bytes: &[u8]) -> Vec<Finding> {
     let mut checker = Checker::new(dialect, mode);
-    let mut found: Vec<Finding> =
-        bytes.split_inclusive(|byte| *byte == b'\n').flat_map(|line| checker.push_line(line)).collect();
+    let mut found: Vec<Finding> = bytes
+        .split_inclusive(|byte| *byte == b'\n')
+        .flat_map(|line| {
+            if line.len() > LONGEST { checker.push_oversized(LONGEST) } else { checker.push_line(line) }
+        })
+        .collect();
     found.extend(checker.finish());
     found
 }

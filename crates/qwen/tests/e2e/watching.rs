@@ -101,3 +101,65 @@ fn a_picture_is_one_document_with_every_thought() {
     assert_eq!(ended.code, Some(42));
     assert!(ended.stderr.contains("nothing to draw"), "{}", ended.stderr);
 }
+
+/// Two sessions with two nodes each, all of which write at the same time.
+fn interleaved() -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut numbers = [0, 0];
+    let mut put = |session: usize, node: Option<&str>, body: serde_json::Value| {
+        numbers[session] += 1;
+        let mut line = body;
+        line["session_id"] = format!("session-{session}").into();
+        line["event_id"] = numbers[session].into();
+        if let Some(node) = node {
+            line["node_id"] = format!("run-{node}-1").into();
+        }
+        lines.push(line.to_string());
+    };
+    for session in [0, 1] {
+        put(session, None, serde_json::json!({ "type": "run_start", "run_id": "run-1" }));
+        for node in ["left", "right"] {
+            put(session, Some(node), serde_json::json!({ "type": "node_enter", "id": node }));
+        }
+    }
+    for number in 0..12 {
+        for (session, node) in [(0, "left"), (1, "left"), (0, "right"), (1, "right")] {
+            let content = format!("{node}{session}-{number} ");
+            let body = serde_json::json!({ "type": "message_chunk", "id": node, "content": content });
+            put(session, Some(node), body);
+        }
+    }
+    for session in [0, 1] {
+        for node in ["left", "right"] {
+            put(session, Some(node), serde_json::json!({ "type": "node_exit", "id": node, "result": "Ok" }));
+        }
+        put(session, None, serde_json::json!({ "reply": "" }));
+    }
+    lines
+}
+
+#[test]
+fn sessions_and_nodes_that_write_at_the_same_time_are_merged_from_a_file_and_from_a_slow_pipe() {
+    let lines = interleaved();
+    let program = qwen().args(["view", "--dialect", "loom"]);
+    let path = program.cwd_path().join("interleaved.jsonl");
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let from_file = program.clone().arg("interleaved.jsonl").run();
+    assert_eq!(from_file.code, Some(0), "{}", from_file.stderr);
+    let shown = &from_file.stdout;
+    for (session, node) in [(0, "left"), (0, "right"), (1, "left"), (1, "right")] {
+        let whole: String = (0..12).map(|number| format!("{node}{session}-{number} ")).collect();
+        assert!(shown.contains(whole.trim_end()), "{node} of session {session}: {shown}");
+    }
+    let headers = shown.lines().filter(|line| line.starts_with("── session-")).count();
+    assert!(headers <= 8, "a header for each block and not for each token: {shown}");
+    assert!(!shown.contains("not understood"), "{shown}");
+    // Line by line, each in a write of its own.
+    let mut run = program.start();
+    for line in &lines {
+        run.write_line(line);
+    }
+    run.close_stdin();
+    let live = run.finish();
+    assert_eq!(live.stdout, *shown);
+}

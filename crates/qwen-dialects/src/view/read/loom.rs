@@ -41,15 +41,20 @@ fn view_line(frame: Frame<'_>) -> ViewLine {
     let envelope = ViewLine {
         session: frame.session_id.as_deref().map(Into::into),
         number: frame.event_id,
+        node: frame.node_id.as_deref().map(Into::into),
         ..ViewLine::of(ViewEvent::Nothing)
     };
     if let Body::Custom { value: CustomValue::Known(custom) } = &frame.body
         && let Custom::Subagent { parent, event } = custom.as_ref()
     {
         let inner = serde_json::from_str::<Frame<'_>>(event.as_str());
-        let event =
-            inner.map_or(ViewEvent::Nothing, |inner| view_event(inner.body, inner.node_id.as_deref()));
-        return ViewLine { parent: Some(parent.as_ref().into()), event, ..envelope };
+        let (event, node) = match inner {
+            Ok(inner) => {
+                (view_event(inner.body, inner.node_id.as_deref()), inner.node_id.as_deref().map(Into::into))
+            }
+            Err(_) => (ViewEvent::Nothing, None),
+        };
+        return ViewLine { parent: Some(parent.as_ref().into()), event, node, ..envelope };
     }
     ViewLine { event: view_event(frame.body, frame.node_id.as_deref()), ..envelope }
 }
