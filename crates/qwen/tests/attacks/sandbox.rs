@@ -276,3 +276,46 @@ fn variables_of_the_users_shell_do_not_give_words_another_meaning() {
         assert!(played.result("c1").contains("twin"), "{name}: {}", played.result("c1"));
     }
 }
+
+/// Refuses the system calls of Landlock, as a kernel without it does, and then runs a program.
+#[cfg(target_arch = "x86_64")]
+const WITHOUT_LANDLOCK: &str = r"
+my @filter = ([0x20,0,0,0], [0x35,0,2,444], [0x25,1,0,446], [0x06,0,0,0x00050026], [0x06,0,0,0x7fff0000]);
+my $code = join '', map { pack 'SCCL', @$_ } @filter;
+my $program = pack 'Sx6P', scalar(@filter), $code;
+syscall(157, 38, 1, 0, 0, 0) == 0 or exit 99;
+syscall(157, 22, 2, $program) == 0 or exit 98;
+exec @ARGV or exit 97;
+";
+
+/// A scene on a machine that can enforce nothing: no mount namespaces and no Landlock.
+#[cfg(target_arch = "x86_64")]
+fn without_sandbox() -> Option<Scene> {
+    let scene = Scene::new();
+    let (script, wrapper) = (scene.out("without-landlock.pl"), scene.out("without-sandbox"));
+    write(&script, WITHOUT_LANDLOCK);
+    let refuses = "echo 0 > /proc/sys/user/max_mnt_namespaces";
+    let inner = format!("{refuses} && exec perl {} \"$@\"", script.display());
+    write_program(&wrapper, format!("#!/bin/sh\nexec unshare -U -r sh -c '{inner}' - \"$@\"\n"));
+    let tried = std::process::Command::new(&wrapper).arg("true").output();
+    let works = tried.is_ok_and(|tried| tried.status.success());
+    works.then(|| Scene { program: scene.program.clone().under(wrapper), ..scene })
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_sandbox_that_is_required_and_cannot_be_had_ends_with_44_and_auto_warns_once() {
+    let Some(scene) = without_sandbox() else { return };
+    let required = scene.program.clone().args(["-p", "go", "--sandbox"]).run();
+    assert_eq!(required.code, Some(44), "{required:?}");
+    assert!(required.stderr.contains("cannot confine what commands write"), "{}", required.stderr);
+    assert_eq!(scene.mock.requests().len(), 0, "nothing is asked of the model");
+    let reported = scene.program.clone().arg("sandbox").run();
+    assert_eq!(reported.code, Some(44), "{reported:?}");
+    // With `auto` it runs, and the user is told once.
+    let scene = scene.args(["--yolo"]);
+    let played = scene.play_rounds(&[&[shell("echo twin > one")], &[shell("echo twin > two")]]);
+    assert!(scene.here().join("one").exists() && scene.here().join("two").exists());
+    let told = &played.ended.stderr;
+    assert_eq!(told.matches("WITHOUT A SANDBOX").count(), 1, "{told}");
+}

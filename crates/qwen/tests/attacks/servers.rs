@@ -377,3 +377,34 @@ fn what_is_shown_for_approval_has_nothing_hidden_in_it() {
     }
     drop(run);
 }
+
+#[test]
+fn a_call_of_a_server_is_rejected_exactly_if_it_does_not_satisfy_its_schema() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "name": { "type": "string" }, "tags": { "type": "object", "patternProperties": { "^x-": { "type": "integer" } },
+            "additionalProperties": { "type": "boolean" } } },
+        "required": ["name"],
+        "additionalProperties": { "type": "string" },
+    });
+    let tools = json!([{ "name": "note", "description": "Notes.", "inputSchema": schema }]);
+    let rows = [
+        (json!({ "name": "a" }), true),
+        (json!({ "name": "a", "further": "b" }), true),
+        (json!({ "name": "a", "tags": { "x-n": 1, "open": true } }), true),
+        (json!({}), false),
+        (json!({ "name": 1 }), false),
+        (json!({ "name": "a", "further": 1 }), false),
+        (json!({ "name": "a", "tags": { "x-n": "1" } }), false),
+        (json!({ "name": "a", "tags": { "open": 1 } }), false),
+    ];
+    let scene = Scene::new().args(["--allowed-tools", "mcp__s__*", "--sandbox=false"]);
+    let scene = with_server(scene, &tools, "echo called >> {here}/called; answer twin", json!({}));
+    for (number, (arguments, fits)) in rows.iter().enumerate() {
+        let called = || fs::read_to_string(scene.here().join("called")).unwrap_or_default().lines().count();
+        let before = called();
+        let played = scene.play(&[("mcp__s__note", arguments.clone())]);
+        assert_eq!(called() - before, usize::from(*fits), "{number}: {arguments}: {}", played.result("c1"));
+        assert_eq!(played.result("c1").contains("twin"), *fits, "{arguments}: {}", played.result("c1"));
+    }
+}
