@@ -31,11 +31,11 @@ enum Operands {
 }
 
 /// Subcommands that change something, and that a rule such as `git *` may cover.
-const CHANGERS: &str = "add am apply branch checkout cherry-pick clean clone commit fetch init ls-remote merge mv notes pull \
- push rebase reflog remote reset restore revert rm stash switch tag worktree";
+const CHANGERS: &str = "add am apply archive branch checkout cherry-pick clean clone commit fetch format-patch init ls-remote merge \
+ mv notes pull push rebase reflog remote reset restore revert rm stash switch tag worktree";
 
 /// Of those, the ones that reach other machines.
-const NETWORKERS: &str = "clone fetch ls-remote pull push remote";
+const NETWORKERS: &str = "archive clone fetch ls-remote pull push remote";
 
 /// Options that run a program or write to a given path, in any of these subcommands.
 const RUN_OR_WRITE: &str = "config exec ext-diff extcmd no-index open-files-in-pager output output-directory receive-pack \

@@ -106,7 +106,7 @@ pub(crate) fn obeyed_elsewhere(directory: &Path, root: &Path) -> Vec<PathBuf> {
         }
     }
     // A directory that holds the working tree cannot be held as a whole.
-    obeyed.retain(|path| path.canonicalize().map_or(true, |path| !root.starts_with(path)));
+    obeyed.retain(|path| !path.canonicalize().is_ok_and(|path| root.starts_with(path)));
     obeyed
 }
 

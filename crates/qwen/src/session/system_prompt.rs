@@ -1,8 +1,9 @@
 //! The system prompt: instructions about the work and a description of the environment.
 
 use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::settings::file::read_file;
 
 /// The agent's environment at the start of the session.
 pub struct WorkEnvironment<'a> {
@@ -71,13 +72,13 @@ fn describe(environment: &WorkEnvironment<'_>) -> String {
 fn git_branch(cwd: &Path) -> Option<String> {
     let git = cwd.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists())?;
     let directory = if git.is_file() {
-        let text = fs::read_to_string(&git).ok()?;
+        let text = read_file(&git).ok()?;
         let target = PathBuf::from(text.strip_prefix("gitdir:")?.trim());
         git.parent()?.join(target)
     } else {
         git
     };
-    let head = fs::read_to_string(directory.join("HEAD")).ok()?;
+    let head = read_file(&directory.join("HEAD")).ok()?;
     let head = head.trim();
     let name = match head.strip_prefix("ref: refs/heads/") {
         Some(branch) => branch.to_owned(),

@@ -1,6 +1,7 @@
-//! Files that libraries read on our behalf: ignore files that are pipes, devices or endless.
+//! Files that libraries read on our behalf, and files of the repository that we read ourselves: pipes, devices and endless ones.
 
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
@@ -11,8 +12,15 @@ fn searches() -> [(&'static str, serde_json::Value); 2] {
     [("grep_search", json!({"pattern": "alpha"})), ("glob", json!({"pattern": "**/fi*"}))]
 }
 
-fn fifo(path: &std::path::Path) {
-    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+/// Puts something in the place of a file that never ends, or is far too large.
+fn endless(kind: &str, path: &Path) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let _ = std::fs::remove_file(path);
+    match kind {
+        "pipe" => assert!(Command::new("mkfifo").arg(path).status().unwrap().success()),
+        "device" => symlink("/dev/zero", path).unwrap(),
+        _ => std::fs::File::create(path).unwrap().set_len(4 << 30).unwrap(),
+    }
 }
 
 #[test]
@@ -22,14 +30,7 @@ fn an_ignore_file_that_never_ends_does_not_hold_up_a_search() {
             for directory in ["", "sub"] {
                 let scene = Scene::in_repository();
                 let path = scene.here().join(directory).join(name);
-                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                // git puts a file there itself.
-                let _ = std::fs::remove_file(&path);
-                match kind {
-                    "pipe" => fifo(&path),
-                    "device" => symlink("/dev/zero", &path).unwrap(),
-                    _ => std::fs::File::create(&path).unwrap().set_len(4 << 30).unwrap(),
-                }
+                endless(kind, &path);
                 let played = scene.play(&searches());
                 for id in ["c1", "c2"] {
                     assert!(
@@ -39,6 +40,19 @@ fn an_ignore_file_that_never_ends_does_not_hold_up_a_search() {
                     );
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn a_file_of_the_repository_that_never_ends_does_not_hold_up_a_turn() {
+    for name in [".git/HEAD", ".git/config", ".git/index", ".git/commondir", "QWEN.md", ".env", ".gitmodules"]
+    {
+        for kind in ["pipe", "device", "huge"] {
+            let scene = Scene::in_repository();
+            endless(kind, &scene.here().join(name));
+            let played = scene.play(&searches());
+            assert!(played.result("c1").contains("file"), "{kind} {name}: {}", played.result("c1"));
         }
     }
 }

@@ -8,7 +8,7 @@ use super::tty::Tty;
 use super::{first_run, untrusted};
 use crate::cli::Run;
 use crate::session::setup;
-use crate::settings::file::TerminalSettings;
+use crate::settings::file::{TerminalSettings, read_file};
 use crate::settings::{Config, Invocation};
 
 /// The maximum number of lines printed of a command's output.
@@ -102,7 +102,7 @@ fn footer(settings: &TerminalSettings, greeting: &mut Vec<String>) -> Vec<Footer
 /// The checked-out branch, read from git's file, because starting a program would take longer than the rest
 /// of the start.
 fn branch(cwd: &std::path::Path) -> String {
-    let head = cwd.ancestors().find_map(|folder| std::fs::read_to_string(folder.join(".git/HEAD")).ok());
+    let head = cwd.ancestors().find_map(|folder| read_file(&folder.join(".git/HEAD")).ok());
     let head = head.unwrap_or_default();
     match head.trim().strip_prefix("ref: refs/heads/") {
         Some(branch) => branch.to_owned(),

@@ -67,7 +67,7 @@ pub fn load(path: &Path, layer: Layer) -> Result<Option<Document>, ErrorInfo> {
 }
 
 /// Reads a file that is one, and no larger than settings are.
-pub(super) fn read_file(path: &Path) -> std::io::Result<String> {
+pub fn read_file(path: &Path) -> std::io::Result<String> {
     use std::io::Read;
     use std::os::unix::fs::OpenOptionsExt;
     // A pipe would make us wait for ever, for somebody to open its other end to begin with.

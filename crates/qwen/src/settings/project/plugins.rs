@@ -14,7 +14,7 @@ use qwen_mcp::{ServerConfig, parse_server};
 use serde_json::Value;
 
 use crate::settings::Invocation;
-use crate::settings::file::HookGroup;
+use crate::settings::file::{HookGroup, read_file};
 use crate::settings::hooks;
 
 /// The placeholder in commands for the plugin's directory.
@@ -104,7 +104,7 @@ fn json(root: &Path, file: &str, warnings: &mut Vec<String>) -> Option<Value> {
     let read = if metadata.len() > MAX_BYTES {
         Err("it is longer than 1 MiB".to_owned())
     } else {
-        let text = std::fs::read_to_string(&path).map_err(|error| error.to_string());
+        let text = read_file(&path).map_err(|error| error.to_string());
         text.and_then(|text| serde_json::from_str::<Value>(&text).map_err(|error| error.to_string()))
     };
     match read {
