@@ -22,7 +22,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("cmake", "EP", ""),
     ("gradle gradlew", "Ibcp", "build-file project-dir settings-file"),
     ("just", "cf", "command dotenv-path justfile"),
-    ("mvn", "fs", "file settings"),
+    ("mvn", "", "f file s settings"),
     ("ninja", "f", ""),
     ("npm npx pnpm", "c", "call editor globalconfig userconfig viewer"),
 ];
@@ -52,7 +52,10 @@ pub(super) fn refusal(arguments: Arguments<'_>) -> Option<String> {
         let sets_package = name == "npm"
             && words[*index].literal() == Some("pkg")
             && words.get(index + 1).and_then(Word::literal) != Some("get");
-        (listed && !reads) || sets_package
+        let sets_variable = name == "go"
+            && words[*index].literal() == Some("env")
+            && words.iter().any(|word| matches!(word.literal(), Some("-w" | "-u")));
+        (listed && !reads) || sets_package || sets_variable
     };
     if let Some(index) = subcommand.filter(changes).filter(|index| open(*index)) {
         return Some(format!("{} of {name} may change what runs", words[index].known_start()));
@@ -101,7 +104,7 @@ fn is_tool_choice(program: &str, text: &str, next: &str) -> bool {
         "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" => {
             text.starts_with('@') || has(&["-plugin", ",-load"])
         }
-        "go" => has(&["-extld", "-extar"]) || (text == "-w" || text == "-u"),
+        "go" => has(&["-extld", "-extar"]),
         "cmake" => {
             text.starts_with("-D")
                 && ["COMPILER", "LAUNCHER", "LINKER", "_COMMAND", "PROGRAM"]

@@ -39,7 +39,7 @@ const HAZARDS: &[Hazards] = &[
     hazards("dpkg dpkg-deb", "", "", "admindir instdir post-invoke pre-invoke root status-logger"),
     hazards("gem", "e", "v", "editor"),
     hazards("iconv", "o", "ft", "output"),
-    hazards("ip", "b", "", "batch"),
+    hazards("ip", "", "", "b batch"),
     hazards("javac", "", "", "processor processor-path processorpath"),
     hazards("nc ncat netcat", "ceo", "IiMmOPpqsTVWwXx", "exec hex-dump lua-exec output sh-exec"),
     hazards("nmap", "o", "pTDSegi", "datadir resume script"),

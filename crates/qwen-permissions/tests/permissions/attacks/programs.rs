@@ -39,12 +39,14 @@ const ROWS: &[Row] = &[
         &["npm test", "npm ci", "npm run build", "npm install a", "npm run lint -- --fix -c x", "npm config get registry", "npm --prefix web test", "npm pkg get name", "npm audit"],
     ),
     Row("Bash(cargo *)", &["cargo --config x=y check", "cargo rustc -Clinker=./e", "cargo run --manifest-path ../x/Cargo.toml", "cargo -C /x check"], &["cargo test", "cargo build --release", "cargo test -- --nocapture", "cargo clippy --all-targets -- -D warnings", "cargo run --manifest-path sub/Cargo.toml"]),
-    Row("Bash(go *)", &["go test -exec ./evil ./...", "go env -w GOFLAGS=x", "go build -ldflags=-extld=./evil", "go build -C /x"], &["go test ./...", "go build -o bin/a .", "go vet ./...", "go env GOPATH"]),
-    Row("Bash(mvn *)", &["mvn exec:exec -Dexec.executable=touch", "mvn -f ../pom.xml test"], &["mvn -q test", "mvn -DskipTests package"]),
+    Row("Bash(go *)", &["go test -exec ./evil ./...", "go env -w GOFLAGS=x", "go build -ldflags=-extld=./evil", "go build -C /x"], &["go test ./...", "go get -u ./...", "go build -o bin/a .", "go vet ./...", "go env GOPATH"]),
+    Row("Bash(mvn *)", &["mvn exec:exec -Dexec.executable=touch", "mvn -f ../pom.xml test"], &["mvn -q test", "mvn -fae test", "mvn -DskipTests package"]),
     Row("Bash(just *)", &["just --shell ./evil a", "just -f x a"], &["just test", "just --list"]),
     Row("Bash(curl *)", &["curl file:///etc/passwd", "curl FILE:///etc/passwd"], &["curl -fsSL https://example.com/file:x"]),
     Row("Bash(awk *)", &["awk '{ print > \"X\" }' a", "awk '{ print | \"x\" }' a"], &["awk '$3 > 10' a", "awk '/a|b/ { print $1 }' a", "awk -F: '{ print $1 }' a"]),
     Row("Bash(tool *)", &["tool -oX", "tool -O/x", "tool -out x", "tool --out=x"], &["tool -ojson", "tool -only", "tool -x -v", "tool --filter=web"]),
+    Row("Bash(ip *)", &["ip netns exec a touch X", "ip -b x"], &["ip -br addr", "ip route"]),
+    Row("Bash(git *)", &["git archive --output=X HEAD", "git archive -o X HEAD", "git archive --exec=x --remote=. HEAD", "git format-patch -o x -1"], &["git archive HEAD", "git format-patch -1"]),
     Row("Bash(yq *)", &["yq -i . a", "yq --inplace . a"], &["yq .a b.yml", "yq -r .a b.yml"]),
 ];
 
