@@ -104,7 +104,8 @@ pub(super) fn refusal(arguments: Arguments<'_>, wraps: bool) -> Option<String> {
     let hazards = HAZARDS.iter().find(|hazards| is_listed(hazards.programs, name));
     (1..words.len()).filter(|index| is_open(*index)).find_map(|index| {
         let text = words[index].known_start();
-        let acts = hazards.is_some_and(|hazards| hazards.has(text)) || is_code(name, text);
+        let next = words.get(index + 1).map_or("", Word::known_start);
+        let acts = hazards.is_some_and(|hazards| hazards.has(text)) || is_code(name, text, next);
         acts.then(|| format!("{text} of {name} may run or write something"))
     })
 }
@@ -123,14 +124,14 @@ impl Hazards {
 }
 
 /// True if a word of a program is text in its own language that runs or writes something.
-fn is_code(program: &str, text: &str) -> bool {
+fn is_code(program: &str, text: &str, next: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
     match program {
         "sqlite3" => {
             let tells =
                 ".databases .dump .headers .help .indexes .mode .nullvalue .schema .show .tables .width";
-            let command = lower.trim_start().split_whitespace().next().unwrap_or("");
+            let command = lower.split_whitespace().next().unwrap_or("");
             (command.starts_with('.') && !is_listed(tells, command))
                 || has(&[
                     "\n.",
@@ -149,7 +150,9 @@ fn is_code(program: &str, text: &str) -> bool {
         "ip" => lower == "exec",
         "latex" | "lualatex" | "pdflatex" | "pdftex" | "tex" | "xelatex" => has(&["\\", "|"]),
         "pytest" | "py.test" => {
-            lower.strip_prefix("-p").is_some_and(|plugin| !plugin.is_empty() && !plugin.starts_with("no:"))
+            let attached = text.strip_prefix("-p").filter(|plugin| !plugin.is_empty());
+            let plugin = attached.or((text == "-p").then_some(next));
+            plugin.is_some_and(|plugin| !plugin.starts_with("no:"))
         }
         _ => false,
     }
