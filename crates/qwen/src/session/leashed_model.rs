@@ -1,12 +1,16 @@
 //! A model whose calls wait until the host has shown a sign of life.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use qwen_engine::Host;
-use qwen_model::{Model, Pieces, Request};
+use qwen_model::{Model, ModelError, Piece, Pieces, Request};
 
-/// Delays each call of `model` until `host` lets work start.
+/// How long before the next attempt of a model the host is asked.
+const AHEAD: Duration = Duration::from_millis(20);
+
+/// Delays each call of `model`, and each further attempt after a failure, until `host` lets work start.
 pub fn leashed(model: Arc<dyn Model>, host: Arc<dyn Host>) -> Arc<dyn Model> {
     Arc::new(LeashedModel { model, host })
 }
@@ -22,11 +26,52 @@ impl Model for LeashedModel {
     }
 
     fn call(&self, request: Request) -> Pieces {
-        let (model, host) = (self.model.clone(), self.host.clone());
-        let call = async move {
-            host.may_start().await;
-            model.call(request)
+        let call = LeashedCall {
+            pieces: self.model.call(request),
+            host: self.host.clone(),
+            attempts_in: Some(Duration::ZERO),
         };
-        stream::once(call).flatten().boxed()
+        stream::unfold(call, |mut call| async move {
+            let piece = call.next().await?;
+            Some((piece, call))
+        })
+        .boxed()
+    }
+}
+
+/// One call with all its attempts. A model does nothing while it is not polled.
+struct LeashedCall {
+    pieces: Pieces,
+    host: Arc<dyn Host>,
+    /// How long the model will wait before its next attempt, if one follows.
+    attempts_in: Option<Duration>,
+}
+
+impl LeashedCall {
+    async fn next(&mut self) -> Option<Result<Piece, ModelError>> {
+        if let Some(pause) = self.attempts_in.take() {
+            if pause > AHEAD {
+                tokio::select! {
+                    biased;
+                    // The pause passes only while the model is polled.
+                    piece = self.pieces.next() => return self.noted(piece),
+                    () = tokio::time::sleep(pause.saturating_sub(AHEAD)) => {}
+                }
+            }
+            self.host.may_start().await;
+        }
+        let piece = self.pieces.next().await;
+        self.noted(piece)
+    }
+
+    fn noted(&mut self, piece: Option<Result<Piece, ModelError>>) -> Option<Result<Piece, ModelError>> {
+        match &piece {
+            Some(Ok(Piece::Retry { delay_ms, .. })) => {
+                self.attempts_in = Some(Duration::from_millis(*delay_ms));
+            }
+            Some(Ok(Piece::Fallback { .. })) => self.attempts_in = Some(Duration::ZERO),
+            _ => {}
+        }
+        piece
     }
 }
