@@ -44,6 +44,8 @@ pub struct SandboxBounds {
     pub roots: Vec<PathBuf>,
     /// What may not be read.
     pub deny_read: Vec<PathBuf>,
+    /// Directories inside of that which may be read.
+    pub show: Vec<PathBuf>,
     /// What may not be changed in the workspace.
     pub deny_write: Vec<PathBuf>,
 }
@@ -187,6 +189,7 @@ impl SandboxSession {
                 policy.show = bounds.roots.iter().filter(|root| is_hidden(root)).cloned().collect();
             }
         }
+        policy.show.extend(bounds.show);
         // Hide the scratch directories of other sessions, unless the workspace contains them.
         if let Some((shared, own)) = scratch.shared().zip(scratch.path())
             && !policy.roots.iter().chain(&policy.writable).chain(&roots).any(|root| shared.starts_with(root))

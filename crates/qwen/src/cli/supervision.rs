@@ -1,5 +1,6 @@
 //! Flags with which a parent process supervises its worker.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -13,6 +14,14 @@ pub struct Supervision {
     /// Start no tool and no model call while the parent process has been silent for this many seconds
     #[arg(long, value_name = "SECS", value_parser = seconds, allow_hyphen_values = true, hide = true)]
     pub leash: Option<Duration>,
+
+    /// Hide this directory from commands; may be given several times
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub private_dir: Vec<PathBuf>,
+
+    /// Show this directory inside a hidden one; may be given several times
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub visible_dir: Vec<PathBuf>,
 }
 
 /// The descriptors of `--commit-fd`; one socket is both.

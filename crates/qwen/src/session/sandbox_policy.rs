@@ -17,9 +17,11 @@ const PACKAGE_CACHES: &[&str] = &[".cache", ".npm", ".local/share/uv"];
 /// command on.
 pub fn for_commands(config: &Config, permissions: &Arc<Permissions>) -> SandboxSession {
     let (private, roots, permissions) = (config.sandbox.private.clone(), roots(config), permissions.clone());
+    let show = config.sandbox.visible.clone();
     let bounds = move || SandboxBounds {
         roots: roots.iter().cloned().chain(permissions.added_directories()).collect(),
         deny_read: private.iter().cloned().chain(permissions.denied_reading()).collect(),
+        show: show.clone(),
         deny_write: permissions.denied_editing(),
     };
     SandboxSession::new(config.sandbox.mode, bounds, config.sandbox.network)
@@ -70,10 +72,11 @@ fn roots(config: &Config) -> Vec<PathBuf> {
 fn server_bounds(config: &Config) -> impl Fn() -> SandboxBounds + Send + Sync + use<> {
     let (private, policy, cwd) =
         (config.sandbox.private.clone(), config.workspace.policy.clone(), config.workspace.cwd.clone());
-    let roots = roots(config);
+    let (roots, show) = (roots(config), config.sandbox.visible.clone());
     move || SandboxBounds {
         roots: roots.clone(),
         deny_read: private.iter().cloned().chain(policy.denied_reading(&cwd)).collect(),
+        show: show.clone(),
         deny_write: policy.denied_editing(&cwd),
     }
 }

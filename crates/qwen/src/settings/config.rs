@@ -137,6 +137,8 @@ pub struct SandboxConfig {
     pub network: bool,
     /// Directories that sandboxed commands cannot read.
     pub private: Vec<PathBuf>,
+    /// Directories inside of those that they can read.
+    pub visible: Vec<PathBuf>,
 }
 
 /// Plugins, MCP servers and hooks.

@@ -225,7 +225,8 @@ impl Config {
                     Some(file::Sandbox::Off) => qwen_sandbox::SandboxMode::Off,
                 },
                 network: settings.tools.sandbox_network.unwrap_or_default(),
-                private: invocation.qwen_home().into_iter().collect(),
+                private: private_directories(run, invocation),
+                visible: run.supervision.visible_dir.clone(),
             },
             extensions: ExtensionConfig {
                 user_commands: project.user_commands,
@@ -253,6 +254,15 @@ impl Config {
 }
 
 /// The error for a flag that names an unreadable file.
+/// The directories that commands must not read: our state, and what the parent process names. One inside another is
+/// hidden with it.
+fn private_directories(run: &Run, invocation: &Invocation) -> Vec<PathBuf> {
+    let all: Vec<PathBuf> =
+        invocation.qwen_home().into_iter().chain(run.supervision.private_dir.iter().cloned()).collect();
+    let is_inside = |place: &PathBuf| all.iter().any(|other| place != other && place.starts_with(other));
+    all.iter().filter(|place| !is_inside(place)).cloned().collect()
+}
+
 fn unreadable(flag: &str, path: &Path, error: &std::io::Error) -> ErrorInfo {
     let message = format!("{flag} {}: {error}", path.display());
     ErrorInfo::new(ErrorKind::Input, "unreadable_file", message)
