@@ -23,6 +23,8 @@ const START_MS: f64 = 500.0;
 const SESSIONS: usize = 1000;
 const MEMORY_MB: f64 = 40.0;
 const REST: Duration = Duration::from_secs(2);
+/// Between two new sessions.
+const PAUSE: Duration = Duration::from_millis(50);
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let mut rows = relay(bench)?;
@@ -106,21 +108,31 @@ fn round_trips(bench: &Bench) -> Result<Vec<Row>, String> {
     ])
 }
 
+/// From the prompt of a new session to its terminal record, in milliseconds.
+fn first_turn(worker: &mut Worker, session: &str) -> Result<f64, String> {
+    let sent = worker.send(&prompt(session))?;
+    let (_, came) = worker.until("an end", |line| contains(line, b"\"turn\":{\"status\":"))?;
+    #[expect(clippy::cast_precision_loss, reason = "times are short")]
+    let took = (came - sent) as f64 / 1e6;
+    Ok(took)
+}
+
 /// New sessions on spares and without, then many that live at once.
 fn sessions(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
     let mut rows = Vec::new();
-    let place = Place::fresh()?;
-    let mut worker = Worker::start(bench.subject.worker(&mock, &place))?;
     let tries = bench.options.count(100, 5);
-    let mut turns = Vec::new();
+    // The first turn of a worker costs more than the next ones, with and without a hub.
+    let mut direct = Vec::new();
     for _ in 0..tries {
-        let sent = worker.send(&json!({"messages": [{"role": "user", "content": "hi"}]}))?;
-        let (_, came) = worker.until("an end", |line| contains(line, b"\"turn\":{\"status\":"))?;
-        #[expect(clippy::cast_precision_loss, reason = "times are short")]
-        turns.push((came - sent) as f64 / 1e6);
+        let place = Place::fresh()?;
+        let mut worker = Worker::start(bench.subject.worker(&mock, &place))?;
+        std::thread::sleep(PAUSE);
+        direct.push(first_turn(&mut worker, "s")?);
     }
-    let turn = percentile(&mut turns, 0.5);
+    let (middle, last) = (percentile(&mut direct, 0.5), percentile(&mut direct, 0.99));
+    rows.push(Row::told("first turn of a fresh worker directly, p50", middle, "ms"));
+    rows.push(Row::told("— p99", last, "ms"));
     for (spares, name, target) in [("4", "warm", WARM_MS), ("0", "cold", COLD_MS)] {
         let place = Place::fresh()?;
         let mut hub = Worker::start(bench.subject.hub(
@@ -131,20 +143,14 @@ fn sessions(bench: &Bench) -> Result<Vec<Row>, String> {
         let mut times = Vec::new();
         for n in 0..tries {
             // Spares are there again.
-            std::thread::sleep(Duration::from_millis(30));
-            let session = format!("s{n}");
-            let sent = hub.send(&prompt(&session))?;
-            let (_, came) = hub.until("an end", |line| contains(line, b"\"turn\":{\"status\":"))?;
-            #[expect(clippy::cast_precision_loss, reason = "times are short")]
-            times.push((came - sent) as f64 / 1e6);
+            std::thread::sleep(PAUSE);
+            times.push(first_turn(&mut hub, &format!("s{n}"))?);
         }
-        let added = (percentile(&mut times, 0.99) - turn).max(0.0);
-        rows.push(Row::at_most(
-            format!("hub: new session, {name}: over a turn of a live worker, p99"),
-            added,
-            "ms",
-            target,
-        ));
+        let title = format!("hub: new session, {name}: over the first turn of a fresh worker");
+        let added = percentile(&mut times, 0.5) - middle;
+        rows.push(Row::told(format!("{title}, p50"), added, "ms"));
+        let added = (percentile(&mut times, 0.99) - last).max(0.0);
+        rows.push(Row::at_most(format!("{title}, p99"), added, "ms", target));
     }
     let place = Place::fresh()?;
     let count = bench.options.count(SESSIONS, 20);

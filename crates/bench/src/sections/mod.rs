@@ -10,7 +10,9 @@ mod hub;
 mod idle;
 mod instructions;
 mod latency;
+mod peers;
 mod steps;
+mod tenants;
 mod terminal;
 mod thoughts;
 mod tools;
@@ -44,6 +46,8 @@ pub const ALL: &[Section] = &[
     Section { name: "steps", measure: steps::measure },
     Section { name: "thoughts", measure: thoughts::measure },
     Section { name: "hub", measure: hub::measure },
+    Section { name: "tenants", measure: tenants::measure },
+    Section { name: "peers", measure: peers::measure },
     Section { name: "crowd", measure: crowd::measure },
     Section { name: "terminal", measure: terminal::measure },
     Section { name: "instructions", measure: instructions::measure },

@@ -1,0 +1,126 @@
+//! A hundred sessions with one turn each: through one hub, and through a process of a peer CLI for each.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use mock_model::monotonic_ns;
+use serde_json::json;
+
+use crate::Bench;
+use crate::mock::Mock;
+use crate::output::CHUNK_TEXT;
+use crate::subject::Place;
+use crate::table::Row;
+use crate::worker::Worker;
+
+const SESSIONS: usize = 100;
+/// How many processes of a peer run at once. More would not end sooner on few cores, and a hundred need more memory
+/// than a small machine has.
+const AT_ONCE: usize = 4;
+
+/// A CLI from npm.
+struct Peer {
+    package: &'static str,
+    program: &'static str,
+    args: &'static [&'static str],
+}
+
+const PEERS: [Peer; 2] = [
+    Peer {
+        package: "@anthropic-ai/claude-code",
+        program: "claude",
+        args: &["-p", "hi", "--output-format", "json"],
+    },
+    Peer {
+        package: "@qwen-code/qwen-code",
+        program: "qwen",
+        args: &["-p", "hi", "--output-format", "json", "--auth-type", "openai", "--model", "m"],
+    },
+];
+
+pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
+    let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
+    let count = bench.options.count(SESSIONS, 2);
+    let title = format!("{count} sessions with one turn each");
+    let mut rows =
+        vec![Row::told(format!("{title}: through one hub"), through_hub(bench, &mock, count)?, "s")];
+    for peer in &PEERS {
+        let name = format!("— through a process of {} each", peer.package);
+        rows.push(match install(peer).and_then(|program| through_processes(&program, peer, &mock, count)) {
+            Ok(seconds) => Row::told(name, seconds, "s"),
+            Err(reason) => Row::note(name, format!("skipped: {reason}")),
+        });
+    }
+    Ok(rows)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times are short")]
+fn seconds_since(began: u64) -> f64 {
+    (monotonic_ns() - began) as f64 / 1e9
+}
+
+fn through_hub(bench: &Bench, mock: &Mock, count: usize) -> Result<f64, String> {
+    let place = Place::fresh()?;
+    let began = monotonic_ns();
+    let mut hub =
+        Worker::start(bench.subject.hub(mock, &place, &["--max-workers", &count.max(1).to_string()]))?;
+    for n in 0..count {
+        let input = json!({"parts": [{"type": "text", "text": "hi"}]});
+        hub.send(&json!({"session_id": format!("s{n}"), "input": input}))?;
+    }
+    for _ in 0..count {
+        hub.turn_end()?;
+    }
+    Ok(seconds_since(began))
+}
+
+/// Installs a peer below the target directory, once; its program.
+fn install(peer: &Peer) -> Result<PathBuf, String> {
+    let me = std::env::current_exe().map_err(|error| format!("cannot find my own program: {error}"))?;
+    let target = me.parent().and_then(Path::parent).ok_or("this program is not in a target directory")?;
+    let place = target.join("peers").join(peer.program);
+    let program = place.join("node_modules/.bin").join(peer.program);
+    if program.exists() {
+        return Ok(program);
+    }
+    std::fs::create_dir_all(&place).map_err(|error| format!("cannot make a directory: {error}"))?;
+    let installed = Command::new("npm")
+        .args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", "--prefix"])
+        .arg(&place)
+        .arg(peer.package)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("npm cannot be started: {error}"))?;
+    if installed.status.success() && program.exists() {
+        return Ok(program);
+    }
+    let why = String::from_utf8_lossy(&installed.stderr).lines().next().unwrap_or_default().to_owned();
+    Err(format!("npm could not install it: {why}"))
+}
+
+fn through_processes(program: &Path, peer: &Peer, mock: &Mock, count: usize) -> Result<f64, String> {
+    let place = Place::fresh()?;
+    let run = || -> Result<(), String> {
+        let mut command = Command::new(program);
+        command.args(peer.args);
+        place.settle(&mut command, mock);
+        let root = mock.base_url().trim_end_matches("/v1").to_owned();
+        command.env("ANTHROPIC_API_KEY", "x").env("ANTHROPIC_BASE_URL", root).env("OPENAI_MODEL", "m");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        match command.status() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("it ended with {status}")),
+            Err(error) => Err(format!("it cannot be started: {error}")),
+        }
+    };
+    // One to see that it works at all, and to fill the caches.
+    run()?;
+    let began = monotonic_ns();
+    std::thread::scope(|scope| {
+        let share = |part: usize| (part..count).step_by(AT_ONCE);
+        let lanes: Vec<_> =
+            (0..AT_ONCE).map(|part| scope.spawn(move || share(part).try_for_each(|_| run()))).collect();
+        lanes.into_iter().try_for_each(|lane| lane.join().map_err(|_| "a run panicked".to_owned())?)
+    })?;
+    Ok(seconds_since(began))
+}
