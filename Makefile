@@ -88,6 +88,14 @@ pictures:
 clean:
 	cargo clean
 
+# The suites of the official SDKs and our conformance suite with a hub in the place of a worker. Not a part of `make test`: it takes minutes.
+.PHONY: test-hub
+test-hub:
+	cargo build --locked -p qwen -p mock-model
+	tests/sdk/run --hub
+	ln -sfn $(CURDIR)/target/debug/qwen target/qwen-hub
+	QWEN_CONFORMANCE_BIN=$(CURDIR)/target/qwen-hub cargo test --locked -p qwen --test conformance
+
 # Thousands of sessions through one hub, then a minute of random kills: flat descriptors and memory, every turn ended.
 .PHONY: soak
 soak:

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use qwen_events::SessionId;
 
+use crate::store::LogCommit;
 use crate::worker_pool::{WorkerId, WorkerKey};
 
 /// A control request of the client that has no answer yet.
@@ -60,6 +61,10 @@ pub enum RouterAction {
         after: u64,
         request: ClientRequest,
     },
+    /// Commits a worker's log and reports the outcome.
+    CommitLog { worker: WorkerId, commit: LogCommit },
+    /// Gives the ownership of a log up.
+    ReleaseLog { worker: WorkerId, log: SessionId, epoch: u64 },
     /// All work is finished; the process exits with this code.
     Exit(u8),
 }

@@ -15,7 +15,7 @@ mod tenant;
 pub mod worker_pool;
 
 pub use action::{ClientRequest, ProcessSignal, RouterAction};
-pub use hub::{EventStores, Hub, HubParts, TurnEnds, WorkerStderr};
+pub use hub::{EventStores, Hub, HubParts, SessionLogs, TurnEnds, WorkerStderr};
 pub use manager::{AgentError, AgentManager, AgentOptions, Session, TurnResult, TurnStream};
 pub use metrics::{Histogram, Metric, MetricData, Metrics};
 pub use router::{

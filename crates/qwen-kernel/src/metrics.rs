@@ -182,7 +182,7 @@ impl Metrics {
         let (mut idle, mut busy, mut warm, mut ending) = (0, 0, 0, 0);
         for worker in pool.workers() {
             match worker.stage {
-                Stage::Ending => ending += 1,
+                Stage::Discarding | Stage::Ending => ending += 1,
                 _ if worker.is_spare() => warm += 1,
                 _ if worker.busy => busy += 1,
                 _ => idle += 1,

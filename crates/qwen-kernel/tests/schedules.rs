@@ -12,8 +12,9 @@ use proptest::prelude::*;
 use qwen_dialects::Format;
 use qwen_events::{ErrorInfo, SessionId};
 use qwen_kernel::front::{LineWriter, QwenFront};
-use qwen_kernel::process_manager::{ExitCause, WorkerExit};
-use qwen_kernel::store::{Appended, Events, MemoryEvents, Read};
+use qwen_kernel::ipc::{Ask, CommitReason};
+use qwen_kernel::process_manager::{ExitCause, SpawnSpec, WorkerExit};
+use qwen_kernel::store::{Appended, Events, MemoryEvents, MemoryLog, Read, SessionLog, commit};
 use qwen_kernel::{
     Identity, Pool, PoolLimits, ProcessSignal, Router, RouterAction, SessionOptions, WorkerId, WorkerKey,
     WorkerKeys,
@@ -24,9 +25,18 @@ struct OneKey;
 
 impl WorkerKeys for OneKey {
     fn key(&mut self, tenant: &str, _options: &SessionOptions) -> Result<Arc<WorkerKey>, ErrorInfo> {
-        Ok(WorkerKey { tenant: tenant.to_owned(), ..WorkerKey::default() }.into())
+        Ok(key_of(tenant))
     }
 }
+
+/// Workers with a leash, which can be told to discard their session.
+fn key_of(tenant: &str) -> Arc<WorkerKey> {
+    let spec = SpawnSpec { leash: Some(Duration::from_secs(2)), ..SpawnSpec::default() };
+    WorkerKey { tenant: tenant.to_owned(), spec, ..WorkerKey::default() }.into()
+}
+
+/// What workers have written to their logs, on the disk that both kernels see.
+type Disk = Rc<RefCell<BTreeMap<String, Vec<u8>>>>;
 
 /// A worker as the kernel sees it: what it was sent, and what it does next.
 #[derive(Default)]
@@ -37,6 +47,10 @@ struct Worker {
     closed: bool,
     stalled: bool,
     asks: Option<String>,
+    /// The bytes that it waits to be committed.
+    uncommitted: Option<u64>,
+    /// The answer to its last commit.
+    outcome: Option<String>,
     /// Lines that it wrote and that the kernel has not read.
     pipe: VecDeque<String>,
 }
@@ -46,6 +60,8 @@ struct Kernel {
     router: Router,
     workers: BTreeMap<WorkerId, Worker>,
     store: MemoryEvents,
+    logs: MemoryLog,
+    disk: Disk,
     lossy: Rc<RefCell<u32>>,
     /// Appends that are still on their way: they arrive at the store later, perhaps after another owner's.
     late: Vec<(SessionId, u64, u64, Vec<u8>, Option<String>)>,
@@ -62,6 +78,7 @@ fn limits() -> PoolLimits {
         max_workers: 3,
         queue_timeout: Duration::from_secs(5),
         idle_timeout: Duration::from_secs(20),
+        max_sessions_per_worker: 3,
         max_queue: 6,
         max_queue_per_tenant: 4,
         drain_timeout: Duration::from_secs(3),
@@ -70,16 +87,19 @@ fn limits() -> PoolLimits {
 }
 
 impl Kernel {
-    fn new(store: &MemoryEvents, numbered: bool, now: Duration) -> Self {
+    fn new(store: &MemoryEvents, logs: &(MemoryLog, Disk), numbered: bool, now: Duration) -> Self {
         let front = Arc::new(QwenFront::new(Format::StreamJson));
         let writer = LineWriter::new(&*front, "test".into(), "0");
-        let pool = Pool::new(limits(), WorkerKey::default().into(), 7);
+        let pool = Pool::new(limits(), key_of(""), 7);
         let session = SessionId::parse("default").unwrap();
-        let router = Router::new(front, writer, Box::new(OneKey), pool, Identity::default(), session);
+        let mut router = Router::new(front, writer, Box::new(OneKey), pool, Identity::default(), session);
+        router.commit_logs();
         let mut kernel = Self {
             router,
             workers: BTreeMap::new(),
             store: store.clone(),
+            logs: logs.0.clone(),
+            disk: logs.1.clone(),
             lossy: Rc::default(),
             late: Vec::new(),
             delays: 0,
@@ -133,8 +153,24 @@ impl Kernel {
                     worker.beat("hub.probe.0");
                 }
             }
-            // The simulated workers ask nothing.
-            RouterAction::Reply { .. } => {}
+            RouterAction::Reply { worker, lines } => {
+                if let Some(worker) = self.workers.get_mut(&worker) {
+                    worker.handle_reply(&serde_json::from_slice(&lines).unwrap());
+                }
+            }
+            RouterAction::CommitLog { worker, commit: wanted } => {
+                let (position, outcome) = commit(&self.logs, &wanted, |from, to| {
+                    let disk = self.disk.borrow();
+                    let range = usize::try_from(from).unwrap()..usize::try_from(to).unwrap();
+                    Ok(disk[wanted.log.as_str()][range].to_vec())
+                });
+                let (position, outcome) =
+                    if self.loses() { (wanted.owned, Appended::Unknown) } else { (position, outcome) };
+                self.router.log_committed(worker, &wanted, position, outcome);
+            }
+            RouterAction::ReleaseLog { log, epoch, .. } => {
+                self.logs.release(&log, epoch);
+            }
             RouterAction::CloseInput { worker } => {
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     worker.closed = true;
@@ -165,12 +201,7 @@ impl Kernel {
                     return self.router.appended(&session, first, Appended::Unknown);
                 }
                 let outcome = self.store.append(&session, epoch, first, &lines, open.as_deref());
-                // A lost acknowledgement: the lines may be stored, and the owner does not know.
-                let lost = {
-                    let mut lossy = self.lossy.borrow_mut();
-                    *lossy = lossy.saturating_sub(1);
-                    *lossy > 0
-                };
+                let lost = self.loses();
                 self.router.appended(&session, first, if lost { Appended::Unknown } else { outcome });
             }
             RouterAction::ReadEvents { session, after, request } => {
@@ -179,6 +210,33 @@ impl Kernel {
             }
             RouterAction::Exit(code) => self.exit = Some(code),
         }
+    }
+
+    /// Whether an acknowledgement is lost: the store has what it was given, and the owner does not know.
+    fn loses(&self) -> bool {
+        let mut lossy = self.lossy.borrow_mut();
+        *lossy = lossy.saturating_sub(1);
+        *lossy > 0
+    }
+
+    /// A worker writes to its log and asks for a commit, or asks again. The outcome.
+    fn commit(&mut self, id: WorkerId, session: &str, reason: CommitReason, now: Duration) -> String {
+        let worker = self.workers.get_mut(&id).unwrap();
+        let bytes = *worker.uncommitted.get_or_insert_with(|| {
+            let mut disk = self.disk.borrow_mut();
+            let log = disk.entry(session.to_owned()).or_default();
+            log.extend_from_slice(format!("{{\"at\":{}}}\n", log.len()).as_bytes());
+            log.len() as u64
+        });
+        let ask = Ask::Commit { id: 1, session_id: Some(session.to_owned()), bytes, reason };
+        self.router.worker_asked(id, &ask, now);
+        self.apply();
+        let worker = self.workers.get_mut(&id).unwrap();
+        let outcome = worker.outcome.take().unwrap();
+        if outcome != "unknown" {
+            worker.uncommitted = None;
+        }
+        outcome
     }
 
     /// Late appends arrive at the store, whose answers nobody waits for.
@@ -215,11 +273,25 @@ impl Kernel {
                     );
                 } else if worker.asks.is_some() {
                     // It waits for the answer.
-                } else if let Some((session, prompt)) = worker.running.take() {
+                } else if let Some((session, prompt)) = worker.running.clone() {
+                    let reason = CommitReason::End { prompt_id: prompt.clone() };
+                    let status = match self.commit(id, &session, reason, now).as_str() {
+                        "unknown" => return,
+                        "fenced" => "interrupted",
+                        _ => "done",
+                    };
+                    let worker = self.workers.get_mut(&id).unwrap();
+                    worker.running = None;
                     worker.pipe.push_back(format!(
-                        r#"{{"object":"chat.completion","session_id":"{session}","prompt_id":"{prompt}","choices":[],"metadata":{{"turn":{{"status":"done"}}}}}}"#
+                        r#"{{"object":"chat.completion","session_id":"{session}","prompt_id":"{prompt}","choices":[],"metadata":{{"turn":{{"status":"{status}"}}}}}}"#
                     ));
-                } else if let Some((session, prompt)) = worker.queue.pop_front() {
+                } else if let Some((session, prompt)) = worker.queue.front().cloned() {
+                    let reason = CommitReason::Start { prompt_id: prompt.clone() };
+                    if self.commit(id, &session, reason, now) == "unknown" {
+                        return;
+                    }
+                    let worker = self.workers.get_mut(&id).unwrap();
+                    worker.queue.pop_front();
                     worker.pipe.push_back(format!(
                         r#"{{"object":"chat.completion","session_id":"{session}","prompt_id":"{prompt}","choices":[]}}"#
                     ));
@@ -291,6 +363,19 @@ impl Kernel {
 }
 
 impl Worker {
+    /// Takes a line on the commit socket.
+    fn handle_reply(&mut self, line: &Value) {
+        match line["type"].as_str() {
+            Some("committed") => self.outcome = line["outcome"].as_str().map(str::to_owned),
+            // It starts anew, with a handshake.
+            Some("discard") => {
+                assert!(self.queue.is_empty() && self.running.is_none(), "work is discarded");
+                self.greeted = false;
+            }
+            _ => {}
+        }
+    }
+
     fn take(&mut self, line: &Value) {
         match line["type"].as_str() {
             Some("heartbeat_request") => self.beat(line["session_id"].as_str().unwrap()),
@@ -356,7 +441,7 @@ fn op() -> impl Strategy<Value = Op> {
 fn run(ops: &[Op], numbered: bool, ends_with_drain: bool) -> Result<(), TestCaseError> {
     let store = MemoryEvents::new(1 << 20);
     let mut now = Duration::from_secs(1);
-    let mut kernel = Kernel::new(&store, numbered, now);
+    let mut kernel = Kernel::new(&store, &Default::default(), numbered, now);
     let mut prompts: BTreeSet<String> = BTreeSet::new();
     for (n, op) in ops.iter().enumerate() {
         now += Duration::from_millis(7);
@@ -464,7 +549,8 @@ proptest! {
     fn two_owners_never_give_out_the_same_number(turns in prop::collection::vec((0_usize..2, 0_u8..3, 1_u32..3, 0_u32..3, any::<bool>()), 1..30)) {
         let store = MemoryEvents::new(1 << 20);
         let mut now = Duration::from_secs(1);
-        let mut kernels = [Kernel::new(&store, true, now), Kernel::new(&store, true, now)];
+        let logs = Default::default();
+        let mut kernels = [Kernel::new(&store, &logs, true, now), Kernel::new(&store, &logs, true, now)];
         for (n, (which, lost, steps, delays, deliver)) in turns.iter().enumerate() {
             now += Duration::from_millis(60);
             let kernel = &mut kernels[*which];
@@ -485,6 +571,9 @@ proptest! {
         for kernel in &mut kernels {
             kernel.deliver_late();
         }
+        let written = logs.1.borrow().get("s").cloned().unwrap_or_default();
+        let committed = logs.0.read(&SessionId::parse("s").unwrap(), 0).unwrap_or_default();
+        prop_assert!(written.starts_with(&committed), "the store has what no worker wrote");
         let Read::Lines { lines, .. } = store.read(&SessionId::parse("s").unwrap(), 0) else { panic!("nothing was dropped") };
         let stored: Vec<Value> = lines
             .split(|byte| *byte == b'\n')

@@ -182,6 +182,11 @@ impl Store {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
         }
+        // A hub notes beside the log who owns it.
+        match fs::remove_file(self.dir.join(format!("{id}.owner"))) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
         fs::remove_file(self.path(id)).map_err(failed)
     }
 

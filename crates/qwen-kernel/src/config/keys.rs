@@ -1,16 +1,18 @@
 //! Derives the worker process of a session from its tenant and options.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
 use serde_json::Value;
 
-use super::{HubConfig, ProfileDirectory};
+use super::{HubConfig, ProfileDirectory, redacted};
 use crate::process_manager::SpawnSpec;
 use crate::router::{SessionOptions, WorkerKeys};
 use crate::worker_pool::{PoolLimits, WorkerKey};
@@ -59,6 +61,16 @@ impl Keys {
         }
     }
 
+    /// Uses another configuration for keys that are made from now on. Profiles that were written stay for the sessions
+    /// that use them.
+    pub fn reload(&mut self, config: &HubConfig, binary: PathBuf, args: Vec<String>) {
+        self.binary = binary;
+        self.args = args;
+        self.profile.clone_from(&config.settings_profile);
+        self.tenants.clone_from(&config.tenants);
+        self.limits = config.worker_pool.clone();
+    }
+
     /// The key of a session without options.
     pub fn default_key(&mut self) -> Result<Arc<WorkerKey>, ErrorInfo> {
         self.key("", &SessionOptions::default())
@@ -91,7 +103,7 @@ impl Keys {
         env: &mut Vec<(OsString, Option<OsString>)>,
     ) -> Result<(), ErrorInfo> {
         let home = tenant_directory(&self.state, tenant);
-        for (variable, place) in [("HOME", "home"), ("QWEN_HOME", "home/.qwen"), ("TMPDIR", "tmp")] {
+        for (variable, place) in [("HOME", "home"), ("QWEN_HOME", "qwen"), ("TMPDIR", "tmp")] {
             let path = home.join(place);
             DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(|error| {
                 let message =
@@ -111,13 +123,42 @@ fn tenant_directory(state: &Path, tenant: &str) -> PathBuf {
 
 /// The state directory (`QWEN_HOME`) of a tenant's workers.
 pub fn qwen_home_of(state: &Path, tenant: &str) -> PathBuf {
-    tenant_directory(state, tenant).join("home/.qwen")
+    tenant_directory(state, tenant).join("qwen")
+}
+
+/// The directory to which workers of this key write their session logs. `inherited` reads this process's environment.
+pub fn session_log_directory(
+    key: &WorkerKey,
+    inherited: impl Fn(&str) -> Option<OsString>,
+) -> Option<PathBuf> {
+    let variable = |name: &str| {
+        let set = key.spec.env.iter().rev().find(|(set, _)| set == name);
+        let value = set.map_or_else(|| inherited(name), |(_, value)| value.clone());
+        value.filter(|value| !value.is_empty())
+    };
+    let home = match variable("QWEN_HOME") {
+        Some(home) => PathBuf::from(home),
+        None => PathBuf::from(variable("HOME")?).join(".qwen"),
+    };
+    let cwd = match &key.spec.cwd {
+        Some(cwd) => cwd.clone(),
+        None => std::env::current_dir().ok()?,
+    };
+    Some(cwd.join(home).join("sessions"))
+}
+
+impl WorkerKeys for Rc<RefCell<Keys>> {
+    fn key(&mut self, tenant: &str, options: &SessionOptions) -> Result<Arc<WorkerKey>, ErrorInfo> {
+        self.borrow_mut().key(tenant, options)
+    }
 }
 
 impl WorkerKeys for Keys {
     fn key(&mut self, tenant: &str, options: &SessionOptions) -> Result<Arc<WorkerKey>, ErrorInfo> {
         let mut env: Vec<(OsString, Option<OsString>)> = Vec::new();
         let mut args = self.args.clone();
+        // Commands of a session see nothing of the other tenants, nor of the hub.
+        args.extend(["--private-dir".to_owned(), self.state.display().to_string()]);
         let known = self.tenants.get(tenant).cloned();
         if !tenant.is_empty() {
             if known.is_none() && !self.tenants.is_empty() {
@@ -125,9 +166,12 @@ impl WorkerKeys for Keys {
                 return Err(ErrorInfo::new(ErrorKind::Input, "unknown_tenant", message).with_param("tenant"));
             }
             self.private_places(tenant, &mut env)?;
+            let home = tenant_directory(&self.state, tenant).join("home");
+            args.extend(["--visible-dir".to_owned(), home.display().to_string()]);
         }
         let known = known.unwrap_or_default();
         let profile = options.settings_profile.clone().or(known.settings_profile).or(self.profile.clone());
+        let summary = profile.as_ref().map(|profile| redacted(profile).to_string());
         if let Some(profile) = profile {
             for name in
                 self.inherited.iter().filter(|name| CHOOSING.iter().any(|start| name.starts_with(start)))
@@ -161,6 +205,6 @@ impl WorkerKeys for Keys {
             leash: self.limits.leash,
             ..SpawnSpec::default()
         };
-        Ok(WorkerKey { tenant: tenant.to_owned(), spec, binary }.into())
+        Ok(WorkerKey { tenant: tenant.to_owned(), spec, profile: summary, binary }.into())
     }
 }

@@ -8,6 +8,7 @@
 mod claude;
 mod input;
 mod qwen;
+mod summary;
 mod write;
 
 use std::borrow::Cow;
@@ -18,6 +19,7 @@ use qwen_events::{ErrorInfo, SessionId};
 pub use claude::ClaudeFront;
 pub use input::{ClientInput, InputKind};
 pub use qwen::QwenFront;
+pub(crate) use summary::command_summary;
 pub use write::LineWriter;
 
 /// The meaning of a worker's line to the router.

@@ -3,23 +3,27 @@
 //! A [`Hub`] lives on a current-thread runtime inside a `LocalSet`. Readers call the router directly,
 //! without channels, so that a relayed line costs one read, one classification and one copy.
 
+mod logs;
 mod process;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use qwen_events::SessionId;
 use tokio::sync::Notify;
 
+use self::logs::LogStores;
+pub use self::logs::SessionLogs;
 use self::process::Process;
 use crate::action::{ProcessSignal, RouterAction};
 use crate::process_manager::{ExitCause, Spawner, WorkerExit};
 use crate::router::Router;
 use crate::store::{Appended, Events, Taken};
-use crate::worker_pool::WorkerId;
+use crate::worker_pool::{WorkerId, WorkerKey};
 
 /// With more pending bytes for the client, workers are not read: back-pressure reaches them through their
 /// pipes.
@@ -37,6 +41,8 @@ pub struct HubParts {
     pub router: Router,
     /// The stores of numbered lines; without them, `sequence` is an error.
     pub events: Option<EventStores>,
+    /// See [`SessionLogs`]; without them, workers' questions about their logs are answered at once.
+    pub session_logs: Option<SessionLogs>,
     /// See [`TurnEnds`].
     pub turn_ends: Option<TurnEnds>,
     /// Receives structured log records; none disables logging at no cost.
@@ -59,6 +65,8 @@ struct Shared {
     event_stores: Option<EventStores>,
     /// The stores that are open, by tenant.
     events: RefCell<HashMap<String, Rc<dyn Events>>>,
+    session_logs: Option<SessionLogs>,
+    logs: RefCell<LogStores>,
     turn_ends: Option<TurnEnds>,
     log: Option<Box<dyn Fn(&serde_json::Value)>>,
     worker_stderr: Option<WorkerStderr>,
@@ -87,6 +95,8 @@ impl Hub {
             spawner: Spawner::start()?,
             event_stores: parts.events,
             events: RefCell::default(),
+            session_logs: parts.session_logs,
+            logs: RefCell::default(),
             turn_ends: parts.turn_ends,
             log: parts.log,
             worker_stderr: parts.worker_stderr,
@@ -102,6 +112,9 @@ impl Hub {
         }));
         if hub.0.log.is_some() {
             hub.0.router.borrow_mut().start_log();
+        }
+        if hub.0.session_logs.is_some() {
+            hub.0.router.borrow_mut().commit_logs();
         }
         hub.with(Router::start);
         tokio::task::spawn_local(hub.clone().run_timer());
@@ -145,9 +158,9 @@ impl Hub {
         self.with(|router, now| router.drain(now, exit_code));
     }
 
-    /// Changes the limits of the pool.
-    pub fn set_limits(&self, limits: crate::PoolLimits) {
-        self.with(|router, now| router.set_limits(limits, now));
+    /// Changes the limits of the pool and the key of its spares.
+    pub fn reconfigure(&self, limits: crate::PoolLimits, key: Arc<WorkerKey>) {
+        self.with(|router, now| router.reconfigure(limits, key, now));
     }
 
     /// The next bytes for the client; none when all work is finished.
@@ -239,9 +252,9 @@ impl Hub {
     fn act(&self, action: RouterAction) {
         match action {
             RouterAction::Spawn { worker, key } => {
-                let process = Rc::new(Process::new(worker));
+                let process = Rc::new(Process::new(worker, key));
                 self.0.processes.borrow_mut().insert(worker, process.clone());
-                tokio::task::spawn_local(process::run(self.clone(), process, key));
+                tokio::task::spawn_local(process::run(self.clone(), process));
             }
             RouterAction::Write { worker, lines } => {
                 if let Some(process) = self.process(worker) {
@@ -292,6 +305,8 @@ impl Hub {
                 };
                 self.0.router.borrow_mut().events_read(&session, &request, after, read);
             }
+            RouterAction::CommitLog { worker, commit } => self.commit_log(worker, &commit),
+            RouterAction::ReleaseLog { worker, log, epoch } => self.release_log(worker, &log, epoch),
             RouterAction::Exit(code) => {
                 self.0.exit.set(Some(code));
                 self.0.output.notify_one();
@@ -329,13 +344,13 @@ impl Hub {
     }
 
     fn exited(&self, worker: WorkerId, exit: &WorkerExit) {
-        self.0.processes.borrow_mut().remove(&worker);
         self.log(|| {
             let session = self.0.router.borrow().session_of(worker).map(ToString::to_string);
             let reason = exit.cause.reason();
             serde_json::json!({"event": "worker_exit", "worker": worker.to_string(), "session_id": session, "reason": reason, "detail": exit.detail})
         });
         self.with(|router, now| router.worker_exited(worker, exit, now));
+        self.0.processes.borrow_mut().remove(&worker);
     }
 
     fn not_started(&self, worker: WorkerId, error: &io::Error) {

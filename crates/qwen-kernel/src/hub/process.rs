@@ -27,6 +27,7 @@ const AFTER_EXIT: Duration = Duration::from_millis(200);
 
 pub(super) struct Process {
     pub id: WorkerId,
+    pub key: Arc<WorkerKey>,
     pid: Cell<Option<i32>>,
     stdin: RefCell<Option<Rc<pipe::Sender>>>,
     /// Bytes that the pipe has not accepted yet.
@@ -42,9 +43,10 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub fn new(id: WorkerId) -> Self {
+    pub fn new(id: WorkerId, key: Arc<WorkerKey>) -> Self {
         Self {
             id,
+            key,
             pid: Cell::new(None),
             stdin: RefCell::default(),
             unwritten: RefCell::default(),
@@ -149,7 +151,8 @@ impl Process {
 }
 
 /// Runs one worker from start to exit.
-pub(super) async fn run(hub: Hub, process: Rc<Process>, key: Arc<WorkerKey>) {
+pub(super) async fn run(hub: Hub, process: Rc<Process>) {
+    let key = process.key.clone();
     let child = match hub.0.spawner.spawn(key.spec.clone()).await {
         Ok(child) => child,
         Err(error) => return hub.not_started(process.id, &error),
@@ -157,7 +160,11 @@ pub(super) async fn run(hub: Hub, process: Rc<Process>, key: Arc<WorkerKey>) {
     let pid = child.pid;
     process.pid.set(Some(pid));
     process.started.set(true);
-    hub.log(|| serde_json::json!({"event": "worker_start", "worker": process.id.to_string(), "pid": pid, "tenant": key.tenant}));
+    hub.log(|| {
+        let profile = key.profile.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let profile: Option<serde_json::Value> = profile;
+        serde_json::json!({"event": "worker_start", "worker": process.id.to_string(), "pid": pid, "tenant": key.tenant, "profile": profile})
+    });
     if let Some(signal) = process.early.take() {
         process.signal(signal);
     }

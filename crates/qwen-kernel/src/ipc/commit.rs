@@ -23,12 +23,19 @@ pub enum Ask {
     /// The worker wants a sign of life before it starts something.
     Alive,
     /// The worker waits until its log is durable up to byte `bytes`.
-    Commit { id: u64, bytes: u64, reason: CommitReason },
+    Commit {
+        id: u64,
+        /// The session whose log it is, if the worker names it.
+        session_id: Option<String>,
+        bytes: u64,
+        reason: CommitReason,
+    },
 }
 
 #[derive(Deserialize)]
 struct Line {
     id: Option<u64>,
+    session_id: Option<String>,
     #[serde(default)]
     bytes: u64,
     #[serde(flatten)]
@@ -40,7 +47,9 @@ impl Ask {
     pub fn parse(line: &[u8]) -> Option<Self> {
         let line: Line = serde_json::from_slice(line).ok()?;
         match line {
-            Line { id: Some(id), bytes, reason: Some(reason) } => Some(Self::Commit { id, bytes, reason }),
+            Line { id: Some(id), session_id, bytes, reason: Some(reason) } => {
+                Some(Self::Commit { id, session_id, bytes, reason })
+            }
             Line { id: None, reason: None, .. } => Some(Self::Alive),
             Line { .. } => None,
         }
@@ -50,6 +59,11 @@ impl Ask {
 /// The answer to [`Ask::Alive`].
 pub fn alive() -> Vec<u8> {
     b"{\"type\":\"alive\"}\n".to_vec()
+}
+
+/// The request to discard the session: the worker ends it and starts anew as if it had just been started.
+pub fn discard() -> Vec<u8> {
+    b"{\"type\":\"discard\"}\n".to_vec()
 }
 
 /// The answer to [`Ask::Commit`].
@@ -71,10 +85,13 @@ mod tests {
         let start =
             br#"{"type":"commit","id":1,"session_id":"s","bytes":12,"reason":"start","prompt_id":"p"}"#;
         let reason = CommitReason::Start { prompt_id: "p".to_owned() };
-        assert_eq!(Ask::parse(start), Some(Ask::Commit { id: 1, bytes: 12, reason }));
+        assert_eq!(
+            Ask::parse(start),
+            Some(Ask::Commit { id: 1, session_id: Some("s".to_owned()), bytes: 12, reason })
+        );
         let effect = br#"{"type":"commit","id":2,"bytes":40,"reason":"effect","tool":"edit","call":"c"}"#;
         let reason = CommitReason::Effect { tool: "edit".to_owned(), call: "c".to_owned() };
-        assert_eq!(Ask::parse(effect), Some(Ask::Commit { id: 2, bytes: 40, reason }));
+        assert_eq!(Ask::parse(effect), Some(Ask::Commit { id: 2, session_id: None, bytes: 40, reason }));
         assert_eq!(Ask::parse(br#"{"type":"alive"}"#), Some(Ask::Alive));
         for wrong in ["", "[1]", r#"{"id":3}"#, r#"{"id":3,"reason":"start"}"#] {
             assert_eq!(Ask::parse(wrong.as_bytes()), None, "{wrong}");

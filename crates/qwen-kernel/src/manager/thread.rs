@@ -14,9 +14,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use super::{AgentError, AgentOptions};
-use crate::config::{HubConfig, Keys};
+use crate::config::{HubConfig, Keys, session_log_directory};
 use crate::front::{Front, LineWriter, QwenFront};
-use crate::hub::{Hub, HubParts};
+use crate::hub::{Hub, HubParts, SessionLogs};
 use crate::router::{Identity, Router, SessionOptions};
 use crate::worker_pool::Pool;
 
@@ -128,8 +128,16 @@ fn hub(options: &AgentOptions, binary: PathBuf) -> Result<Hub, String> {
     let writer = LineWriter::new(&*front, "qwen".into(), env!("CARGO_PKG_VERSION"));
     let session = SessionId::from_random(fastrand::u128(..));
     let router = Router::new(front, writer, Box::new(keys), pool, Identity::default(), session);
-    Hub::start(HubParts { router, events: None, turn_ends: None, log: None, worker_stderr: None })
-        .map_err(|error| error.to_string())
+    let session_logs: SessionLogs = Box::new(|key| session_log_directory(key, |name| std::env::var_os(name)));
+    let parts = HubParts {
+        router,
+        events: None,
+        session_logs: Some(session_logs),
+        turn_ends: None,
+        log: None,
+        worker_stderr: None,
+    };
+    Hub::start(parts).map_err(|error| error.to_string())
 }
 
 async fn serve(

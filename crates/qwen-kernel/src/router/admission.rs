@@ -1,14 +1,17 @@
 //! Admission: assigns workers to sessions, queues them or refuses their prompts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 
 use super::{Router, Session, Waiting};
-use crate::worker_pool::{Granted, Lease, LocalWorkers, Stage, Workers};
+use crate::worker_pool::{Granted, Lease, LocalWorkers, Stage, WorkerId, WorkerKey, Workers};
 
 /// Consecutive worker deaths without a finished turn after which a session is quarantined.
 pub(super) const MAX_DEATHS: u32 = 3;
+/// How long after a session was given a spare the next one is started.
+const FILL_DELAY: Duration = Duration::from_millis(20);
 /// The duration of the quarantine.
 pub(super) const QUARANTINE: Duration = Duration::from_secs(30);
 
@@ -105,11 +108,12 @@ impl Router {
         match self.workers().claim(id, &key) {
             Granted::Lease(lease) => {
                 self.bind(id, lease);
-                self.fill_spares();
+                // A process that starts at this moment would slow the new session's first turn down.
+                self.fill_at.get_or_insert(self.now + FILL_DELAY);
                 true
             }
             Granted::Busy => {
-                self.evict_one();
+                self.evict_one(&key);
                 let now = self.now;
                 if let Some(session) = self.sessions.get_mut(id)
                     && session.queued_at.is_none()
@@ -137,7 +141,8 @@ impl Router {
     /// Starts spare workers while no session waits for a slot: a spare in the slot of a waiting session
     /// would be ended for it at once, again and again.
     pub(super) fn fill_spares(&mut self) {
-        if self.queue.is_empty() {
+        if self.queue.is_empty() && self.fill_at.is_none_or(|at| self.now >= at) {
+            self.fill_at = None;
             self.pool.fill(self.now, &mut self.actions);
         }
     }
@@ -224,32 +229,72 @@ impl Router {
         self.close_input_if_done(id);
     }
 
-    /// Releases the worker of the session that has been idle longest, so that another session gets its
-    /// slot.
-    fn evict_one(&mut self) {
-        let leaving = self.pool.workers().filter(|worker| worker.stage == Stage::Ending).count();
+    /// Releases the worker of the session that has been idle longest, so that a session that wants a worker of
+    /// this key gets its slot.
+    fn evict_one(&mut self, wanted: &Arc<WorkerKey>) {
+        let leaves = |stage| matches!(stage, Stage::Discarding | Stage::Ending);
+        let leaving = self.pool.workers().filter(|worker| leaves(worker.stage)).count();
         if leaving > self.queue.len() {
             return;
         }
         let resting = self.sessions.values().filter(|session| {
             session.worker.is_some() && session.is_ready && session.is_idle() && session.is_resumable
         });
-        if let Some(id) = resting.min_by_key(|session| session.active_at).map(|session| session.id.clone()) {
+        let Some(session) = resting.min_by_key(|session| session.active_at) else { return };
+        let (id, fits) = (session.id.clone(), session.key == *wanted);
+        if fits {
+            self.give_worker_back(&id);
+        } else {
             self.release_worker(&id);
         }
     }
 
-    /// Releases the session's worker; the session continues from its log with another one.
+    /// Ends the session's worker; the session continues from its log with another one.
     pub(super) fn release_worker(&mut self, id: &SessionId) {
-        let Some(session) = self.sessions.get_mut(id) else { return };
-        if let Some(worker) = session.worker.take() {
-            session.leaving = Some(worker);
-            session.is_ready = false;
-            session.replays = true;
-            if let Some(lease) = session.lease.take() {
-                self.workers().release(id, lease);
-            }
+        if let Some((worker, _)) = self.part_from_worker(id) {
+            self.pool.release(worker, self.now, &mut self.actions);
         }
+    }
+
+    /// Gives the session's worker back for other sessions with the same key; the session continues from its
+    /// log with any worker.
+    pub(super) fn give_worker_back(&mut self, id: &SessionId) {
+        let key = self.sessions.get(id).map(|session| session.key.clone());
+        let Some((worker, lease)) = self.part_from_worker(id) else { return };
+        // A worker that was started for this session alone, to resume or to fork it, cannot serve another.
+        let is_general = self.front.adopts_sessions()
+            && self.pool.worker(worker).is_some_and(|worker| Some(&worker.key) == key.as_ref());
+        match lease.filter(|_| is_general) {
+            Some(lease) => drop(self.workers().release(id, lease)),
+            None => self.pool.release(worker, self.now, &mut self.actions),
+        }
+    }
+
+    fn part_from_worker(&mut self, id: &SessionId) -> Option<(WorkerId, Option<Lease>)> {
+        let session = self.sessions.get_mut(id)?;
+        let worker = session.worker.take()?;
+        session.leaving = Some(worker);
+        session.is_ready = false;
+        session.replays = true;
+        Some((worker, session.lease.take()))
+    }
+
+    /// The worker has discarded its session and waits for another one.
+    pub(super) fn discarded(&mut self, worker: WorkerId) {
+        self.pool.discarded(worker, self.now, &mut self.actions);
+        if let Some(id) = self.serves.remove(&worker) {
+            self.release_logs(&id, worker);
+            if let Some(session) = self.sessions.get_mut(&id)
+                && session.leaving == Some(worker)
+            {
+                session.leaving = None;
+            }
+            self.close_if_asked(&id);
+            self.pump(&id);
+        }
+        self.serve_queue();
+        self.fill_spares();
+        self.finish_if_over();
     }
 
     /// Assigns free slots to waiting sessions: the tenant with the fewest turns first, then in order of

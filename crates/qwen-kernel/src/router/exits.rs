@@ -42,6 +42,7 @@ impl Router {
         gone: Option<&Worker>,
     ) {
         let is_only = self.sessions.len() == 1;
+        self.release_logs(id, worker);
         let Some(session) = self.sessions.get_mut(id) else { return };
         if session.leaving == Some(worker) {
             session.leaving = None;

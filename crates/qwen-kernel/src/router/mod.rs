@@ -7,6 +7,7 @@
 //! queued behind it to the next worker.
 
 mod admission;
+mod commits;
 mod exits;
 mod input;
 mod numbering;
@@ -112,10 +113,14 @@ pub struct Router {
     deadline_changed: bool,
     /// Workers whose lines are ignored, because the kernel has given them up.
     ignored: HashSet<WorkerId>,
+    /// When spares are started in the place of those that sessions were given.
+    fill_at: Option<Duration>,
     /// Sessions whose append had an unknown outcome and must be retried, and when.
     retries: Vec<(Duration, SessionId)>,
     /// Sessions that went on without numbers: their turns ended here, whatever the store knows of them.
     unstored: HashSet<SessionId>,
+    /// True if workers' logs are committed to a store.
+    commits_logs: bool,
     metrics: Metrics,
     recorder: Option<LineRecorder>,
     tracer: Option<TurnTracer>,
@@ -162,8 +167,10 @@ impl Router {
             wake_at: None,
             deadline_changed: true,
             ignored: HashSet::new(),
+            fill_at: None,
             retries: Vec::new(),
             unstored: HashSet::new(),
+            commits_logs: false,
             metrics: Metrics::default(),
             recorder: None,
             tracer: None,
@@ -267,7 +274,7 @@ impl Router {
             queued.or_else(|| rests.then(|| session.active_at + limits.idle_timeout))
         });
         let retry = self.retries.iter().map(|(at, _)| *at);
-        self.wake_at = idle.chain(pool).chain(self.drain_until).chain(retry).min();
+        self.wake_at = idle.chain(pool).chain(self.drain_until).chain(self.fill_at).chain(retry).min();
         Some(self.wake_at)
     }
 
@@ -324,10 +331,11 @@ impl Router {
         self.finish_if_over();
     }
 
-    /// Applies new limits.
-    pub fn set_limits(&mut self, limits: crate::PoolLimits, now: Duration) {
+    /// Applies new limits, and starts spares of `key` from now on. Sessions that are open keep their keys.
+    pub fn reconfigure(&mut self, limits: crate::PoolLimits, key: Arc<WorkerKey>, now: Duration) {
         self.now = now;
         self.pool.set_limits(limits);
+        self.pool.set_default_key(key, now, &mut self.actions);
         self.deadline_changed = true;
         // Waiting sessions come before spares, which would take the slot again.
         self.serve_queue();

@@ -75,8 +75,8 @@ impl Numbering {
 /// The delay before an append with an unknown outcome is retried.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// How long appends may have no known outcome before the session goes on without numbers.
-const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a store may leave outcomes unknown before the session goes on without it.
+pub(super) const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Router {
     /// The store made this hub the owner of the session's numbers, or failed.

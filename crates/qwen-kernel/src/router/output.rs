@@ -6,10 +6,8 @@ use qwen_events::{EndStatus, ErrorInfo, SessionId};
 
 use super::{Question, Router};
 use crate::action::RouterAction;
-use crate::front::{WorkerOutput, push_numbered};
-use crate::ipc::{self, Ask, CommitReason};
-use crate::store::Appended;
-use crate::worker_pool::WorkerId;
+use crate::front::{WorkerOutput, command_summary, push_numbered};
+use crate::worker_pool::{Stage, WorkerId};
 
 impl Router {
     /// Processes one line of a worker, without its line break.
@@ -51,31 +49,6 @@ impl Router {
             WorkerOutput::Fatal => self.metrics.worker_fatals += 1,
             WorkerOutput::Garbage => self.metrics.garbage_lines += 1,
         }
-    }
-
-    /// Answers a line on the worker's commit socket. A tool starts only after the answer, so that a turn
-    /// without an effect here has run no tool.
-    pub fn worker_asked(&mut self, worker: WorkerId, ask: &Ask, now: Duration) {
-        self.now = now;
-        self.pool.heard(worker, now);
-        let lines = match ask {
-            Ask::Alive => ipc::alive(),
-            Ask::Commit { id, reason, .. } => ipc::committed(*id, self.commit(worker, reason)),
-        };
-        self.actions.push(RouterAction::Reply { worker, lines });
-    }
-
-    /// Notes how far the turn of a worker is. A worker that the kernel has given up is fenced.
-    fn commit(&mut self, worker: WorkerId, reason: &CommitReason) -> Appended {
-        let Some(id) = self.serves.get(&worker).filter(|_| !self.ignored.contains(&worker)).cloned() else {
-            return Appended::Fenced;
-        };
-        match reason {
-            CommitReason::Start { prompt_id } => self.note_start(&id, prompt_id),
-            CommitReason::Effect { .. } => self.note_effect(&id),
-            CommitReason::End { .. } => {}
-        }
-        Appended::Ok
     }
 
     /// The worker uses this much memory. One that uses too much is replaced while its session is idle.
@@ -124,6 +97,9 @@ impl Router {
             self.pool.kill(worker, "protocol", self.now, &mut self.actions);
             return;
         }
+        if self.pool.worker(worker).is_some_and(|worker| worker.stage == Stage::Discarding) {
+            return self.discarded(worker);
+        }
         self.pool.ready(worker, self.now);
         if let Some(id) = self.serves.get(&worker).cloned() {
             if let Some(session) = self.sessions.get_mut(&id) {
@@ -151,7 +127,7 @@ impl Router {
     }
 
     /// The start of a turn is in the session's log.
-    fn note_start(&mut self, id: &SessionId, prompt_id: &str) {
+    pub(super) fn note_start(&mut self, id: &SessionId, prompt_id: &str) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let at = session.find_pending(Some(prompt_id));
         if let Some(prompt) = at.and_then(|at| session.pending.get_mut(at)) {
@@ -164,7 +140,7 @@ impl Router {
         }
     }
 
-    fn note_effect(&mut self, id: &SessionId) {
+    pub(super) fn note_effect(&mut self, id: &SessionId) {
         if let Some(session) = self.sessions.get_mut(id) {
             let at = session.find_pending(session.turn.clone().as_deref());
             if let Some(prompt) = at.and_then(|at| session.pending.get_mut(at)) {
@@ -213,6 +189,7 @@ impl Router {
             "prompt_id": prompt_id,
             "tenant": session.tenant,
             "status": status,
+            "command": prompt.and_then(|prompt| command_summary(&prompt.line)),
             "duration_ms": took.map(|took| u64::try_from(took).unwrap_or(u64::MAX)),
         }));
     }
@@ -227,9 +204,10 @@ impl Router {
             self.metrics.turn_took(now.saturating_sub(prompt.at));
         }
         let busy = session.is_busy();
+        let fenced = session.logs.is_fenced;
         self.pool.set_busy(worker, busy, now);
         if !busy {
-            if self.drain_until.is_some() {
+            if self.drain_until.is_some() || fenced {
                 self.release_worker(id);
             } else if !self.queue.is_empty() {
                 // A session may be waiting for the slot.

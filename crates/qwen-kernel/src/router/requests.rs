@@ -152,11 +152,14 @@ impl Router {
         session.queued_at = None;
         let runs = session.is_busy();
         let worker = session.worker;
+        let session_rests = session.is_ready && session.is_idle();
         if runs && let Some(worker) = worker {
             let lines = format!("{{\"type\":\"control/cancel\",\"session_id\":\"{id}\"}}\n").into_bytes();
             self.actions.push(RouterAction::Write { worker, lines });
         }
-        if let Some(worker) = worker {
+        if session_rests {
+            self.give_worker_back(&id);
+        } else if let Some(worker) = worker {
             self.pool.release(worker, self.now, &mut self.actions);
         }
         self.close_if_asked(&id);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use qwen_events::SessionId;
 
 use super::TurnSpan;
+use super::commits::OwnedLogs;
 use super::numbering::Numbering;
 use crate::action::ClientRequest;
 use crate::worker_pool::{Lease, WorkerId, WorkerKey};
@@ -96,6 +97,7 @@ pub(super) struct Session {
     /// The close request of the client.
     pub closing: Option<ClientRequest>,
     pub numbering: Numbering,
+    pub logs: OwnedLogs,
     /// True if it was closed and only waits for its last lines to be stored.
     pub forgotten: bool,
     /// True if its log is stored, so that its worker may be released.
@@ -137,6 +139,7 @@ impl Session {
             judging: None,
             closing: None,
             numbering: Numbering::default(),
+            logs: OwnedLogs::default(),
             forgotten: false,
             is_resumable,
         }

@@ -6,14 +6,14 @@ use qwen_events::SessionId;
 use serde_json::{Value, json};
 
 use super::Router;
-use crate::worker_pool::Stage;
+use crate::worker_pool::{Stage, Worker};
 
 impl Router {
     /// The state of the hub.
     pub fn status(&self) -> Value {
-        let count = |wanted: &dyn Fn(&crate::worker_pool::Worker) -> bool| {
-            self.pool.workers().filter(|worker| wanted(worker)).count()
-        };
+        let count =
+            |wanted: &dyn Fn(&Worker) -> bool| self.pool.workers().filter(|worker| wanted(worker)).count();
+        let leaves = |worker: &Worker| matches!(worker.stage, Stage::Discarding | Stage::Ending);
         let mut turns: BTreeMap<&str, usize> = BTreeMap::new();
         for session in self.sessions.values().filter(|session| session.is_busy()) {
             *turns.entry(session.tenant.as_str()).or_default() += 1;
@@ -30,11 +30,11 @@ impl Router {
                 "name": "local",
                 "incarnation": self.identity.incarnation,
                 "workers": {
-                    "idle": count(&|worker| worker.bound && !worker.busy && worker.stage != Stage::Ending),
-                    "busy": count(&|worker| worker.busy && worker.stage != Stage::Ending),
+                    "idle": count(&|worker| worker.bound && !worker.busy && !leaves(worker)),
+                    "busy": count(&|worker| worker.busy && !leaves(worker)),
                     "warm": count(&|worker| worker.is_spare() && worker.stage == Stage::Ready),
                     "quarantined": count(&|worker| worker.fault.is_some()),
-                    "ending": count(&|worker| worker.stage == Stage::Ending && worker.fault.is_none()),
+                    "ending": count(&|worker| leaves(worker) && worker.fault.is_none()),
                     "max": self.pool.limits().max_workers,
                 },
                 "memory": crate::metrics::own_memory(),
@@ -56,7 +56,7 @@ impl Router {
         Some(json!({
             "session_id": id.as_str(),
             "owner": session.worker.map(|worker| worker.to_string()),
-            "epoch": session.numbering.epoch,
+            "epoch": session.numbering.epoch.or(session.logs.epoch()),
             "seq": session.numbering.last,
             "turn": session.turn,
             "attached": true,

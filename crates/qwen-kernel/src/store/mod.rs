@@ -8,7 +8,9 @@ mod events;
 mod session_log;
 
 pub use events::{Events, FileEvents, Follower, MemoryEvents, Read, Taken};
-pub use session_log::{FileLog, LogOwner, MemoryLog, SessionLog};
+pub use session_log::{
+    FileLog, LogCommit, LogOwner, LogPosition, MemoryLog, SessionLog, commit, written_bytes,
+};
 
 /// The outcome of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,10 @@ pub struct PoolLimits {
     pub min_workers: usize,
     /// The maximum number of processes.
     pub max_workers: usize,
-    /// A session that is idle this long releases its worker and continues from its log.
+    /// A session that is idle this long releases its worker and continues from its log. A worker that waits for its
+    /// next session this long ends.
     pub idle_timeout: Duration,
-    /// Sessions that one process may serve. Every process serves one, so this is never exceeded.
+    /// How many sessions a worker may serve, one after the other.
     pub max_sessions_per_worker: u64,
     /// The probe interval of idle workers.
     pub health_check_interval: Duration,
@@ -22,7 +23,7 @@ pub struct PoolLimits {
     pub start_timeout: Duration,
     /// How long a worker may take to exit before the next stronger signal.
     pub kill_after: Duration,
-    /// A spare older than this (10 % more or less) is replaced.
+    /// A worker without a session that is older than this (10 % more or less) is replaced.
     pub max_worker_age: Option<Duration>,
     /// An idle worker that uses more memory than this, in bytes, is replaced.
     pub max_worker_memory: Option<u64>,

@@ -2,10 +2,11 @@
 //!
 //! Rationale: the pool is a state machine without I/O. Its inputs are events and the time, its outputs are
 //! [`RouterAction`]s, so the same code runs in production and in simulated schedules. A worker serves one session
-//! and then ends: starting one takes milliseconds, so a new process is cheaper than proving that an old one
-//! has no state left. `max_sessions_per_worker` is therefore never exceeded. Spares are started ahead of
-//! time for the default key only; a key consists of tenant, program, arguments, environment and directory,
-//! and a spare is never given to another key.
+//! at a time. When that is over the worker discards it: it replaces its own process image, so that neither memory nor
+//! open files of the session are left, and waits for the next session of the same key. Spares are started ahead
+//! of time for the default key only; a key consists of tenant, program, arguments, environment and directory,
+//! and a worker is never given to another key. It ends after `max_sessions_per_worker` sessions, `max_worker_age`, or
+//! `idle_timeout` without a session.
 
 mod circuit;
 mod limits;
@@ -23,6 +24,7 @@ pub use workers::{Granted, Lease, LocalWorkers, MemoryWorkers, Offer, WorkerCont
 
 use self::workers::Leases;
 use crate::action::{ProcessSignal, RouterAction};
+use crate::ipc;
 
 /// The result of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +94,18 @@ impl Pool {
         self.circuits.values().filter(|circuit| circuit.retry_after(now).is_some()).count()
     }
 
+    /// Starts spares of this key from now on; spares of the former one end.
+    pub fn set_default_key(&mut self, key: Arc<WorkerKey>, now: Duration, actions: &mut Vec<RouterAction>) {
+        let former = std::mem::replace(&mut self.default_key, key);
+        if former == self.default_key {
+            return;
+        }
+        let outdated = self.workers.values().filter(|worker| worker.is_spare() && worker.key == former);
+        for id in outdated.map(|worker| worker.id).collect::<Vec<_>>() {
+            self.release(id, now, actions);
+        }
+    }
+
     /// Stops starting spares and ends the existing ones.
     pub fn stop_filling(&mut self, now: Duration, actions: &mut Vec<RouterAction>) {
         self.filling = false;
@@ -111,6 +125,7 @@ impl Pool {
         // A ready spare is preferred to a starting one.
         if let Some(worker) = spare.min_by_key(|worker| worker.stage != Stage::Ready) {
             worker.bound = true;
+            worker.sessions += 1;
             worker.busy_since = now;
             return Claim::Worker(worker.id);
         }
@@ -120,6 +135,7 @@ impl Pool {
         let id = self.start(key.clone(), now, actions);
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.bound = true;
+            worker.sessions = 1;
         }
         Claim::Worker(id)
     }
@@ -143,7 +159,10 @@ impl Pool {
         let id = WorkerId(self.next);
         actions.push(RouterAction::Spawn { worker: id, key: key.clone() });
         let lifetime = self.limits.max_worker_age.map(|age| age.mul_f64(0.9 + 0.2 * self.rng.f64()));
-        self.workers.insert(id, Worker::new(id, key, now, lifetime));
+        // Fewer by up to a tenth, so that workers that were started together do not end together.
+        let most = self.limits.max_sessions_per_worker;
+        let max_sessions = most - self.rng.u64(0..=most / 10);
+        self.workers.insert(id, Worker::new(id, key, now, lifetime, max_sessions));
         id
     }
 
@@ -154,6 +173,22 @@ impl Pool {
             if worker.stage == Stage::Starting {
                 worker.stage = Stage::Ready;
             }
+        }
+    }
+
+    /// The worker has discarded its session: it waits for another one, unless no more are taken.
+    pub fn discarded(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<RouterAction>) {
+        let Some(worker) = self.workers.get_mut(&id).filter(|worker| worker.stage == Stage::Discarding)
+        else {
+            return;
+        };
+        worker.heard(now);
+        worker.stage = Stage::Ready;
+        worker.bound = false;
+        worker.waits_since = now;
+        worker.ends_at = None;
+        if !self.filling {
+            self.release(id, now, actions);
         }
     }
 
@@ -178,6 +213,27 @@ impl Pool {
                 self.circuit(&key).succeeded();
             }
         }
+    }
+
+    /// Takes a worker back from its session. One that may serve another session discards this one and waits for
+    /// the next of the same key; otherwise it is released.
+    pub fn give_back(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<RouterAction>) {
+        let grace = self.limits.kill_after;
+        let Some(worker) = self.workers.get_mut(&id).filter(|worker| worker.stage == Stage::Ready) else {
+            return self.release(id, now, actions);
+        };
+        let worn = worker.worn(now);
+        // A worker without a leash has no socket over which it could be asked.
+        if worn.is_some() || worker.busy || !self.filling || worker.key.spec.leash.is_none() {
+            if let Some(why) = worn {
+                self.note_recycled(why);
+            }
+            return self.release(id, now, actions);
+        }
+        worker.stage = Stage::Discarding;
+        worker.ends_at = Some((now + grace, ProcessSignal::Terminate));
+        self.leases.end(id);
+        actions.push(RouterAction::Reply { worker: id, lines: ipc::discard() });
     }
 
     /// Releases a worker: closes its input, and signals it if it does not exit.
@@ -250,7 +306,7 @@ impl Pool {
     pub fn exited(&mut self, id: WorkerId, reason: &'static str, now: Duration) -> Option<Worker> {
         let worker = self.workers.remove(&id)?;
         self.leases.end(id);
-        let expected = worker.stage == Stage::Ending && worker.fault.is_none();
+        let expected = matches!(worker.stage, Stage::Discarding | Stage::Ending) && worker.fault.is_none();
         if !expected
             && (worker.busy || worker.stage != Stage::Ready || worker.fault.is_some() || !worker.bound)
         {
@@ -272,7 +328,8 @@ impl Pool {
         if !self.filling || self.circuit(&key).retry_after(now).is_some() {
             return;
         }
-        let mut spares = self.workers.values().filter(|worker| worker.is_spare()).count();
+        let mut spares =
+            self.workers.values().filter(|worker| worker.is_spare() && worker.key == key).count();
         while spares < self.limits.min_workers && self.workers.len() < self.limits.max_workers {
             self.start(key.clone(), now, actions);
             spares += 1;
@@ -288,16 +345,20 @@ impl Pool {
                 Stage::Starting if now >= worker.started_at + limits.start_timeout => {
                     faults.push((worker.id, "handshake_timeout"));
                 }
-                Stage::Ending => {
+                Stage::Discarding | Stage::Ending => {
                     if let Some((at, signal)) = worker.ends_at
                         && now >= at
                     {
+                        worker.stage = Stage::Ending;
                         actions.push(RouterAction::Signal { worker: worker.id, signal });
                         worker.ends_at = Some((now + limits.kill_after, ProcessSignal::Kill));
                     }
                 }
                 Stage::Ready if worker.is_spare() && worker.is_expired(now) => {
                     faults.push((worker.id, "age"));
+                }
+                Stage::Ready if worker.rests_until(&limits).is_some_and(|at| now >= at) => {
+                    faults.push((worker.id, "idle"));
                 }
                 Stage::Ready => {
                     if worker.silent_since.is_some_and(|since| now >= since + limits.heartbeat_timeout) {
@@ -311,7 +372,7 @@ impl Pool {
             }
         }
         for (id, why) in faults {
-            if why == "age" {
+            if matches!(why, "age" | "idle") {
                 self.note_recycled(why);
                 self.release(id, now, actions);
             } else {

@@ -27,6 +27,8 @@ pub struct WorkerKey {
     pub tenant: String,
     /// The program, its arguments, environment and directory.
     pub spec: SpawnSpec,
+    /// The settings profile as JSON without secrets, for logs.
+    pub profile: Option<String>,
     /// The identity of the program file: device, inode, size and time of change. An upgrade changes it.
     pub binary: (u64, u64, u64, i64),
 }
@@ -47,6 +49,8 @@ pub enum Stage {
     Starting,
     /// The worker accepts lines.
     Ready,
+    /// The worker discards its session and will write its handshake again.
+    Discarding,
     /// The worker accepts no more lines and is about to exit.
     Ending,
 }
@@ -64,6 +68,10 @@ pub struct Worker {
     /// The time of the last change of `busy`.
     pub busy_since: Duration,
     pub started_at: Duration,
+    /// How many sessions it was given.
+    pub sessions: u64,
+    /// Since when it waits for a session.
+    pub(super) waits_since: Duration,
     /// The fault for which the kernel ended it.
     pub fault: Option<&'static str>,
     pub(super) heard_at: Duration,
@@ -72,10 +80,18 @@ pub struct Worker {
     /// The next signal and when it is due.
     pub(super) ends_at: Option<(Duration, ProcessSignal)>,
     lifetime: Option<Duration>,
+    /// How many sessions it may be given.
+    max_sessions: u64,
 }
 
 impl Worker {
-    pub(super) fn new(id: WorkerId, key: Arc<WorkerKey>, now: Duration, lifetime: Option<Duration>) -> Self {
+    pub(super) fn new(
+        id: WorkerId,
+        key: Arc<WorkerKey>,
+        now: Duration,
+        lifetime: Option<Duration>,
+        max_sessions: u64,
+    ) -> Self {
         Self {
             id,
             key,
@@ -84,11 +100,14 @@ impl Worker {
             busy: false,
             busy_since: now,
             started_at: now,
+            sessions: 0,
+            waits_since: now,
             fault: None,
             heard_at: now,
             silent_since: None,
             ends_at: None,
             lifetime,
+            max_sessions,
         }
     }
 
@@ -99,6 +118,19 @@ impl Worker {
 
     pub(super) fn is_expired(&self, now: Duration) -> bool {
         self.lifetime.is_some_and(|lifetime| now >= self.started_at + lifetime)
+    }
+
+    /// Why it must not be given another session, if it must not.
+    pub(super) fn worn(&self, now: Duration) -> Option<&'static str> {
+        if self.sessions >= self.max_sessions {
+            return Some("sessions");
+        }
+        self.is_expired(now).then_some("age")
+    }
+
+    /// When a worker that has served a session and waits for the next one has waited long enough.
+    pub(super) fn rests_until(&self, limits: &PoolLimits) -> Option<Duration> {
+        (self.is_spare() && self.sessions > 0).then(|| self.waits_since + limits.idle_timeout)
     }
 
     pub(super) fn heard(&mut self, now: Duration) {
@@ -122,7 +154,7 @@ impl Worker {
     pub(super) fn deadline(&self, limits: &PoolLimits) -> Option<Duration> {
         match self.stage {
             Stage::Starting => Some(self.started_at + limits.start_timeout),
-            Stage::Ending => self.ends_at.map(|(at, _)| at),
+            Stage::Discarding | Stage::Ending => self.ends_at.map(|(at, _)| at),
             Stage::Ready => {
                 let health = match self.silent_since {
                     Some(since) => since + limits.heartbeat_timeout,
@@ -130,7 +162,8 @@ impl Worker {
                 };
                 let age =
                     self.lifetime.filter(|_| self.is_spare()).map(|lifetime| self.started_at + lifetime);
-                Some(age.map_or(health, |age| age.min(health)))
+                let rest = self.rests_until(limits);
+                [Some(health), age, rest].into_iter().flatten().min()
             }
         }
     }

@@ -33,6 +33,9 @@ pub struct HubArgs {
     /// Workers in all
     #[arg(long, value_name = "N")]
     pub max_workers: Option<usize>,
+    /// Sessions that a worker serves, one after the other, before it is replaced
+    #[arg(long, value_name = "N")]
+    pub max_sessions_per_worker: Option<u64>,
     /// Seconds that a session rests before it gives its worker back
     #[arg(long, value_name = "SECS")]
     pub idle_timeout: Option<f64>,

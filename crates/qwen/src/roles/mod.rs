@@ -21,6 +21,7 @@ use crate::cli::{
 };
 use crate::runtime::exit;
 use crate::runtime::privacy;
+use crate::runtime::restart;
 use crate::runtime::version;
 use crate::session::{prompt, retention};
 use crate::settings::{Config, Invocation, Layered, OutputWire};
@@ -247,7 +248,10 @@ fn run_to_completion<T>(work: impl Future<Output = T>) -> Result<T, ErrorInfo> {
 /// Runs a role to completion and returns its exit code.
 fn block_on(work: impl Future<Output = u8>) -> ExitCode {
     match run_to_completion(work) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => {
+            restart::restart_if_requested();
+            ExitCode::from(code)
+        }
         Err(error) => fatal(Dialect::Qwen, None, &error),
     }
 }

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use mock_model::process::{self, Program, Run};
 use mock_model::{MockModel, Reply, gate, sse};
+use qwen_events::SessionId;
+use qwen_kernel::ipc::CommitReason;
+use qwen_kernel::store::{FileLog, SessionLog};
 use rustix::fs::{Mode, mkfifoat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -180,6 +183,27 @@ fn a_worker_on_a_leash_asks_for_a_sign_of_life_before_it_calls_the_model() {
 }
 
 #[test]
+fn a_worker_on_a_leash_asks_for_a_sign_of_life_before_it_tries_a_model_again() {
+    let mock = MockModel::with([Reply::status(500, "overloaded"), Reply::text("Done.")]);
+    let worker = Supervised::new(&mock, &["--leash", "0.000001"]);
+    let (mut run, mut parent) = worker.start();
+    run.write_line(named("a", "p1", "go"));
+    let start = parent.asked();
+    parent.answer(&start, "ok");
+    for attempt in 0..2 {
+        assert_eq!(parent.asked(), json!({"type": "alive"}));
+        assert_eq!(mock.requests().len(), attempt, "no model call under a silent parent");
+        writeln!(parent.answers, "{}", json!({"type": "alive"})).unwrap();
+        mock.wait_for_request(attempt);
+    }
+    let end = parent.asked();
+    assert_eq!(end["reason"], "end");
+    parent.answer(&end, "ok");
+    assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
 fn without_a_descriptor_any_line_is_a_sign_of_life_and_the_end_of_input_ends_the_leash() {
     let mock = MockModel::with([Reply::text("One."), Reply::text("Two.")]);
     let mut run = process::qwen(env!("CARGO_BIN_EXE_qwen"))
@@ -252,4 +276,64 @@ fn no_tool_starts_under_a_stopped_hub() {
     assert_eq!(status(lines.last().unwrap()), "done");
     assert!(lines.iter().any(|line| line.to_string().contains("permitted")), "{lines:#?}");
     assert_eq!(run.finish().code, Some(0));
+}
+
+/// A call that waits at a gate, and the answer after it.
+fn held_call() -> MockModel {
+    let held = Reply::new([
+        gate("held"),
+        sse::call(0, "c1", "run_shell_command", r#"{"command":"cat secret"}"#),
+        sse::finish("tool_calls"),
+        sse::done(),
+    ]);
+    MockModel::with([held, Reply::text("Again.")])
+}
+
+#[test]
+fn a_session_that_another_owner_takes_has_no_more_effects_here_and_can_be_taken_back() {
+    let mock = held_call();
+    let program = bare().args(["--", "--model", "mock", "--yolo", "--sandbox=false"]).with_model(&mock);
+    std::fs::write(program.cwd_path().join("secret"), "it ran").unwrap();
+    let mut run = program.start();
+    run.write_line(named("a", "p1", "go"));
+    mock.reached("held");
+    let sessions = program.qwen_home_path().join("sessions");
+    let other = FileLog::open(&sessions).unwrap();
+    let taken = other.take(&SessionId::parse("a").unwrap()).unwrap();
+    assert_eq!((taken.epoch, taken.last), (2, Some(CommitReason::Start { prompt_id: "p1".to_owned() })));
+    mock.open("held");
+    let lines = run.json_until(is_end);
+    let end = lines.last().unwrap();
+    assert_eq!(
+        (status(end), &end["metadata"]["error"]["code"]),
+        ("interrupted", &json!("session_taken_over")),
+        "{end}"
+    );
+    assert!(!lines.iter().any(|line| line.to_string().contains("it ran")), "{lines:#?}");
+    run.write_line(named("a", "p2", "go on"));
+    assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    run.write_line(request("r", "hub/status", json!({"session_id": "a"})));
+    assert_eq!(answer(&mut run, "r")["epoch"], 3);
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn the_hub_owns_the_log_of_a_session_while_it_has_a_worker() {
+    let program = bare();
+    let mut run = program.clone().args(["--", "--model", "demo"]).start();
+    for epoch in 1..=2 {
+        run.write_line(request("o", "open", json!({"session_id": "a"})));
+        answer(&mut run, "o");
+        run.write_line(prompt("a", "Hello"));
+        run.json_until(is_end);
+        run.write_line(request("r", "hub/status", json!({"session_id": "a"})));
+        assert_eq!(answer(&mut run, "r")["epoch"], epoch);
+        run.write_line(request("c", "close", json!({"session_id": "a"})));
+        assert_eq!(answer(&mut run, "c")["closed"], true);
+    }
+    assert_eq!(run.finish().code, Some(0));
+    let owner = program.qwen_home_path().join("sessions/a.owner");
+    let noted: Value = serde_json::from_str(std::fs::read_to_string(&owner).unwrap().trim()).unwrap();
+    assert_eq!((&noted["epoch"], &noted["is_owned"]), (&json!(2), &json!(false)), "{noted}");
+    assert_eq!(noted["last"]["reason"], "end", "{noted}");
 }

@@ -31,7 +31,7 @@ fn tenants_have_homes_of_their_own_and_never_share_a_session() {
     assert_eq!(run.finish().code, Some(0));
     let state = program.qwen_home_path().join("hub").join("tenants");
     for (tenant, session) in [("red", "a"), ("blue", "b")] {
-        let logs = state.join(tenant).join("home/.qwen/sessions");
+        let logs = state.join(tenant).join("qwen/sessions");
         let names: Vec<String> = std::fs::read_dir(logs)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -101,6 +101,36 @@ fn what_one_tenant_has_is_out_of_anothers_sight_and_reach() {
         assert!(records.join(tenant).join(format!("{session}.out.jsonl")).is_file());
     }
     drop(run);
+}
+
+#[test]
+fn a_tenants_commands_cannot_read_the_files_of_another() {
+    let program = bare();
+    let tenants = program.qwen_home_path().join("hub/tenants");
+    let of = |tenant: &str, session: &str, command: &str| {
+        let script = json!([[{"tool_call": {"name": "run_shell_command", "arguments": {"command": command}}}], [{"text": "ok"}]]);
+        let file = program.home_path().join(format!("{tenant}-{session}.json"));
+        std::fs::write(&file, script.to_string()).unwrap();
+        let args = json!(["--model", format!("script:{}", file.display())]);
+        request("o", "open", json!({"session_id": session, "tenant": tenant, "args": args}))
+    };
+    let mut run = program.clone().args(["--", "--yolo", "--sandbox"]).start();
+    let mut seen = |open: Value, session: &str| -> String {
+        run.write_line(open);
+        answer(&mut run, "o");
+        run.write_line(prompt(session, "go"));
+        run.json_until(is_end).iter().map(Value::to_string).collect()
+    };
+    std::fs::create_dir_all(tenants.join("red/home")).unwrap();
+    std::fs::write(tenants.join("red/home/own"), "vermilion").unwrap();
+    assert!(seen(of("red", "a", "cat $HOME/own"), "a").contains("vermilion"), "its own files are there");
+    let path = tenants.display();
+    let look = format!("cat {path}/red/home/own; ls {path} {path}/red {path}/red/home; true");
+    let shown = seen(of("blue", "b", &look), "b");
+    assert!(!shown.contains("vermilion") && !shown.contains("\\nown"), "{shown}");
+    let shown = seen(of("", "c", &look), "c");
+    assert!(!shown.contains("vermilion") && !shown.contains("\\nown"), "the default tenant: {shown}");
+    assert_eq!(run.finish().code, Some(0));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod faults;
 mod isolation;
 mod numbers;
 mod observing;
+mod reuse;
 mod rust_sdk;
 mod sessions;
 mod soak;

@@ -91,17 +91,53 @@ fn a_changed_configuration_is_read_again_on_sighup() {
     assert_eq!(max(&mut run), 1);
     std::fs::write(
         &path,
-        "worker_pool: {min_workers: 0, max_workers: 3}\nworker_args: [--yolo]\ncolour: red\n",
+        "worker_pool: {min_workers: 0, max_workers: 3}\nevents: {max_bytes: 1000}\ncolour: red\n",
     )
     .unwrap();
     run.signal(rustix::process::Signal::HUP);
-    run.wait_for_stderr("worker_args");
+    run.wait_for_stderr("`events` changes only with the next start");
     while max(&mut run) != 3 {}
     run.wait_for_stderr("unknown key `colour`");
     std::fs::write(&path, "worker_pool: {max_workers: none}\n").unwrap();
     run.signal(rustix::process::Signal::HUP);
     run.wait_for_stderr("the former configuration stays");
     assert_eq!(max(&mut run), 3);
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn new_sessions_use_the_worker_flags_profiles_and_tenants_of_a_configuration_that_was_read_again() {
+    let program = bare();
+    let written = |text: &str| {
+        let path = program.home_path().join(format!("{text}.json"));
+        std::fs::write(&path, says(text).to_string()).unwrap();
+        format!("script:{}", path.display())
+    };
+    let (old, new) = (written("old"), written("new"));
+    let text = |model: &str, tenant: &str| {
+        format!(
+            "worker_pool: {{min_workers: 1}}\nworker_args: [--model, '{model}']\ntenants: {{{tenant}: {{}}}}\n"
+        )
+    };
+    let path = config(&program, &text(&old, "red"));
+    let mut run = program.clone().arg("--config").arg(&path).start();
+    let said = |run: &mut mock_model::process::Run, session: &str, tenant: &str| {
+        let mut line = prompt(session, "x");
+        line["tenant"] = json!(tenant);
+        run.write_line(line);
+        let end = run.json_until(|line| is_end(line) || line["metadata"]["error"].is_object()).pop().unwrap();
+        let error = end["metadata"]["error"]["code"].as_str();
+        error.or(end["choices"][0]["message"]["content"].as_str()).unwrap().to_owned()
+    };
+    assert_eq!(said(&mut run, "a", ""), "old");
+    assert_eq!(said(&mut run, "b", "blue"), "unknown_tenant");
+    std::fs::write(&path, format!("{}colour: red\n", text(&new, "blue"))).unwrap();
+    run.signal(rustix::process::Signal::HUP);
+    run.wait_for_stderr("unknown key `colour`");
+    assert_eq!(said(&mut run, "c", ""), "new");
+    assert_eq!(said(&mut run, "b", "blue"), "new");
+    assert_eq!(said(&mut run, "d", "red"), "unknown_tenant");
+    assert_eq!(said(&mut run, "a", ""), "old", "a session that was open keeps what it began with");
     assert_eq!(run.finish().code, Some(0));
 }
 
@@ -148,10 +184,18 @@ fn limits_of_the_configuration_hold_in_a_worker() {
 
 #[test]
 fn logs_name_workers_and_the_reason_of_every_exit() {
-    let mut run = hub_with(&["--log-format", "json"], &says("Hi.")).start();
-    run.write_line(prompt("a", "x"));
+    let program = bare();
+    let path = config(&program, "settings_profile: {overrides: {context.fileName: secret-7c1e.md}}\n");
+    let script = program.home_path().join("s.json");
+    std::fs::write(&script, says("Hi.").to_string()).unwrap();
+    let model = format!("script:{}", script.display());
+    let flags = ["--log-format", "json", "--", "--model", &model];
+    let mut run = program.arg("--config").arg(path).args(flags).start();
+    run.write_line(prompt("a", "look\n around"));
     run.json_until(is_end);
     let ended = run.finish();
+    assert!(ended.stderr.contains("context.fileName"), "the profile is named: {}", ended.stderr);
+    assert!(!ended.stderr.contains("secret-7c1e"), "and its values are not: {}", ended.stderr);
     let records: Vec<Value> = ended.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |event: &str| records.iter().filter(|record| record["event"] == event).collect::<Vec<_>>();
     assert!(!of("worker_start").is_empty(), "{}", ended.stderr);
@@ -164,4 +208,5 @@ fn logs_name_workers_and_the_reason_of_every_exit() {
     assert_eq!(turns.len(), 1, "{}", ended.stderr);
     assert_eq!((&turns[0]["session_id"], &turns[0]["status"]), (&json!("a"), &json!("done")));
     assert!(turns[0]["duration_ms"].is_u64() && turns[0]["prompt_id"].is_string());
+    assert_eq!(turns[0]["command"], "look around");
 }

@@ -49,7 +49,8 @@ impl FileLog {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(self.path(session, "owner"))?;
-        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        // Another owner holds it for a moment only. The caller repeats what failed, so nobody waits for one that was stopped.
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
         // An owner that died while it wrote left no valid text; its epoch was never used.

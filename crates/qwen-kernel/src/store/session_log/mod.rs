@@ -4,6 +4,7 @@
 //! owner appends afterwards is rejected. The worker keeps writing its own file; at each sync point its bytes are
 //! appended here with the reason, so that nobody has to read payloads to know where a turn stands.
 
+mod commit;
 mod file;
 mod memory;
 
@@ -11,6 +12,7 @@ use std::io;
 
 use qwen_events::SessionId;
 
+pub use commit::{LogCommit, LogPosition, commit, written_bytes};
 pub use file::FileLog;
 pub use memory::MemoryLog;
 

@@ -91,7 +91,7 @@ impl Workers for LocalWorkers<'_> {
 
     fn release(&mut self, session: &SessionId, lease: Lease) -> bool {
         let Some(worker) = self.worker(session, lease) else { return false };
-        self.pool.release(worker, self.now, self.actions);
+        self.pool.give_back(worker, self.now, self.actions);
         true
     }
 }

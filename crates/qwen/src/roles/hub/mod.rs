@@ -4,6 +4,9 @@
 mod endpoint;
 mod record;
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,10 +14,12 @@ use std::time::Duration;
 
 use qwen_dialects::Format;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
-use qwen_kernel::config::{HubConfig, Keys, qwen_home_of};
+use qwen_kernel::config::{HubConfig, Keys, qwen_home_of, session_log_directory};
 use qwen_kernel::front::{ClaudeFront, Front, LineWriter, QwenFront};
 use qwen_kernel::store::FileEvents;
-use qwen_kernel::{EventStores, Hub, HubParts, Identity, Pool, PoolLimits, Router, WorkerStderr};
+use qwen_kernel::{
+    EventStores, Hub, HubParts, Identity, Pool, PoolLimits, Router, SessionLogs, WorkerStderr,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
@@ -41,6 +46,7 @@ pub struct Prepared {
     args: HubArgs,
     config: HubConfig,
     router: Router,
+    keys: Rc<RefCell<Keys>>,
     state: PathBuf,
     front: Arc<dyn Front>,
     telemetry: Option<HubTelemetry>,
@@ -62,18 +68,13 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
         Some(state) => invocation.cwd.join(state),
         None => invocation.qwen_home().unwrap_or_else(|| invocation.cwd.join(".qwen")).join("hub"),
     };
-    let binary = match &config.binary_path {
-        Some(binary) => binary.clone(),
-        None => std::env::current_exe().map_err(|error| {
-            ErrorInfo::new(ErrorKind::Internal, "no_binary", format!("this program cannot be found: {error}"))
-        })?,
-    };
+    let binary = worker_binary(&config)?;
     let worker_args = worker_args(&*front, &config);
     let inherited = invocation.vars().map(|(name, _)| name.to_owned()).collect();
     let model = flag_value(&worker_args, &["--model", "-m"]).unwrap_or("qwen").into();
     let session = default_session(&worker_args);
-    let mut keys = Keys::new(&config, binary, worker_args, state.clone(), inherited);
-    let default_key = keys.default_key()?;
+    let keys = Rc::new(RefCell::new(Keys::new(&config, binary, worker_args, state.clone(), inherited)));
+    let default_key = keys.borrow_mut().default_key()?;
     let limits = limits(&config, &*front);
     let pool = Pool::new(limits, default_key, fastrand::u64(..));
     let identity = Identity {
@@ -82,7 +83,7 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let writer = LineWriter::new(&*front, model, env!("CARGO_PKG_VERSION"));
-    let mut router = Router::new(front.clone(), writer, Box::new(keys), pool, identity, session);
+    let mut router = Router::new(front.clone(), writer, Box::new(keys.clone()), pool, identity, session);
     let telemetry = settings::telemetry_of_hub(&args.telemetry, &mut invocation).unwrap_or_else(|error| {
         // The workers report what is wrong with their settings; the hub needs them only for this.
         exit::report(&format!("qwen: the hub exports no telemetry: {error}"));
@@ -91,7 +92,17 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     if let Some(telemetry) = &telemetry {
         router.trace(telemetry.tracing.hub_turns());
     }
-    Ok(Prepared { args: args.clone(), config, router, state, front, telemetry })
+    Ok(Prepared { args: args.clone(), config, router, keys, state, front, telemetry })
+}
+
+/// The program that workers are started with.
+fn worker_binary(config: &HubConfig) -> Result<PathBuf, ErrorInfo> {
+    match &config.binary_path {
+        Some(binary) => Ok(binary.clone()),
+        None => std::env::current_exe().map_err(|error| {
+            ErrorInfo::new(ErrorKind::Internal, "no_binary", format!("this program cannot be found: {error}"))
+        }),
+    }
 }
 
 /// The configuration file, overridden by the flags.
@@ -107,6 +118,7 @@ fn configuration(args: &HubArgs) -> Result<HubConfig, ErrorInfo> {
     pool.min_workers =
         args.min_workers.unwrap_or_else(|| pool.min_workers.min(args.max_workers.unwrap_or(usize::MAX)));
     pool.max_workers = args.max_workers.unwrap_or(pool.max_workers);
+    pool.max_sessions_per_worker = args.max_sessions_per_worker.unwrap_or(pool.max_sessions_per_worker);
     for (flag, seconds, place) in [
         ("--idle-timeout", args.idle_timeout, &mut pool.idle_timeout),
         ("--health-check-interval", args.health_check_interval, &mut pool.health_check_interval),
@@ -235,6 +247,7 @@ async fn serve(prepared: Prepared) -> u8 {
     let parts = HubParts {
         router,
         events: Some(events),
+        session_logs: Some(session_logs()),
         turn_ends,
         log: logger(&prepared.args),
         worker_stderr: prepared.args.log_format.is_none().then(|| -> WorkerStderr { Box::new(pass_on) }),
@@ -258,13 +271,9 @@ async fn serve(prepared: Prepared) -> u8 {
         (telemetry.tracing, metrics)
     });
     tokio::task::spawn_local(read(hub.clone(), Lines::new(input)));
-    tokio::task::spawn_local(handle_signals(
-        hub.clone(),
-        signals,
-        prepared.args,
-        prepared.config,
-        prepared.front,
-    ));
+    let reload =
+        Reload { args: prepared.args, config: prepared.config, front: prepared.front, keys: prepared.keys };
+    tokio::task::spawn_local(handle_signals(hub.clone(), signals, reload));
     loop {
         let next = tokio::select! {
             next = hub.next_output() => next,
@@ -332,6 +341,16 @@ fn turn_ends(state: PathBuf, dialect: &'static str) -> qwen_kernel::TurnEnds {
     })
 }
 
+/// Workers write their logs below the state directory that their environment names.
+fn session_logs() -> SessionLogs {
+    let variables = Invocation::current().map(|invocation| {
+        let all = invocation.vars().map(|(name, value)| (name.to_owned(), value.into()));
+        all.collect::<HashMap<String, OsString>>()
+    });
+    let variables = variables.unwrap_or_default();
+    Box::new(move |key| session_log_directory(key, |name| variables.get(name).cloned()))
+}
+
 /// Numbered lines are kept in a directory of each tenant.
 fn event_stores(directory: PathBuf, limit: u64) -> EventStores {
     Box::new(move |tenant| {
@@ -381,50 +400,55 @@ impl Signals {
     }
 }
 
-/// Names the keys that differ but change only with a restart.
-fn report_fixed(config: &HubConfig, next: &HubConfig) {
-    report_unknown(next);
-    let (old, new) = (&config.worker_pool, &next.worker_pool);
-    let fixed = [
-        ("binary_path", config.binary_path != next.binary_path),
-        ("worker_args", config.worker_args != next.worker_args),
-        ("settings_profile", config.settings_profile != next.settings_profile),
-        ("tenants", config.tenants != next.tenants),
-        ("events", config.max_event_bytes != next.max_event_bytes),
-        ("worker_pool.leash", old.leash != new.leash),
-        ("worker_pool.max_open_files", old.max_open_files != new.max_open_files),
-        ("worker_pool.max_address_space", old.max_address_space != new.max_address_space),
-    ];
-    for (key, _) in fixed.iter().filter(|(_, differs)| *differs) {
-        exit::report(&format!("qwen: `{key}` changes only with the next start of the hub"));
-    }
-}
-
 fn report_unknown(config: &HubConfig) {
     for key in &config.unknown {
         exit::report(&format!("qwen: the hub's configuration has the unknown key `{key}`, which is ignored"));
     }
 }
 
-/// SIGTERM and SIGINT drain, a second one ends at once; SIGHUP reloads the configuration.
-async fn handle_signals(
-    hub: Hub,
-    mut signals: Signals,
+/// Reads the configuration again.
+struct Reload {
     args: HubArgs,
-    mut config: HubConfig,
+    config: HubConfig,
     front: Arc<dyn Front>,
-) {
+    keys: Rc<RefCell<Keys>>,
+}
+
+impl Reload {
+    /// Applies what can change; a configuration that cannot be used changes nothing.
+    fn reload(&mut self, hub: &Hub) -> Result<(), ErrorInfo> {
+        let next = configuration(&self.args)?;
+        report_unknown(&next);
+        if self.config.max_event_bytes != next.max_event_bytes {
+            exit::report("qwen: `events` changes only with the next start of the hub");
+        }
+        let binary = worker_binary(&next)?;
+        let mut keys = self.keys.borrow_mut();
+        keys.reload(&next, binary, worker_args(&*self.front, &next));
+        match keys.default_key() {
+            Ok(key) => {
+                drop(keys);
+                hub.reconfigure(limits(&next, &*self.front), key);
+                self.config = HubConfig { max_event_bytes: self.config.max_event_bytes, ..next };
+                Ok(())
+            }
+            Err(error) => {
+                let former = &self.config;
+                keys.reload(former, worker_binary(former)?, worker_args(&*self.front, former));
+                Err(error)
+            }
+        }
+    }
+}
+
+/// SIGTERM and SIGINT drain, a second one ends at once; SIGHUP reloads the configuration.
+async fn handle_signals(hub: Hub, mut signals: Signals, mut reload: Reload) {
     loop {
         tokio::select! {
             _ = signals.interrupt.recv() => hub.drain(130),
             _ = signals.terminate.recv() => hub.drain(143),
-            _ = signals.hangup.recv() => match configuration(&args) {
-                Ok(next) => {
-                    report_fixed(&config, &next);
-                    hub.set_limits(limits(&next, &*front));
-                    config.worker_pool = next.worker_pool;
-                }
-                Err(error) => exit::report(&format!("qwen: {error}; the former configuration stays")),
+            _ = signals.hangup.recv() => if let Err(error) = reload.reload(&hub) {
+                exit::report(&format!("qwen: {error}; the former configuration stays"));
             }
         }
     }

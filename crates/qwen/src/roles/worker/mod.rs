@@ -84,8 +84,8 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
         let is_attached = !claude_sdk || config.claude.permission_prompts;
         let timeout = if claude_sdk { PEOPLE_TIMEOUT } else { CONTROL_TIMEOUT };
         let host = Arc::new(ControlHost::new(emit.clone(), config.session.id.clone(), is_attached, timeout));
-        if let Some(parent) = parent {
-            host.set_parent(parent);
+        if let Some(parent) = &parent {
+            host.set_parent(parent.clone());
         }
         match ProcessContext::new(config, host.clone(), debug_log) {
             Ok(process) => {
@@ -112,7 +112,12 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
     let (code, written) = tokio::join!(served, written);
     reading.abort();
     match written {
-        Ok(()) => code,
+        Ok(()) => {
+            if let Some(parent) = parent.filter(|_| !ending.is_stopped()) {
+                parent.restart_if_discarding();
+            }
+            code
+        }
         // The host has disconnected, so the error cannot be reported.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
         Err(error) => {

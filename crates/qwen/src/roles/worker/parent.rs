@@ -5,7 +5,8 @@
 //! `{"type":"commit","id":1,"session_id":S,"bytes":X,"reason":"start","prompt_id":P}` (or `"effect"` with
 //! `tool` and `call`, or `"end"`) and waits for `{"type":"committed","id":1,"outcome":"ok"}`. The outcome
 //! `fenced` is final: another process owns the session. After `unknown` the same question is asked again.
-//! `{"type":"alive"}` asks for a sign of life, and any line is one.
+//! `{"type":"alive"}` asks for a sign of life, and any line is one. With `{"type":"discard"}` the parent takes the
+//! session away: the worker ends it and starts anew in the same process.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,6 +25,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::cli::{CommitDescriptors, Supervision};
+use crate::runtime::restart;
 
 /// The pause before a commit with an unknown outcome is asked for again.
 const RETRY: Duration = Duration::from_millis(50);
@@ -49,6 +51,9 @@ struct State {
     last_id: u64,
     waiting: HashMap<u64, oneshot::Sender<Outcome>>,
     refusal: Option<ErrorInfo>,
+    is_discarding: bool,
+    /// The commit descriptor once more, for the process image that follows this one.
+    descriptors: Vec<OwnedFd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -62,6 +67,8 @@ enum Outcome {
 /// A line of the parent.
 #[derive(Deserialize)]
 struct Reply {
+    #[serde(rename = "type")]
+    kind: Option<String>,
     id: Option<u64>,
     outcome: Option<Outcome>,
 }
@@ -83,6 +90,8 @@ impl ParentProcess {
                 last_id: 0,
                 waiting: HashMap::new(),
                 refusal: None,
+                is_discarding: false,
+                descriptors: Vec::new(),
             }),
             heard: Notify::new(),
             ending: ending.clone(),
@@ -104,21 +113,29 @@ impl ParentProcess {
         output: RawFd,
         lines: mpsc::UnboundedReceiver<String>,
     ) -> io::Result<()> {
-        let first = adopt(input)?;
+        let first = self.adopt(input)?;
         if input == output {
             if FileType::from_raw_mode(rustix::fs::fstat(&first)?.st_mode) != FileType::Socket {
                 return Err(io::Error::other(format!("descriptor {input} is not a socket")));
             }
             let stream = std::os::unix::net::UnixStream::from(first);
             stream.set_nonblocking(true)?;
-            let (reader, writer) = tokio::net::UnixStream::from_std(stream)?.into_split();
+            // Halves that do not shut the socket down when they are dropped: a restarted worker uses it again.
+            let (reader, writer) = tokio::io::split(tokio::net::UnixStream::from_std(stream)?);
             self.run(reader, writer, lines);
             return Ok(());
         }
         let reader = pipe::Receiver::from_owned_fd(first)?;
-        let writer = pipe::Sender::from_owned_fd(adopt(output)?)?;
+        let writer = pipe::Sender::from_owned_fd(self.adopt(output)?)?;
         self.run(reader, writer, lines);
         Ok(())
+    }
+
+    /// Takes a descriptor over and keeps a copy of it for a restart.
+    fn adopt(&self, number: RawFd) -> io::Result<OwnedFd> {
+        let owned = adopt(number)?;
+        self.state().descriptors.push(owned.try_clone()?);
+        Ok(owned)
     }
 
     fn run(
@@ -147,10 +164,40 @@ impl ParentProcess {
 
     fn reply(&self, line: &str) {
         self.note_heard();
-        let Ok(Reply { id: Some(id), outcome: Some(outcome) }) = serde_json::from_str(line) else { return };
+        let Ok(reply) = serde_json::from_str::<Reply>(line) else { return };
+        if reply.kind.as_deref() == Some("discard") {
+            self.state().is_discarding = true;
+            return self.heard.notify_waiters();
+        }
+        let (Some(id), Some(outcome)) = (reply.id, reply.outcome) else { return };
         if let Some(waiting) = self.state().waiting.remove(&id) {
             // The asker may have stopped waiting at this moment.
             let _ = waiting.send(outcome);
+        }
+    }
+
+    /// Waits until the parent takes the session away.
+    pub async fn discarding(&self) {
+        loop {
+            let heard = self.heard.notified();
+            tokio::pin!(heard);
+            heard.as_mut().enable();
+            if self.is_discarding() {
+                return;
+            }
+            heard.await;
+        }
+    }
+
+    pub fn is_discarding(&self) -> bool {
+        self.state().is_discarding
+    }
+
+    /// Requests the restart that follows the end of a session which the parent took away.
+    pub fn restart_if_discarding(&self) {
+        let mut state = self.state();
+        if state.is_discarding {
+            restart::request(std::mem::take(&mut state.descriptors));
         }
     }
 

@@ -114,7 +114,7 @@ impl Worker {
     /// one whose input ended, or whose worker was signalled, is not asked.
     async fn end_session(&mut self, incoming: &mut mpsc::Receiver<Incoming>) {
         let Some(mut session) = self.sessions.take() else { return };
-        if self.ending.is_stopped() || incoming.is_closed() {
+        if self.ending.is_stopped() || incoming.is_closed() || self.host.is_discarding() {
             self.host.close();
         }
         let ended = session.end("other", &self.emit);
@@ -149,6 +149,7 @@ impl Worker {
         // Startup code is no longer needed.
         code_pages::release();
         let mut resting = false;
+        let host = self.host.clone();
         loop {
             let ending = self.ending.clone();
             while !self.awaits_initialize
@@ -171,6 +172,7 @@ impl Worker {
                     None => return self.exit_code(),
                 },
                 stop = ending.stopped() => return stop.status.exit_code(),
+                () = host.discarding() => return 0,
                 () = tokio::time::sleep(REST_AFTER), if !resting => {
                     code_pages::release();
                     resting = true;

@@ -81,6 +81,19 @@ impl ControlHost {
         let _ = self.delegate.set(tool);
     }
 
+    /// Waits until the parent process takes the session away.
+    pub async fn discarding(&self) {
+        match self.parent.get() {
+            Some(parent) => parent.discarding().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// True once the parent process has taken the session away.
+    pub fn is_discarding(&self) -> bool {
+        self.parent.get().is_some_and(|parent| parent.is_discarding())
+    }
+
     /// Lets the parent process commit the log and delay work.
     pub fn set_parent(&self, parent: Arc<ParentProcess>) {
         // There is only one command line.

@@ -1,0 +1,136 @@
+//! Questions of workers on their commit sockets: the log is committed to the session's store before a worker
+//! goes on, so that a worker whose session another kernel has taken over has no effect any more.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use qwen_events::{ErrorInfo, ErrorKind, SessionId};
+
+use super::numbering::STORE_TIMEOUT;
+use super::{Router, Session};
+use crate::action::RouterAction;
+use crate::ipc::{self, Ask, CommitReason};
+use crate::store::{Appended, LogCommit, LogPosition};
+use crate::worker_pool::WorkerId;
+
+/// The logs that a session's worker writes: usually one, with the name of the session.
+#[derive(Debug, Default)]
+pub(super) struct OwnedLogs {
+    owned: HashMap<SessionId, LogPosition>,
+    /// Since when commits have had no known outcome.
+    failing_since: Option<Duration>,
+    /// True once the session goes on without commits, because the store failed for too long.
+    is_off: bool,
+    /// True once another kernel took the session over: its worker has to go.
+    pub is_fenced: bool,
+}
+
+impl OwnedLogs {
+    /// The highest epoch of our ownership.
+    pub fn epoch(&self) -> Option<u64> {
+        self.owned.values().map(|position| position.epoch).max()
+    }
+}
+
+impl Router {
+    /// Commits logs from now on: the driver executes [`RouterAction::CommitLog`].
+    pub fn commit_logs(&mut self) {
+        self.commits_logs = true;
+    }
+
+    /// Answers a line on the worker's commit socket. A tool starts only after the answer, so that a turn
+    /// without an effect here has run no tool.
+    pub fn worker_asked(&mut self, worker: WorkerId, ask: &Ask, now: Duration) {
+        self.now = now;
+        self.pool.heard(worker, now);
+        match ask {
+            Ask::Alive => self.actions.push(RouterAction::Reply { worker, lines: ipc::alive() }),
+            Ask::Commit { id, session_id, bytes, reason } => {
+                let named = session_id.as_deref().and_then(|text| SessionId::parse(text).ok());
+                if let Some(outcome) = self.commit(worker, *id, named, *bytes, reason) {
+                    self.actions.push(RouterAction::Reply { worker, lines: ipc::committed(*id, outcome) });
+                }
+            }
+        }
+    }
+
+    /// Notes how far the turn of a worker is. The answer, unless the store must be asked first; a worker that the
+    /// kernel has given up is fenced.
+    fn commit(
+        &mut self,
+        worker: WorkerId,
+        id: u64,
+        named: Option<SessionId>,
+        bytes: u64,
+        reason: &CommitReason,
+    ) -> Option<Appended> {
+        let Some(session) = self.serves.get(&worker).filter(|_| !self.ignored.contains(&worker)).cloned()
+        else {
+            return Some(Appended::Fenced);
+        };
+        match reason {
+            CommitReason::Start { prompt_id } => self.note_start(&session, prompt_id),
+            CommitReason::Effect { .. } => self.note_effect(&session),
+            CommitReason::End { .. } => {}
+        }
+        // A session that is gone has no worker that may go on.
+        let Some(Session { logs, .. }) = self.sessions.get(&session) else { return Some(Appended::Fenced) };
+        if !self.commits_logs || logs.is_off || bytes == 0 {
+            // A session without a log has nothing to commit.
+            return Some(Appended::Ok);
+        }
+        let log = named.unwrap_or(session);
+        let owned = logs.owned.get(&log).copied();
+        let commit = LogCommit { id, log, owned, bytes, reason: reason.clone() };
+        self.actions.push(RouterAction::CommitLog { worker, commit });
+        None
+    }
+
+    /// Handles the outcome of a commit and answers the worker.
+    pub fn log_committed(
+        &mut self,
+        worker: WorkerId,
+        commit: &LogCommit,
+        position: Option<LogPosition>,
+        outcome: Appended,
+    ) {
+        let now = self.now;
+        let id = self.serves.get(&worker).cloned();
+        let Some((id, session)) = id.and_then(|id| Some((id.clone(), self.sessions.get_mut(&id)?))) else {
+            let lines = ipc::committed(commit.id, Appended::Fenced);
+            return self.actions.push(RouterAction::Reply { worker, lines });
+        };
+        match position {
+            Some(position) => drop(session.logs.owned.insert(commit.log.clone(), position)),
+            None => drop(session.logs.owned.remove(&commit.log)),
+        }
+        let mut outcome = outcome;
+        match outcome {
+            Appended::Ok => session.logs.failing_since = None,
+            Appended::Fenced => session.logs.is_fenced = true,
+            Appended::Unknown => {
+                let since = *session.logs.failing_since.get_or_insert(now);
+                if now >= since + STORE_TIMEOUT {
+                    // As with numbers: a turn that waits for ever is worse than one whose log has no owner.
+                    session.logs.is_off = true;
+                    outcome = Appended::Ok;
+                    let message =
+                        "the session's log cannot be committed, because its store does not accept it";
+                    let error = ErrorInfo::new(ErrorKind::Internal, "store_failed", message);
+                    let lines = self.writer.error(&id, error);
+                    self.emit(&id, &lines);
+                }
+            }
+        }
+        self.actions.push(RouterAction::Reply { worker, lines: ipc::committed(commit.id, outcome) });
+    }
+
+    /// Gives up the logs of a session whose worker has left it.
+    pub(super) fn release_logs(&mut self, id: &SessionId, worker: WorkerId) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        session.logs.is_fenced = false;
+        for (log, position) in session.logs.owned.drain() {
+            self.actions.push(RouterAction::ReleaseLog { worker, log, epoch: position.epoch });
+        }
+    }
+}
