@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use mock_model::monotonic_ns;
 use serde_json::json;
@@ -17,6 +18,8 @@ const SESSIONS: usize = 100;
 /// How many processes of a peer run at once. More would not end sooner on few cores, and a hundred need more memory
 /// than a small machine has.
 const AT_ONCE: usize = 4;
+/// A peer that needs longer for one turn does not work here.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A CLI from npm.
 struct Peer {
@@ -98,6 +101,25 @@ fn install(peer: &Peer) -> Result<PathBuf, String> {
     Err(format!("npm could not install it: {why}"))
 }
 
+/// Runs a program to its end, for at most [`TIME_LIMIT`].
+fn finish(mut command: Command) -> Result<(), String> {
+    let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+    let began = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(format!("it ended with {status}")),
+            Ok(None) if began.elapsed() < TIME_LIMIT => std::thread::sleep(Duration::from_millis(5)),
+            Ok(None) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("a turn took longer than {} s", TIME_LIMIT.as_secs()));
+            }
+            Err(error) => return Err(format!("it cannot be waited for: {error}")),
+        }
+    }
+}
+
 fn through_processes(program: &Path, peer: &Peer, mock: &Mock, count: usize) -> Result<f64, String> {
     let place = Place::fresh()?;
     let run = || -> Result<(), String> {
@@ -107,11 +129,7 @@ fn through_processes(program: &Path, peer: &Peer, mock: &Mock, count: usize) -> 
         let root = mock.base_url().trim_end_matches("/v1").to_owned();
         command.env("ANTHROPIC_API_KEY", "x").env("ANTHROPIC_BASE_URL", root).env("OPENAI_MODEL", "m");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        match command.status() {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(format!("it ended with {status}")),
-            Err(error) => Err(format!("it cannot be started: {error}")),
-        }
+        finish(command)
     };
     // One to see that it works at all, and to fill the caches.
     run()?;
