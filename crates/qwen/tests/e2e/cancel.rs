@@ -10,9 +10,9 @@ use mock_model::{MockModel, Reply, Step, WAIT_LIMIT, anthropic, gate, sse};
 use serde_json::json;
 
 use crate::fifo::Fifo;
-use crate::outlet::{OUTLETS, Outlet, sleeps};
 use crate::stage::{asked, judged, judged_text, qwen};
-use crate::told::Told;
+use crate::stdout_kind::{STDOUT_KINDS, StdoutKind, sleeps};
+use crate::stream_content::StreamContent;
 use crate::wire::{self, LITE, QWEN_CHUNK, Wire};
 
 /// A signal and what it comes to.
@@ -21,7 +21,7 @@ const SIGNALS: [(Signal, &str, i32); 2] =
 
 /// Sends the signal and checks how the run ends.
 #[track_caller]
-fn end(wire: Wire, run: Run, (signal, status, code): (Signal, &str, i32)) -> Told {
+fn end(wire: Wire, run: Run, (signal, status, code): (Signal, &str, i32)) -> StreamContent {
     run.signal(signal);
     let ended = run.wait();
     assert_eq!(ended.code, Some(code), "{signal:?}: {ended:?}");
@@ -187,16 +187,16 @@ fn while_nobody_reads() {
     // More than fits anywhere, so that the terminal record cannot be written: the exit code still tells.
     let flood = || Reply::new((0..5000).map(|n| sse::text(&format!("{n:1000}"))).chain([gate("never")]));
     thread::scope(|scope| {
-        for outlet in OUTLETS {
+        for stdout_kind in STDOUT_KINDS {
             for (signal, _, code) in SIGNALS {
                 scope.spawn(move || {
                     let mock = MockModel::with([flood()]);
-                    let (mut run, reader) = outlet.start(&asked(&mock, QWEN_CHUNK));
+                    let (mut run, reader) = stdout_kind.start(&asked(&mock, QWEN_CHUNK));
                     run.close_stdin();
                     reader.wait_full();
                     run.signal(signal);
                     let ended = run.wait();
-                    assert_eq!(ended.code, Some(code), "{outlet:?} {signal:?}: {ended:?}");
+                    assert_eq!(ended.code, Some(code), "{stdout_kind:?} {signal:?}: {ended:?}");
                     mock.client_gone(0);
                 });
             }
@@ -208,7 +208,7 @@ fn while_nobody_reads() {
 fn a_reader_that_comes_back_in_time_still_gets_the_record() {
     let flood = Reply::new((0..5000).map(|n| sse::text(&format!("{n:100}"))).chain([gate("never")]));
     let mock = MockModel::with([flood]);
-    let (mut run, mut reader) = Outlet::Pipe.start(&asked(&mock, LITE));
+    let (mut run, mut reader) = StdoutKind::Pipe.start(&asked(&mock, LITE));
     run.close_stdin();
     reader.wait_full();
     run.signal(Signal::TERM);
@@ -220,7 +220,7 @@ fn a_reader_that_comes_back_in_time_still_gets_the_record() {
 fn the_first_signal_lets_go_of_the_model_and_the_second_of_the_reader() {
     let flood = Reply::new((0..5000).map(|n| sse::text(&format!("{n:1000}"))).chain([gate("never")]));
     let mock = MockModel::with([flood]);
-    let (mut run, reader) = Outlet::Pipe.start(&asked(&mock, LITE));
+    let (mut run, reader) = StdoutKind::Pipe.start(&asked(&mock, LITE));
     run.close_stdin();
     reader.wait_full();
     run.signal(Signal::INT);

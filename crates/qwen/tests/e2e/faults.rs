@@ -9,7 +9,7 @@ use mock_model::{MockModel, Reply, ReplyEvent, Step, sse};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 use crate::stage::{asked, judged, qwen};
-use crate::told::Told;
+use crate::stream_content::StreamContent;
 use crate::wire::{self, Wire};
 
 /// Something that goes wrong, and what is told about it.
@@ -63,7 +63,7 @@ impl Fault {
     }
 
     #[track_caller]
-    fn check_run(&self, wire: Wire, ended: &Ended) -> Told {
+    fn check_run(&self, wire: Wire, ended: &Ended) -> StreamContent {
         let name = self.name;
         assert_eq!(ended.code, Some(self.code), "{name}: exit code; {ended:?}");
         let told = judged(wire, ended);
@@ -272,7 +272,7 @@ fn ten_megabytes_of_text_in_one_piece_arrive() {
         let mock = MockModel::with([Reply::text(&text)]);
         let ended = asked(&mock, wire).run();
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-        let told = Told::read(wire, &ended.stdout);
+        let told = StreamContent::read(wire, &ended.stdout);
         assert_eq!(told.end().status, "done");
         assert!(told.text == text, "{} bytes of text, not {}", told.text.len(), text.len());
     }

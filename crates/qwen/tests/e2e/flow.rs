@@ -7,8 +7,8 @@ use mock_model::process::{Program, wait_marked_gone};
 use mock_model::{MockModel, Reply, ReplyEvent, Step, gate, sse};
 
 use crate::fifo::Fifo;
-use crate::outlet::{OUTLETS, Outlet, peak_memory, wait_stuck};
 use crate::stage::{asked, judged, judged_text, qwen};
+use crate::stdout_kind::{STDOUT_KINDS, StdoutKind, peak_memory, wait_stuck};
 use crate::wire::{self, LITE, QWEN_CHUNK, STREAMS, Wire};
 
 const CHUNKS: usize = 20_000;
@@ -30,11 +30,12 @@ fn number(n: usize) -> String {
 
 #[test]
 fn twenty_thousand_pieces_reach_a_reader_that_starts_late() {
-    for (outlet, wires) in [(Outlet::Pipe, &STREAMS[..]), (Outlet::Socket, &[QWEN_CHUNK, LITE])] {
+    for (stdout_kind, wires) in [(StdoutKind::Pipe, &STREAMS[..]), (StdoutKind::Socket, &[QWEN_CHUNK, LITE])]
+    {
         wire::each(wires, |wire| {
             let (reply, text) = flood(number);
             let mock = MockModel::with([reply]);
-            let (mut run, mut reader) = outlet.start(&asked(&mock, wire));
+            let (mut run, mut reader) = stdout_kind.start(&asked(&mock, wire));
             run.close_stdin();
             if wire.shows_pieces() {
                 reader.wait_full();
@@ -42,10 +43,14 @@ fn twenty_thousand_pieces_reach_a_reader_that_starts_late() {
             mock.open("end");
             let stdout = reader.rest();
             let ended = run.wait();
-            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?}");
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{stdout_kind:?}");
             let told = judged_text(wire, &stdout);
-            assert!(told.text == text, "{outlet:?}: {} of {} bytes", told.text.len(), text.len());
-            assert_eq!((told.end().status.as_str(), told.end().tokens), ("done", (7, 20_000)), "{outlet:?}");
+            assert!(told.text == text, "{stdout_kind:?}: {} of {} bytes", told.text.len(), text.len());
+            assert_eq!(
+                (told.end().status.as_str(), told.end().tokens),
+                ("done", (7, 20_000)),
+                "{stdout_kind:?}"
+            );
             if wire.shows_pieces() {
                 assert!(told.lines.len() >= CHUNKS, "each piece is a line: {}", told.lines.len());
             }
@@ -57,14 +62,14 @@ fn twenty_thousand_pieces_reach_a_reader_that_starts_late() {
 fn a_reader_that_does_not_read_costs_no_memory() {
     // Forty megabytes in all: held anywhere on our side they would show.
     let (reply, _) = flood(|n| format!("{n:2048}"));
-    for outlet in OUTLETS {
+    for stdout_kind in STDOUT_KINDS {
         let mock = MockModel::with([reply.clone()]);
-        let (mut run, reader) = outlet.start(&asked(&mock, LITE));
+        let (mut run, reader) = stdout_kind.start(&asked(&mock, LITE));
         run.close_stdin();
         reader.wait_full();
         wait_stuck(&run, mock.port());
         let peak = peak_memory(&run);
-        assert!(peak < MEMORY, "{outlet:?}: {peak} bytes while nobody reads");
+        assert!(peak < MEMORY, "{stdout_kind:?}: {peak} bytes while nobody reads");
         assert!(!mock.has_reached("end"), "the model waits too, or there would be nothing to measure");
     }
 }
@@ -106,46 +111,46 @@ fn pieces_are_written_as_they_come() {
 
 /// Starts a run whose reader leaves once the model holds its answer back.
 #[track_caller]
-fn ends_quietly_without_reader(outlet: Outlet, mock: &MockModel, wire: Wire) {
-    let (mut run, reader) = outlet.start(&asked(mock, wire));
+fn ends_quietly_without_reader(stdout_kind: StdoutKind, mock: &MockModel, wire: Wire) {
+    let (mut run, reader) = stdout_kind.start(&asked(mock, wire));
     run.close_stdin();
     mock.reached("never");
     drop(reader);
     let ended = run.wait();
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?}");
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{stdout_kind:?}");
     mock.client_gone(0);
 }
 
 #[test]
 fn a_reader_that_leaves_while_the_model_is_silent_is_a_quiet_end() {
-    for outlet in OUTLETS {
+    for stdout_kind in STDOUT_KINDS {
         wire::each(&STREAMS, |wire| {
             let mock = MockModel::with([Reply::new([sse::text("one"), gate("never")])]);
-            ends_quietly_without_reader(outlet, &mock, wire);
+            ends_quietly_without_reader(stdout_kind, &mock, wire);
         });
     }
 }
 
 #[test]
 fn a_reader_that_leaves_before_the_first_token_is_a_quiet_end() {
-    for outlet in OUTLETS {
+    for stdout_kind in STDOUT_KINDS {
         let mock = MockModel::with([Reply::new([gate("never")])]);
-        ends_quietly_without_reader(outlet, &mock, LITE);
+        ends_quietly_without_reader(stdout_kind, &mock, LITE);
     }
 }
 
 #[test]
 fn a_reader_that_leaves_in_a_flood_is_a_quiet_end() {
-    for outlet in OUTLETS {
+    for stdout_kind in STDOUT_KINDS {
         wire::each(&STREAMS, |wire| {
             let (reply, _) = flood(|n| format!("{n:200}"));
             let mock = MockModel::with([reply]);
-            let (mut run, mut reader) = outlet.start(&asked(&mock, wire));
+            let (mut run, mut reader) = stdout_kind.start(&asked(&mock, wire));
             run.close_stdin();
             assert!(reader.line().is_some());
             drop(reader);
             let ended = run.wait();
-            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?}");
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{stdout_kind:?}");
         });
     }
 }
@@ -154,7 +159,7 @@ fn a_reader_that_leaves_in_a_flood_is_a_quiet_end() {
 fn a_reader_that_leaves_while_a_retry_is_waited_for_is_a_quiet_end() {
     let later = vec![("retry-after".to_owned(), "60".to_owned())];
     let mock = MockModel::with([Reply::new([Step::Status(503, later, "later".to_owned())])]);
-    let (mut run, reader) = Outlet::Pipe.start(&asked(&mock, LITE));
+    let (mut run, reader) = StdoutKind::Pipe.start(&asked(&mock, LITE));
     run.close_stdin();
     run.wait_for_stderr("retry 1 of");
     drop(reader);
@@ -163,20 +168,20 @@ fn a_reader_that_leaves_while_a_retry_is_waited_for_is_a_quiet_end() {
 
 #[test]
 fn a_reader_that_leaves_takes_the_tools_with_it() {
-    for outlet in OUTLETS {
+    for stdout_kind in STDOUT_KINDS {
         let mock = MockModel::start();
-        let mark = format!("reader-leaves-{outlet:?}-{}", std::process::id());
+        let mark = format!("reader-leaves-{stdout_kind:?}-{}", std::process::id());
         let program = asked(&mock, LITE).arg("--yolo").env("E2E_MARK", &mark);
         let (up, hold) = (Fifo::new(&program, "up"), Fifo::new(&program, "hold"));
         let command = format!("echo up > {up}; cat {hold}");
         let call = serde_json::json!({ "command": command }).to_string();
         mock.push(Reply::call("c1", "run_shell_command", &call));
-        let (mut run, reader) = outlet.start(&program);
+        let (mut run, reader) = stdout_kind.start(&program);
         run.close_stdin();
         up.wait_for_line();
         drop(reader);
         let ended = run.wait();
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?}");
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{stdout_kind:?}");
         wait_marked_gone(&mark);
     }
 }
@@ -197,20 +202,20 @@ fn a_worker_whose_reader_leaves_ends_quietly_at_rest_and_at_work() {
         let flags = ["--input-format", "stream-json", "--output-format", "stream-json"];
         qwen().with_model(mock).args(flags)
     };
-    for outlet in OUTLETS {
+    for stdout_kind in STDOUT_KINDS {
         let mock = MockModel::with([Reply::new([sse::text("one"), gate("never")])]);
-        let (run, mut reader) = outlet.start(&worker(&mock));
+        let (run, mut reader) = stdout_kind.start(&worker(&mock));
         assert!(reader.line().is_some_and(|line| line.contains("protocol_version")));
         drop(reader);
         let ended = run.wait();
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?} at rest");
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{stdout_kind:?} at rest");
 
-        let (mut run, reader) = outlet.start(&worker(&mock));
+        let (mut run, reader) = stdout_kind.start(&worker(&mock));
         run.write_line(r#"{"messages":[{"role":"user","content":"hi"}]}"#);
         mock.reached("never");
         drop(reader);
         let ended = run.wait();
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{outlet:?} at work");
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{stdout_kind:?} at work");
         mock.client_gone(0);
     }
 }

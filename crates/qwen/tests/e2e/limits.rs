@@ -5,7 +5,7 @@ use mock_model::{MockModel, Reply, ReplyEvent, Request, gate, sse};
 
 use crate::fifo::Fifo;
 use crate::stage::{asked, judged};
-use crate::told::Told;
+use crate::stream_content::StreamContent;
 use crate::wire::{self, Wire};
 
 /// A model that never stops asking for the same file.
@@ -23,7 +23,14 @@ fn insatiable() -> MockModel {
 }
 
 #[track_caller]
-fn check(wire: Wire, mock: &MockModel, flags: &[&str], status: &str, code: i32, calls: usize) -> Told {
+fn check(
+    wire: Wire,
+    mock: &MockModel,
+    flags: &[&str],
+    status: &str,
+    code: i32,
+    calls: usize,
+) -> StreamContent {
     let ended = asked(mock, wire).arg("--yolo").args(flags).run();
     assert_eq!(ended.code, Some(code), "{flags:?}: {ended:?}");
     let told = judged(wire, &ended);

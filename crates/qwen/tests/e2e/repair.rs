@@ -9,7 +9,7 @@ use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 use crate::stage::{asked, judged};
-use crate::told::Told;
+use crate::stream_content::StreamContent;
 use crate::wire::{CLAUDE, QWEN, Wire};
 
 const BUG: &str = "tr -c '[:alnum:]' '-'";
@@ -85,7 +85,7 @@ fn result(mock: &MockModel, id: &str) -> String {
     found.unwrap()["content"].as_str().unwrap().to_owned()
 }
 
-fn mended(wire: Wire) -> Told {
+fn mended(wire: Wire) -> StreamContent {
     let mock = model();
     let program = project(&mock, wire);
     assert!(!tests_pass(program.cwd_path()), "the project begins with a bug");

@@ -3,7 +3,7 @@
 use mock_model::MockModel;
 use mock_model::process::{self, Ended, Program};
 
-use crate::told::Told;
+use crate::stream_content::StreamContent;
 use crate::wire::Wire;
 
 /// The binary in a clean place.
@@ -18,18 +18,18 @@ pub fn asked(mock: &MockModel, wire: Wire) -> Program {
 
 /// What a run tells, judged as a whole stream of its dialect.
 #[track_caller]
-pub fn judged(wire: Wire, ended: &Ended) -> Told {
+pub fn judged(wire: Wire, ended: &Ended) -> StreamContent {
     judged_text(wire, &ended.stdout)
 }
 
 /// What a stream tells, judged as a whole stream of its dialect: nothing that the binary wrote goes unjudged.
 #[track_caller]
-pub fn judged_text(wire: Wire, stdout: &str) -> Told {
+pub fn judged_text(wire: Wire, stdout: &str) -> StreamContent {
     assert!(stdout.is_empty() || stdout.ends_with('\n'), "a torn last line: {stdout}");
     let checked = qwen().args(["check", "--dialect", wire.dialect]).stdin(stdout).run();
     let findings: String = checked.stdout.chars().take(4000).collect();
     assert_eq!(checked.code, Some(0), "qwen check:\n{findings}\n{}", shortened(stdout));
-    Told::read(wire, stdout)
+    StreamContent::read(wire, stdout)
 }
 
 /// A stream as a failure shows it.

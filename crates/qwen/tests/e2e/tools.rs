@@ -7,7 +7,7 @@ use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 use crate::stage::{asked, judged};
-use crate::told::Told;
+use crate::stream_content::StreamContent;
 use crate::wire::{self, CLAUDE, CORE, EXPORT, LITE, LOOM, QWEN, QWEN_CHUNK, Wire};
 
 const NOISY: &str = r"printf '\033[32mgreen\033[0m out\n'; printf 'trouble\n' >&2; exit 3";
@@ -52,7 +52,7 @@ fn at_work(mock: &MockModel, wire: Wire) -> Program {
 }
 
 #[track_caller]
-fn worked(wire: Wire) -> Told {
+fn worked(wire: Wire) -> StreamContent {
     let mock = model();
     let program = at_work(&mock, wire);
     let ended = program.run();
@@ -106,7 +106,7 @@ fn the_model_gets_every_result_under_its_calls_id() {
     assert!(requests[0].body["stream"] == true && !requests[0].tool_names().is_empty());
 }
 
-fn of<'a>(told: &'a Told, kind: &str) -> Vec<&'a Value> {
+fn of<'a>(told: &'a StreamContent, kind: &str) -> Vec<&'a Value> {
     told.lines.iter().filter(|line| line["type"] == kind).collect()
 }
 

@@ -4,9 +4,9 @@ use mock_model::process::{Program, Run, Signal};
 use mock_model::{MockModel, Reply, Request, gate, sse};
 use serde_json::{Value, json};
 
-use crate::outlet::wait_stuck;
 use crate::stage::{judged, qwen};
-use crate::told::Told;
+use crate::stdout_kind::wait_stuck;
+use crate::stream_content::StreamContent;
 use crate::wire::{self, CLAUDE, LITE, QWEN, QWEN_CHUNK, STREAMS, Wire};
 
 fn worker(mock: &MockModel, wire: Wire) -> Program {
@@ -39,7 +39,7 @@ fn user(text: &str) -> String {
         .to_string()
 }
 
-fn statuses(told: &Told) -> Vec<&str> {
+fn statuses(told: &StreamContent) -> Vec<&str> {
     told.ends.iter().map(|end| end.status.as_str()).collect()
 }
 

@@ -23,7 +23,7 @@ struct Shop {
 }
 
 /// What the model is told of a call.
-struct Told {
+struct StreamContent {
     text: String,
     is_error: bool,
     display: Value,
@@ -51,7 +51,7 @@ impl Shop {
 
     /// Lets the model make these calls, one a message, and then say that it is done.
     #[track_caller]
-    fn calls(&self, calls: &[(&str, Value)]) -> Vec<Told> {
+    fn calls(&self, calls: &[(&str, Value)]) -> Vec<StreamContent> {
         let script: Vec<Reply> = calls
             .iter()
             .enumerate()
@@ -75,7 +75,7 @@ impl Shop {
                     |line: &&Value| line["type"] == "x-qwen-tool-display" && line["tool_call_id"] == *id;
                 let display = lines.iter().rfind(shown).cloned().unwrap_or_default();
                 let is_error = display["status"] == "error";
-                Told { text: texts[&id].clone(), is_error, display }
+                StreamContent { text: texts[&id].clone(), is_error, display }
             })
             .collect()
     }
@@ -85,7 +85,7 @@ fn plain(content: &Value) -> String {
     content.as_str().map_or_else(|| content.to_string(), str::to_owned)
 }
 
-impl Told {
+impl StreamContent {
     #[track_caller]
     fn says(&self, pieces: &[&str]) -> &Self {
         let shown: String = self.text.chars().take(500).collect();

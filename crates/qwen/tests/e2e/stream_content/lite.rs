@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{End, Told, string, text, tokens};
+use super::{End, StreamContent, string, text, tokens};
 
-pub fn read(lines: &[Value]) -> Told {
-    let mut told = Told::default();
+pub fn read(lines: &[Value]) -> StreamContent {
+    let mut told = StreamContent::default();
     let mut in_turn = false;
     for (at, line) in lines.iter().enumerate() {
         match line["type"].as_str() {

@@ -13,14 +13,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// What standard output is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outlet {
+pub enum StdoutKind {
     /// What shells and most hosts give.
     Pipe,
     /// What Node gives.
     Socket,
 }
 
-pub const OUTLETS: [Outlet; 2] = [Outlet::Pipe, Outlet::Socket];
+pub const STDOUT_KINDS: [StdoutKind; 2] = [StdoutKind::Pipe, StdoutKind::Socket];
 
 /// The reading end, not read until the test wants to.
 pub struct Reader {
@@ -29,7 +29,7 @@ pub struct Reader {
     probe: Option<OwnedFd>,
 }
 
-impl Outlet {
+impl StdoutKind {
     /// Starts the program with its standard output to this kind of thing.
     pub fn start(self, program: &Program) -> (Run, Reader) {
         let (reader, writer): (OwnedFd, OwnedFd) = match self {

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::{End, Told, string, text, tokens};
+use super::{End, StreamContent, string, text, tokens};
 use crate::wire::Wire;
 
-pub fn read(wire: Wire, lines: &[Value]) -> Told {
-    let mut told = Told::default();
+pub fn read(wire: Wire, lines: &[Value]) -> StreamContent {
+    let mut told = StreamContent::default();
     let object = if wire.format == "stream-chunk-json" { "chat.completion.chunk" } else { "chat.completion" };
     // The arguments of calls as they are written, by their place in the message.
     let mut writing: Vec<Map<String, Value>> = Vec::new();
@@ -73,7 +73,7 @@ fn handshake(wire: Wire, line: &Value) {
     assert_eq!(metadata["session_id"], line["session_id"]);
 }
 
-fn side_line(told: &mut Told, kind: &str, line: &Value) {
+fn side_line(told: &mut StreamContent, kind: &str, line: &Value) {
     match kind {
         "x-qwen-tool-display" => {
             let status = string(&line["status"]);
@@ -89,7 +89,7 @@ fn side_line(told: &mut Told, kind: &str, line: &Value) {
     }
 }
 
-fn delta(told: &mut Told, writing: &mut Vec<Map<String, Value>>, choice: &Value) {
+fn delta(told: &mut StreamContent, writing: &mut Vec<Map<String, Value>>, choice: &Value) {
     told.text.push_str(choice["delta"]["content"].as_str().unwrap_or(""));
     for piece in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
         let index = usize::try_from(piece["index"].as_u64().unwrap()).unwrap();
@@ -108,7 +108,7 @@ fn delta(told: &mut Told, writing: &mut Vec<Map<String, Value>>, choice: &Value)
     }
 }
 
-fn whole_call(told: &mut Told, call: &Value) {
+fn whole_call(told: &mut StreamContent, call: &Value) {
     assert_eq!(call["type"], "function", "{call}");
     let written = string(&call["function"]["arguments"]);
     // The pieces of a chunk stream are the model's own; whole messages always carry an object.

@@ -1,4 +1,4 @@
-//! What a stream tells, whichever wire it was written in, so that one check holds for all of them.
+//! The content of a stream, whichever dialect it was written in, so that one check holds for all of them.
 
 mod claude;
 mod core;
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::wire::Wire;
 
-/// What a stream tells.
+/// The content of a stream.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct StreamContent {
     /// The lines as written; of a document, its events.
     pub lines: Vec<Value>,
     /// The terminal records, in order.
@@ -60,7 +60,7 @@ pub struct CallResult {
     pub text: String,
 }
 
-impl Told {
+impl StreamContent {
     /// Reads a whole stream, and fails where it breaks a rule of its dialect.
     #[track_caller]
     pub fn read(wire: Wire, stdout: &str) -> Self {

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{End, Told, string, text, tokens};
+use super::{End, StreamContent, string, text, tokens};
 use crate::wire::Wire;
 
-pub fn read(wire: Wire, lines: &[Value]) -> Told {
-    let mut told = Told::default();
+pub fn read(wire: Wire, lines: &[Value]) -> StreamContent {
+    let mut told = StreamContent::default();
     let mut uuids = HashSet::new();
     let mut pieces = String::new();
     for (at, line) in lines.iter().enumerate() {
@@ -57,7 +57,7 @@ pub fn read(wire: Wire, lines: &[Value]) -> Told {
     told
 }
 
-fn assistant(told: &mut Told, message: &Value) {
+fn assistant(told: &mut StreamContent, message: &Value) {
     if message["model"] == "<synthetic>" {
         return;
     }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{End, Told, string};
+use super::{End, StreamContent, string};
 
-pub fn read(lines: &[Value]) -> Told {
+pub fn read(lines: &[Value]) -> StreamContent {
     for (at, line) in lines.iter().enumerate() {
         // A document has its reply outside, without an envelope.
         if line.get("reply").is_none() || line.get("event_id").is_some() {
@@ -17,7 +17,7 @@ pub fn read(lines: &[Value]) -> Told {
     events(lines)
 }
 
-pub fn read_export(lines: &[Value]) -> Told {
+pub fn read_export(lines: &[Value]) -> StreamContent {
     let lines: Vec<Value> = lines.iter().map(protocol_form).collect();
     events(&lines)
 }
@@ -59,8 +59,8 @@ fn snake(key: &str) -> String {
     out
 }
 
-fn events(lines: &[Value]) -> Told {
-    let mut told = Told::default();
+fn events(lines: &[Value]) -> StreamContent {
+    let mut told = StreamContent::default();
     // The node run under way: its name, and its id where there is an envelope.
     let mut node: Option<(String, Value)> = None;
     let mut started: HashMap<String, bool> = HashMap::new();

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{End, Told, string, text, tokens};
+use super::{End, StreamContent, string, text, tokens};
 
-pub fn read(lines: &[Value]) -> Told {
-    let mut told = Told::default();
+pub fn read(lines: &[Value]) -> StreamContent {
+    let mut told = StreamContent::default();
     for (at, line) in lines.iter().enumerate() {
         let value = &line["value"];
         assert!(line.get("value").is_some(), "an event without a value: {line}");
