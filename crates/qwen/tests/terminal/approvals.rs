@@ -186,7 +186,7 @@ fn v_shows_a_long_command_whole_and_comes_back_to_the_question() {
     asked(&mut screen, "run it");
     screen.wait_for("v shows all");
     screen.type_keys("v");
-    screen.wait_until("the command on the whole screen", |now| now.alternate_screen());
+    screen.wait_until("the command on the whole screen", vt100::Screen::alternate_screen);
     screen.wait_for("touch line-20");
     screen.type_keys("q");
     screen.wait_until("the question", |now| !now.alternate_screen());

@@ -91,9 +91,9 @@ fn settled(line: &str) -> String {
             words[at] = words[at].replace(number, "0");
         }
         if words.get(at + 1).is_some_and(|next| next == "tokens") {
-            words[at] = "900".to_owned();
+            "900".clone_into(&mut words[at]);
             if let Some(share) = words.get_mut(at + 2).filter(|share| share.starts_with('(')) {
-                *share = "(0%)".to_owned();
+                "(0%)".clone_into(share);
             }
         }
     }
