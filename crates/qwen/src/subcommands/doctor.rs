@@ -106,14 +106,7 @@ async fn model(config: &Config, checks: &mut Vec<Check>) {
         }
     };
     checks.push(server(model).await);
-    match tokio::time::timeout(ANSWER_TIMEOUT, ask_for_tool_call(model)).await {
-        Ok(answered) => checks.extend(answered),
-        Err(_) => {
-            let text = format!("'{}' gave no answer within {} s", model.model, ANSWER_TIMEOUT.as_secs());
-            checks.push(Check { name: MODEL, health: Health::Failed, text });
-            checks.push(skipped(TOOL_CALL));
-        }
-    }
+    checks.extend(ask_for_tool_call(model).await);
 }
 
 async fn server(model: &ModelConfig) -> Check {
@@ -167,7 +160,18 @@ async fn ask_for_tool_call(config: &ModelConfig) -> [Check; 2] {
     };
     let mut pieces = model.call(request);
     let (mut called, mut answered) = (false, false);
-    while let Some(piece) = pieces.next().await {
+    let deadline = tokio::time::Instant::now() + ANSWER_TIMEOUT;
+    loop {
+        let piece = match tokio::time::timeout_at(deadline, pieces.next()).await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => break,
+            // A small model may not stop by itself; it answers all the same.
+            Err(_) if answered || called => break,
+            Err(_) => {
+                let limit = ANSWER_TIMEOUT.as_secs();
+                return failed(format!("'{}' gave no answer within {limit} s", config.model));
+            }
+        };
         match piece {
             Ok(Piece::Call { .. }) => called = true,
             Ok(Piece::Text(_) | Piece::Thought(_)) => answered = true,

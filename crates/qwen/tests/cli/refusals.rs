@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 
 use crate::stage::{qwen, text_and_call};
@@ -148,6 +149,31 @@ fn mistyped_subcommands_and_agents_are_recognised() {
     let ended = qwen().args(["-p", "/hlep", "--model", "demo"]).run();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(format!("{}{}", ended.stdout, ended.stderr).contains("Did you mean '/help'?"), "{ended:?}");
+}
+
+#[test]
+fn without_a_sandbox_one_warning_is_printed_and_with_the_flag_the_run_fails_at_its_start() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let wrapper = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/without_sandbox.py");
+    let run = |flags: &[&str]| {
+        let mock = MockModel::with([
+            text_and_call("", "run_shell_command", r#"{"command":"echo one"}"#),
+            text_and_call("", "run_shell_command", r#"{"command":"echo two"}"#),
+            Reply::text("Done."),
+        ]);
+        let program = Program::new("python3").with_model(&mock);
+        let program =
+            program.args([wrapper, env!("CARGO_BIN_EXE_qwen"), "-p", "x", "--model", "mock", "--yolo"]);
+        (program.args(flags).run(), mock.requests().len())
+    };
+    let (ended, calls) = run(&[]);
+    assert_eq!((ended.code, ended.stdout.as_str(), calls), (Some(0), "Done.\n", 3), "{ended:?}");
+    assert_eq!(ended.stderr.matches("WITHOUT A SANDBOX").count(), 1, "{ended:?}");
+    let (ended, calls) = run(&["--sandbox"]);
+    assert_eq!((ended.code, ended.stdout.as_str(), calls), (Some(44), "", 0), "{ended:?}");
+    assert!(ended.stderr.contains("cannot confine") && ended.stderr.contains("qwen sandbox"), "{ended:?}");
 }
 
 #[test]
