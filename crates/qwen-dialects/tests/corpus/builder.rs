@@ -34,6 +34,8 @@ pub struct Trace {
     runs: HashMap<String, u64>,
     steps: u64,
     agent: &'static str,
+    /// The tools that each turn starts with.
+    tools: &'static [&'static str],
     /// The conversation, as the graph's state shows it.
     conversation: Vec<Value>,
     pending: Vec<Value>,
@@ -69,6 +71,7 @@ impl Trace {
             runs: HashMap::new(),
             steps: 0,
             agent: "react",
+            tools: &["read_file", "edit", "run_shell_command"],
             conversation: Vec::new(),
             pending: Vec::new(),
             results: Vec::new(),
@@ -82,6 +85,12 @@ impl Trace {
     /// Another agent than `react`.
     pub fn agent(mut self, agent: &'static str) -> Self {
         self.agent = agent;
+        self
+    }
+
+    /// Other tools than the usual three.
+    pub fn tools(mut self, tools: &'static [&'static str]) -> Self {
+        self.tools = tools;
         self
     }
 
@@ -106,7 +115,7 @@ impl Trace {
             message: message.into(),
             model: MODEL.into(),
             cwd: "/workspace/demo".into(),
-            tools: vec!["read_file".into(), "edit".into(), "run_shell_command".into()],
+            tools: self.tools.iter().map(|name| (*name).into()).collect(),
             slash_commands: vec!["help".into()],
             key_source: "OPENAI_API_KEY".into(),
             ..TurnStart::new(session_id.clone(), PromptId::of_turn(&session_id, turn))
@@ -242,14 +251,17 @@ impl Trace {
         self.decision(call, Verdict::Allow, "it only reads", Some("Read"));
     }
 
-    /// A call is judged and someone is asked.
+    /// A command is judged and someone is asked.
     pub fn asked(&mut self, call: &Arc<ToolCall>, command: &str) {
+        let root_command = command.split(' ').next().unwrap_or_default().into();
+        self.asked_to_confirm(call, Confirmation::Exec { command: command.into(), root_command });
+    }
+
+    /// A call is judged and someone is asked.
+    pub fn asked_to_confirm(&mut self, call: &Arc<ToolCall>, confirmation: Confirmation) {
         let reason = "no rule allows it";
         self.decision(call, Verdict::Ask, reason, None);
-        let confirmation = Box::new(Confirmation::Exec {
-            command: command.into(),
-            root_command: command.split(' ').next().unwrap_or_default().into(),
-        });
+        let confirmation = Box::new(confirmation);
         self.then(Body::Approval {
             call: Arc::clone(call),
             confirmation: confirmation.clone(),

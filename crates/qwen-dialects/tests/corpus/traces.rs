@@ -1,9 +1,10 @@
 //! The traces of the corpus: what can happen in a turn, one story each.
 
 use qwen_events::{
-    Body, CancelResult, Channel, CommandCall, CommandKind, CommandResult, CommandResultBody, ConsoleLevel,
-    ControlReply, Display, EndStatus, ErrorInfo, ErrorKind, HintResult, HintStatus, HintTrigger, Json, Level,
-    LogScope, PromptId, SessionEvent, Suggestion, TaskProgress, Thinking, ToolStatus,
+    Body, CancelResult, Channel, CommandCall, CommandKind, CommandResult, CommandResultBody, Confirmation,
+    ConsoleLevel, ControlReply, DiffStat, Display, EndStatus, ErrorInfo, ErrorKind, FileDiff, HintResult,
+    HintStatus, HintTrigger, Json, Level, LogScope, PromptId, SessionEvent, Suggestion, TaskProgress,
+    Thinking, ToolStatus,
 };
 
 use crate::builder::{Trace, call, session};
@@ -32,6 +33,7 @@ pub fn all() -> Vec<(&'static str, Trace)> {
         ("two-turns", two_turns()),
         ("sub-agent", sub_agent()),
         ("side-lines", side_lines()),
+        ("claude-tools", claude_tools()),
     ]
 }
 
@@ -448,6 +450,43 @@ fn side_lines() -> Trace {
         request_id: Some("req-10".into()),
     })));
     t.then(Body::Error(Box::new(bad_line)));
+    t
+}
+
+/// A session that uses Claude's names for tools and arguments.
+fn claude_tools() -> Trace {
+    let read = call("toolu-1", "Read", r#"{"file_path":"/workspace/demo/main.py"}"#);
+    let edit = call(
+        "toolu-2",
+        "Edit",
+        r#"{"file_path":"/workspace/demo/main.py","old_string":"Hello","new_string":"Goodbye"}"#,
+    );
+    let push = call("toolu-3", "Bash", r#"{"command":"git push","description":"Publish the change"}"#);
+    let change = FileDiff {
+        file_name: "main.py".into(),
+        file_path: "/workspace/demo/main.py".into(),
+        diff: "--- main.py\n+++ main.py\n@@ -1 +1 @@\n-print(\"Hello\")\n+print(\"Goodbye\")\n".into(),
+        original: Some("print(\"Hello\")\n".into()),
+        modified: "print(\"Goodbye\")\n".into(),
+        stat: DiffStat { ai_added_lines: 1, ai_removed_lines: 1, ..DiffStat::default() },
+    };
+    let tools = &["Read", "Write", "Edit", "Glob", "Grep", "LS", "Bash", "BashOutput", "KillShell", "Task"];
+    let mut t = Trace::new().tools(tools);
+    t.asks("Say goodbye instead, and publish it");
+    t.node("think", |t| t.says(&["Let me look."], &[&read]));
+    t.node("act", |t| t.runs(&read, "print(\"Hello\")\n"));
+    t.observe();
+    t.node("think", |t| t.says(&[], &[&edit, &push]));
+    t.node("act", |t| {
+        t.asked_to_confirm(&edit, Confirmation::Edit(change));
+        t.asked(&push, "git push");
+        t.starts(&edit);
+        t.ends(&edit, ToolStatus::Success, "main.py was changed: one replacement.");
+        t.ends(&push, ToolStatus::Denied, "The call of Bash was declined: not today");
+    });
+    t.observe();
+    t.node("think", |t| t.says(&["It says goodbye now. ", "I published nothing."], &[]));
+    t.done();
     t
 }
 
