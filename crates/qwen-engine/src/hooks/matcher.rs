@@ -1,21 +1,45 @@
 //! Matchers: which calls a hook applies to.
 
+use regex::Regex;
+
 use super::HookEvent;
 
 /// Whether a hook with `matcher` applies to `target`. A matcher is a list of names separated by `|`, in which
-/// `*` matches anything. Every name of a tool matches, so `Bash` also matches `run_shell_command`.
+/// `*` matches anything, or a regular expression that matches a part of a name. Every name of a tool counts, so `Bash` and
+/// `^Ba` also match `run_shell_command`.
 pub(super) fn matches(event: HookEvent, matcher: Option<&str>, target: &str) -> bool {
     let Some(matcher) = matcher.map(str::trim).filter(|matcher| !matcher.is_empty()) else { return true };
-    // Users often write regular expressions such as `^(Edit|Write)$` and `.*`.
-    let matcher = matcher.strip_prefix('^').unwrap_or(matcher);
-    let matcher = matcher.strip_suffix('$').unwrap_or(matcher);
-    let inner = matcher.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
-    inner.unwrap_or(matcher).split('|').map(str::trim).any(|name| {
-        if name.contains('*') {
-            return fits(&name.replace(".*", "*"), target);
-        }
-        name == target || event.is_about_tools() && crate::TOOLS.is_same(name, target)
-    })
+    let is_list = matcher.chars().all(|letter| letter.is_alphanumeric() || "_-| ,*".contains(letter));
+    if matcher.split(['|', ',']).map(str::trim).any(|name| is_named(event, name, target)) {
+        return true;
+    }
+    if is_list {
+        return false;
+    }
+    match Regex::new(matcher) {
+        Ok(pattern) => names(event, target).any(|name| pattern.is_match(name)),
+        // A guard with an expression that cannot be evaluated, such as one with a look-ahead, guards every call.
+        Err(_) => true,
+    }
+}
+
+/// Whether one entry of a list names `target`.
+fn is_named(event: HookEvent, name: &str, target: &str) -> bool {
+    if name.contains('*') && name.chars().all(|letter| letter.is_alphanumeric() || "_-.*".contains(letter)) {
+        let pattern = name.replace(".*", "*");
+        return names(event, target).any(|known| fits(&pattern, known));
+    }
+    name == target || event.is_about_tools() && crate::TOOLS.is_same(name, target)
+}
+
+/// All names of `target`: only itself, unless it is a tool.
+fn names(event: HookEvent, target: &str) -> impl Iterator<Item = &str> {
+    let declared = if event.is_about_tools() { crate::TOOLS.find(target) } else { None };
+    let declared = declared.into_iter().flat_map(|declared| {
+        let claude = declared.claude.iter().map(|tool| tool.name);
+        std::iter::once(declared.name).chain(declared.aliases.iter().copied()).chain(claude)
+    });
+    std::iter::once(target).chain(declared)
 }
 
 /// Whether `target` matches `pattern`, in which each `*` matches anything.
@@ -61,6 +85,20 @@ mod tests {
             (Some("*_file"), "edit", false),
             (Some("^(Edit|Write)$"), "write_file", true),
             (Some("^Edit$"), "write_file", false),
+            (Some("Web.*"), "web_fetch", true),
+            (Some("Web.*"), "WebFetch", true),
+            (Some("Notebook.*"), "run_shell_command", false),
+            (Some("^mcp__"), "mcp__db__query", true),
+            (Some("mcp__.+"), "mcp__db__query", true),
+            (Some("^mcp__(db|web)__(write|delete)"), "mcp__db__write_row", true),
+            (Some("^mcp__(db|web)__(write|delete)"), "mcp__db__query", false),
+            (Some("Bash|mcp__.*"), "run_shell_command", true),
+            (Some("[Bb]ash"), "run_shell_command", true),
+            (Some("(?i)^bash$"), "Bash", true),
+            (Some("Multi?Edit"), "edit", true),
+            (Some("^(?!Read$).*"), "run_shell_command", true),
+            (Some("Edit|Write|MultiEdit"), "Read", false),
+            (Some("Edit,Write"), "Write", true),
         ];
         for (matcher, tool, expected) in cases {
             assert_eq!(matches(HookEvent::PreToolUse, matcher, tool), expected, "{matcher:?} {tool}");

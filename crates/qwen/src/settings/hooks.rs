@@ -52,12 +52,11 @@ pub(super) fn unknown_tools(hooks: &Hooks, in_worker: bool) -> Vec<String> {
             continue;
         }
         for Sourced { value: group, origin } in groups {
-            let names = group
-                .matcher
-                .as_deref()
-                .unwrap_or_default()
-                .split('|')
-                .map(|name| name.trim().trim_start_matches(['^', '(']).trim_end_matches(['$', ')']));
+            let matcher = group.matcher.as_deref().unwrap_or_default().trim();
+            let matcher = matcher.trim_start_matches(['^', '(']).trim_end_matches(['$', ')']);
+            // With parentheses inside, the pieces are parts of an expression.
+            let pieces = matcher.split('|').filter(|_| !matcher.contains(['(', ')']));
+            let names = pieces.map(str::trim);
             // Anything but a plain name is a pattern.
             let plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
             let problems = names.filter(plain).filter_map(|name| tool_names::problem(name, in_worker));
