@@ -13,7 +13,7 @@ use qwen_tools::{Arguments, CallContext, Outcome, OutputSink};
 use serde_json::json;
 
 use super::permit::{Permitted, consult};
-use super::{argument_schema, host_tool, parse_arguments};
+use super::{argument_schema, guarded_call, host_tool, parse_arguments};
 use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::HookEvent;
@@ -166,6 +166,7 @@ async fn attempt(
             format!("{problem} The tools are: {}.", names.join(", ")),
         ));
     };
+    let call = &if wanted.is_some() { call.clone() } else { guarded_call::of(call, tool.as_ref(), context) };
     let kind = tool.declaration().map_or(ToolKind::Undeclared, |declaration| declaration.kind);
     let by_host = context.host_tools.contains(&tool.spec().name);
     // No permission question is asked about a call that cannot run. The result tool validates its arguments

@@ -6,6 +6,7 @@ mod arguments;
 mod call;
 mod context_window;
 mod emit_message;
+mod guarded_call;
 mod host_tool;
 mod loop_detection;
 mod observe;

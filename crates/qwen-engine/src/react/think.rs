@@ -10,6 +10,7 @@ use qwen_events::{
     ThoughtBlock, Thoughts, ToolCall, ToolSpec, Usage,
 };
 use qwen_model::{Piece, Request, estimate_unfinished};
+use qwen_tools::Registry;
 
 use super::{Delta, ReactState, context_window, written_call};
 use crate::Stop;
@@ -95,7 +96,7 @@ pub(crate) async fn say(
         match piece {
             Some(Ok(Piece::Finish(finish))) => break Ok(finish),
             Some(Ok(Piece::Call { .. })) if !may_call => {}
-            Some(Ok(piece)) => answer.take(piece, cx).await,
+            Some(Ok(piece)) => answer.take(piece, &context.tools, cx).await,
             Some(Err(error)) => break Err(Stop::failed(error.0)),
             None => break Err(Stop::failed(silent_end())),
         }
@@ -130,6 +131,11 @@ struct Thought {
     signature: Option<Arc<str>>,
 }
 
+/// The name that the session uses for the tool that the model calls `name`.
+fn session_name(tools: &Registry, name: Arc<str>) -> Arc<str> {
+    tools.get(&name).map_or(name, |tool| tool.spec().name.clone())
+}
+
 /// A call that is still being streamed.
 struct PartialCall {
     index: u32,
@@ -162,7 +168,7 @@ impl StreamedMessage {
         }
     }
 
-    async fn take(&mut self, piece: Piece, cx: &RunContext) {
+    async fn take(&mut self, piece: Piece, tools: &Registry, cx: &RunContext) {
         match piece {
             Piece::Start { model } => {
                 self.model = model;
@@ -188,6 +194,7 @@ impl StreamedMessage {
                 }
             }
             Piece::Call { index, id, name, arguments } => {
+                let name = session_name(tools, name);
                 self.call_piece(index, &id, name, arguments, cx).await;
             }
             Piece::CallFields { index, fields } => {

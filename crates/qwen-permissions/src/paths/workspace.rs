@@ -73,7 +73,7 @@ impl Workspace {
 }
 
 /// Removes `.` and `..` from an absolute path without file system access.
-fn normal(path: &Path) -> PathBuf {
+pub fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
         match component {

@@ -1,0 +1,75 @@
+//! A call as rules, hooks and permission questions see it.
+
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use qwen_events::{ArgumentRole, Json, ToolCall, ToolDeclaration, ToolKind};
+use qwen_permissions::normal;
+use qwen_tools::{Tool, ToolVocabulary};
+use serde_json::{Map, Value};
+
+use crate::context::TurnContext;
+
+/// The call under the name that the session uses for its tool: the model may know another one, and guards are written for
+/// this one. In Claude's vocabulary a file that is named by way of `.` or `..` is named by its absolute path, as
+/// in Claude's CLI: guards compare paths.
+pub(super) fn of(call: &Arc<ToolCall>, tool: &dyn Tool, context: &TurnContext) -> Arc<ToolCall> {
+    let arguments = match (context.tools.vocabulary(), tool.declaration()) {
+        (ToolVocabulary::Claude, Some(declaration)) => {
+            with_plain_files(&call.arguments, declaration, &context.resources.cwd)
+        }
+        _ => None,
+    };
+    let name = &tool.spec().name;
+    if arguments.is_none() && *name == call.name {
+        return call.clone();
+    }
+    let arguments = arguments.unwrap_or_else(|| call.arguments.clone());
+    Arc::new(ToolCall { name: name.clone(), arguments, ..(**call).clone() })
+}
+
+/// The arguments with absolute paths in place of those that contain `.` or `..`; none if they need no change.
+fn with_plain_files(arguments: &Json, declaration: &ToolDeclaration, cwd: &Path) -> Option<Json> {
+    if !matches!(declaration.kind, ToolKind::Read | ToolKind::Edit) {
+        return None;
+    }
+    let mut fields: Map<String, Value> = serde_json::from_str(arguments.as_str()).ok()?;
+    let mut has_changed = false;
+    for argument in declaration.with_role(ArgumentRole::Path).filter(|argument| argument.required) {
+        let Some(Value::String(path)) = fields.get_mut(argument.name) else { continue };
+        // A name that starts with `~` is left to the tool.
+        if path.trim().is_empty() || path.starts_with('~') || path.contains('\0') {
+            continue;
+        }
+        if Path::new(path).components().any(|part| matches!(part, Component::CurDir | Component::ParentDir)) {
+            *path = normal(&cwd.join(&*path)).to_string_lossy().into_owned();
+            has_changed = true;
+        }
+    }
+    has_changed.then(|| Json::trusted(Value::Object(fields).to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_that_are_named_by_way_of_dots_become_absolute() {
+        let of = |tool: &str, arguments: &str| {
+            let declaration = crate::TOOLS.find(tool).expect("a tool");
+            with_plain_files(&Json::trusted(arguments), declaration, Path::new("/w/sub"))
+                .map(|json| json.as_str().to_owned())
+        };
+        let written = of("Write", r#"{"file_path":"./a/../../b","content":"./c"}"#);
+        assert_eq!(written.as_deref(), Some(r#"{"content":"./c","file_path":"/w/b"}"#));
+        assert_eq!(of("Read", r#"{"file_path":"/etc/x"}"#), None);
+        assert_eq!(of("Read", r#"{"file_path":"a/b"}"#), None);
+        assert_eq!(
+            of("Read", r#"{"file_path":"/a/../etc/x"}"#).as_deref(),
+            Some(r#"{"file_path":"/etc/x"}"#)
+        );
+        assert_eq!(of("Read", r#"{"file_path":"~/x"}"#), None);
+        assert_eq!(of("Bash", r#"{"command":"cat a"}"#), None);
+        assert_eq!(of("Grep", r#"{"pattern":"a","path":"b"}"#), None);
+    }
+}
