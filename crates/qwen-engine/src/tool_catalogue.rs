@@ -23,7 +23,7 @@ mod tests {
             ("Edit", "edit"),
             ("EditTool", "edit"),
             ("MultiEdit", "edit"),
-            ("NotebookEdit", "edit"),
+            ("NotebookEdit", "notebook_edit"),
             ("replace", "edit"),
             ("Bash", "run_shell_command"),
             ("ShellTool", "run_shell_command"),

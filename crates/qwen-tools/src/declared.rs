@@ -60,10 +60,30 @@ pub fn spec(declaration: &ToolDeclaration) -> ToolSpec {
     }
 }
 
+/// The beginning of every schema of arguments.
+const OPENING: &str = r#"{"type":"object","properties":{"#;
+
+/// The schema of a tool that has arguments, with further optional ones in front of them.
+pub fn with_arguments(schema: &str, added: &[Argument]) -> String {
+    let Some(own) = schema.strip_prefix(OPENING).filter(|own| !added.is_empty() && !own.starts_with('}'))
+    else {
+        return schema.to_owned();
+    };
+    let mut with = String::from(OPENING);
+    for argument in added {
+        push_text(&mut with, argument.name);
+        with.push_str(":{");
+        push_property(&mut with, argument);
+        with.push_str("},");
+    }
+    with.push_str(own);
+    with
+}
+
 /// The JSON Schema of a tool's arguments, on one line.
 pub fn schema<'a>(arguments: impl IntoIterator<Item = &'a Argument>) -> String {
     let mut schema = String::with_capacity(1024);
-    schema.push_str(r#"{"type":"object","properties":{"#);
+    schema.push_str(OPENING);
     let mut required = String::new();
     for (at, argument) in arguments.into_iter().enumerate() {
         if at > 0 {

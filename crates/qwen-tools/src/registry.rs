@@ -37,6 +37,21 @@ impl Registry {
         Self::of(self.tools.into_iter().flat_map(|tool| vocabulary.offer(tool)).collect(), vocabulary)
     }
 
+    /// The built-in tools in a vocabulary, without those that `keeps` rejects by their Qwen name.
+    pub fn builtin_in(vocabulary: ToolVocabulary, keeps: impl Fn(&str) -> bool) -> Self {
+        let more = match vocabulary {
+            ToolVocabulary::Qwen => Vec::new(),
+            ToolVocabulary::Claude => builtin::only_for_claude(),
+        };
+        let tools = builtin::all().into_iter().chain(more).filter(|tool| keeps(&tool.spec().name)).collect();
+        Self::of(tools, ToolVocabulary::Qwen).in_vocabulary(vocabulary)
+    }
+
+    /// The names that the session uses for tools.
+    pub fn vocabulary(&self) -> ToolVocabulary {
+        self.vocabulary
+    }
+
     /// The name that the session uses for a declared tool.
     pub fn name_of(&self, declaration: &'static ToolDeclaration) -> &'static str {
         let claude = declaration.claude.first().filter(|_| self.vocabulary == ToolVocabulary::Claude);

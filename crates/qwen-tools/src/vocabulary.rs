@@ -5,7 +5,7 @@ use std::sync::Arc;
 use qwen_events::{Argument, ClaudeTool, Confirmation, Json, ToolCall, ToolDeclaration, ToolSpec};
 use serde_json::{Map, Value};
 
-use crate::declared::schema;
+use crate::declared::{schema, with_arguments};
 use crate::{CallContext, Tool, ToolFuture, builtin};
 
 /// The names that a session uses for tools and their arguments.
@@ -71,7 +71,7 @@ impl ClaudeNamed {
             .collect();
         // A tool whose schema depends on the session declares no arguments.
         let parameters = if declared.arguments.is_empty() {
-            tool.spec().parameters.clone()
+            Json::trusted(with_arguments(tool.spec().parameters.as_str(), claude.added))
         } else {
             Json::trusted(in_claudes_words(&schema(&arguments)))
         };
@@ -135,8 +135,14 @@ fn claude_word(word: &str) -> Option<&'static str> {
     if let Some(declared) = builtin::DECLARATIONS.iter().find(|declared| declared.name == word) {
         return declared.claude.first().map(|claude| claude.name);
     }
-    let claude = builtin::DECLARATIONS.iter().flat_map(|declared| declared.claude);
-    claude.flat_map(|claude| claude.renamed).find(|(ours, _)| *ours == word).map(|(_, claude)| *claude)
+    let renamed = |claude: &ClaudeTool| {
+        claude.renamed.iter().find(|(ours, _)| *ours == word).map(|(_, claude)| *claude)
+    };
+    // An argument that has its name in one of the tools stays as it is.
+    let declared = builtin::DECLARATIONS
+        .iter()
+        .filter(|declared| declared.claude.iter().all(|tool| renamed(tool).is_some()));
+    declared.flat_map(|declared| declared.claude).find_map(renamed)
 }
 
 fn claude_name(claude: &ClaudeTool, ours: &'static str) -> &'static str {

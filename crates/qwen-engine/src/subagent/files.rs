@@ -69,7 +69,7 @@ fn read(path: &Path) -> Result<AgentDefinition, String> {
         // Some files use `*` for all tools.
         tools: front.list("tools").map(bare).filter(|tools| !tools.iter().any(|tool| &**tool == "*")),
         disallowed_tools: front.list("disallowedTools").map(bare).unwrap_or_default(),
-        model: front.text("model").filter(|model| model != "inherit").map(Arc::from),
+        model: front.text("model").and_then(|model| super::chosen_model(&model)),
         limits: limits(&front)?,
         background: background(&front)?,
     })

@@ -7,7 +7,7 @@ mod steps;
 mod tool;
 mod transcript;
 
-use qwen_events::{ClaudeTool, ToolDeclaration, ToolKind};
+use qwen_events::{Argument, ArgumentValue, ClaudeTool, ToolDeclaration, ToolKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +26,34 @@ pub const DECLARATION: ToolDeclaration = ToolDeclaration {
     kind: ToolKind::Session,
     description: "",
     arguments: &[],
-    claude: &[ClaudeTool::named("Task")],
+    claude: &[ClaudeTool { added: CLAUDE_ARGUMENTS, ..ClaudeTool::named("Task") }],
 };
+
+/// The arguments that only Claude's tool has.
+const CLAUDE_ARGUMENTS: &[Argument] = &[
+    claude_argument("model", "Has no effect: a sub-agent uses its own model, or the session's."),
+    claude_argument("name", "A name for people who watch."),
+    claude_argument("team_name", "Has no effect."),
+    claude_argument("mode", "Has no effect: the permission mode of the session holds."),
+    claude_argument(ISOLATION, "Must be left out: a sub-agent works in the workspace."),
+];
+
+/// Isolation is refused and not ignored: the model would rely on it.
+const ISOLATION: &str = "isolation";
+
+const fn claude_argument(name: &'static str, description: &'static str) -> Argument {
+    Argument { name, ..Argument::new(ArgumentValue::Text, description) }
+}
+
+/// The names of models that Claude's agents use. Here they mean the model of the session.
+const CLAUDE_MODELS: &[&str] =
+    &["inherit", "default", "best", "sonnet", "opus", "haiku", "fable", "opusplan"];
+
+/// The model that a definition chooses for its agent; none if it uses the session's.
+pub fn chosen_model(name: &str) -> Option<Arc<str>> {
+    let name = name.trim();
+    (!name.is_empty() && !CLAUDE_MODELS.contains(&name)).then(|| name.into())
+}
 
 /// The default maximum nesting depth of sub-agents.
 pub const MAX_DEPTH: u32 = 3;

@@ -27,8 +27,16 @@ impl SubagentRequest {
         let background = arguments.optional_bool("run_in_background").map_err(|error| error.to_string())?;
         let definition = match wanted {
             None => definitions.first(),
-            Some(name) => definitions.iter().find(|definition| &*definition.name == name),
+            Some(name) => {
+                let named = |definition: &&AgentDefinition| &*definition.name == name;
+                let spelt = |definition: &&AgentDefinition| definition.name.eq_ignore_ascii_case(name);
+                definitions.iter().find(named).or_else(|| definitions.iter().find(spelt))
+            }
         };
+        if arguments.given(super::ISOLATION).is_some() {
+            let problem = "cannot be had here: the sub-agent works in the workspace itself; leave it out";
+            return Err(arguments.refuse(super::ISOLATION, problem).to_string());
+        }
         let definition = definition.ok_or_else(|| {
             let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
             format!(

@@ -35,7 +35,7 @@ tool_input! {
 impl DeclaredTool for Edit {
     const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
         name: "edit",
-        aliases: &["edit_file", "replace", "MultiEdit", "NotebookEdit"],
+        aliases: &["edit_file", "replace", "MultiEdit"],
         kind: ToolKind::Edit,
         description: DESCRIPTION,
         arguments: Input::ARGUMENTS,

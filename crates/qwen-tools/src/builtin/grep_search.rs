@@ -52,7 +52,7 @@ impl DeclaredTool for GrepSearch {
         claude: &[ClaudeTool {
             absent: &["limit"],
             added: CLAUDE_ARGUMENTS,
-            defaults: &[("head_limit", "250"), ("-i", "false")],
+            defaults: &[("output_mode", "\"files_with_matches\""), ("head_limit", "250"), ("-i", "false")],
             ..ClaudeTool::named("Grep")
         }],
     };
@@ -112,7 +112,7 @@ const CLAUDE_ARGUMENTS: &[Argument] = &[
         "output_mode",
         ArgumentValue::Choice(&["content", "files_with_matches", "count"]),
         "content gives matching lines, files_with_matches the paths of files, count the number of matching lines per file. \
-         Default content.",
+         Default files_with_matches.",
     ),
     claude_argument("-A", CONTEXT, "Lines to show after each match; only with content."),
     claude_argument("-B", CONTEXT, "Lines to show before each match; only with content."),

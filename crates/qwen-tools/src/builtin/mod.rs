@@ -9,6 +9,7 @@ mod glob;
 mod grep_search;
 mod list_directory;
 mod nearest;
+mod notebook_edit;
 mod read_file;
 mod run_shell_command;
 mod save_memory;
@@ -26,18 +27,23 @@ use crate::declared::{Declared, DeclaredTool};
 use crate::{Outcome, Tool};
 
 macro_rules! builtin {
-    ($($tool:ty),* $(,)?) => {
+    ([$($tool:ty),* $(,)?], only_for_claude: [$($claude:ty),* $(,)?]) => {
         /// The declarations of the built-in tools, in the order in which the model sees them.
-        pub const DECLARATIONS: &[&ToolDeclaration] = &[$(<$tool>::DECLARATION),*];
+        pub const DECLARATIONS: &[&ToolDeclaration] = &[$(<$tool>::DECLARATION,)* $(<$claude>::DECLARATION),*];
 
         /// The built-in tools, in the same order.
         pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
             vec![$(Arc::new(Declared::<$tool>::new())),*]
         }
+
+        /// The built-in tools that only Claude's vocabulary offers.
+        pub(crate) fn only_for_claude() -> Vec<Arc<dyn Tool>> {
+            vec![$(Arc::new(Declared::<$claude>::new())),*]
+        }
     };
 }
 
-builtin![
+builtin!([
     read_file::ReadFile,
     write_file::WriteFile,
     edit::Edit,
@@ -51,7 +57,7 @@ builtin![
     save_memory::SaveMemory,
     ask_user_question::AskUserQuestion,
     exit_plan_mode::ExitPlanMode,
-];
+], only_for_claude: [notebook_edit::NotebookEdit]);
 
 /// The outcome of a search that was cancelled.
 fn cancelled() -> Outcome {

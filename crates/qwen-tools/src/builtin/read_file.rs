@@ -17,6 +17,9 @@ use crate::{CallContext, Outcome, ToolFuture};
 
 const DEFAULT_LINES: u64 = 2000;
 
+/// An argument that only calls in Claude's vocabulary have: `offset` is the number of the first line there.
+const COUNTS_FROM_ONE: &str = "counts_from_one";
+
 const DESCRIPTION: &str = "Gives the content of a file in the workspace: text as it is, images (png, jpeg, gif, webp, \
 bmp) as images. Long files come in parts: at most 2000 lines at once, with a note that says where to read on. Use \
 offset and limit to read another part.";
@@ -44,6 +47,7 @@ impl DeclaredTool for ReadFile {
                 name: "pages",
                 ..Argument::new(ArgumentValue::Text, "Has no effect: pages of PDF files cannot be read.")
             }],
+            defaults: &[(COUNTS_FROM_ONE, "true")],
             ..ClaudeTool::named("Read")
         }],
     };
@@ -54,8 +58,12 @@ impl DeclaredTool for ReadFile {
 }
 
 fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
-    let (Input { file_path, offset, limit }, _) = Input::parse(call)?;
-    let (offset, limit) = (offset.unwrap_or(0), limit.unwrap_or(DEFAULT_LINES));
+    let (Input { file_path, offset, limit }, arguments) = Input::parse(call)?;
+    let lines = LineRange {
+        skipped: offset.unwrap_or(0),
+        limit: limit.unwrap_or(DEFAULT_LINES),
+        counts_from_one: arguments.optional_bool(COUNTS_FROM_ONE)? == Some(true),
+    };
 
     let workspace = Workspace::of(cx)?;
     let mut opened = workspace.open_file(&file_path)?;
@@ -64,7 +72,7 @@ fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let bytes = content::read(&mut opened, shown)?;
     cx.ledger.note(&real, &opened.metadata, &bytes);
     match content::kind(&bytes) {
-        Kind::Text => Ok(part(&Text::of(bytes), offset, limit, cx.output_limit.saturating_mul(2))),
+        Kind::Text => Ok(part(&Text::of(bytes), lines, cx.output_limit.saturating_mul(2))),
         Kind::Image(mime_type) => {
             let media = Media {
                 mime_type: mime_type.into(),
@@ -84,17 +92,26 @@ fn unreadable(shown: &Path, what: &str, hint: &str) -> Refusal {
     Refusal::new("binary_file", format!("{} is {what} and cannot be shown as text; {hint}.", shown.display()))
 }
 
+/// Which lines are requested.
+#[derive(Clone, Copy)]
+struct LineRange {
+    skipped: u64,
+    limit: u64,
+    /// True if the `offset` of the call was the number of the first line, and not how many lines to skip.
+    counts_from_one: bool,
+}
+
 /// Returns the requested lines, up to `max_chars`, with a note if some are missing.
-fn part(text: &Text, offset: u64, limit: u64, max_chars: usize) -> Outcome {
+fn part(text: &Text, LineRange { skipped, limit, counts_from_one }: LineRange, max_chars: usize) -> Outcome {
     if text.body.is_empty() {
         return Outcome::success("(the file is empty)");
     }
     let lines: Vec<&str> = text.body.split_inclusive('\n').collect();
-    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let start = usize::try_from(skipped).unwrap_or(usize::MAX);
     if start >= lines.len() {
         return Outcome::failure(
             "invalid_arguments",
-            format!("`offset` skips {offset} lines, but the file has {} lines.", lines.len()),
+            format!("`offset` skips {skipped} lines, but the file has {} lines.", lines.len()),
         );
     }
     let wanted = lines.iter().skip(start).take(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -123,7 +140,7 @@ fn part(text: &Text, offset: u64, limit: u64, max_chars: usize) -> Outcome {
         notes.push(format!("lines {} to {end} of {}", start + 1, lines.len()));
     }
     if end < lines.len() {
-        notes.push(format!("read on with offset {end}"));
+        notes.push(format!("read on with offset {}", end + usize::from(counts_from_one)));
     }
     if cut_line {
         notes.push(format!("this line is longer than {max_chars} characters and was cut"));
@@ -141,8 +158,12 @@ fn part(text: &Text, offset: u64, limit: u64, max_chars: usize) -> Outcome {
 mod tests {
     use super::*;
 
+    fn lines(skipped: u64, limit: u64, counts_from_one: bool) -> LineRange {
+        LineRange { skipped, limit, counts_from_one }
+    }
+
     fn part_of(text: &str, offset: u64, limit: u64, max_chars: usize) -> String {
-        part(&Text::of(text.into()), offset, limit, max_chars).text
+        part(&Text::of(text.into()), lines(offset, limit, false), max_chars).text
     }
 
     #[test]
@@ -162,7 +183,9 @@ mod tests {
         ] {
             assert_eq!(part_of(text, offset, limit, max_chars), expected, "{offset} {limit} {max_chars}");
         }
-        assert_eq!(part(&Text::of(text.into()), 4, 1, 9).error_code, Some("invalid_arguments"));
+        assert_eq!(part(&Text::of(text.into()), lines(4, 1, false), 9).error_code, Some("invalid_arguments"));
         assert_eq!(part_of("", 0, 1, 9), "(the file is empty)");
+        let claude = part(&Text::of(text.into()), lines(1, 2, true), 99).text;
+        assert!(claude.contains("[lines 2 to 3 of 4; read on with offset 4]"), "{claude}");
     }
 }

@@ -1,5 +1,7 @@
 //! `shell_task`: reads the output of a background command or sub-agent, and stops it.
 
+use std::time::Duration;
+
 use qwen_events::{Argument, ArgumentValue, ClaudeTool, ToolCall, ToolDeclaration, ToolKind};
 
 use crate::declared::{DeclaredTool, tool_input};
@@ -7,6 +9,9 @@ use crate::output::plain_output::plain;
 use crate::output::transcript::shorten;
 use crate::refusal::Refusal;
 use crate::{BackgroundTask, CallContext, Outcome, ToolFuture};
+
+/// The longest wait for the end of a task.
+const MAX_WAIT_MS: u64 = 600_000;
 
 const DESCRIPTION: &str = "Looks after a command that run_shell_command started with is_background, or a sub-agent in the \
 background. \"output\" gives its state and what it has written since the last look; \"kill\" ends it with everything that \
@@ -39,6 +44,25 @@ impl DeclaredTool for ShellTask {
                 implied: &[("action", "kill")],
                 ..ClaudeTool::named("KillShell")
             },
+            ClaudeTool {
+                implied: &[("action", "output")],
+                added: &[
+                    Argument {
+                        name: "block",
+                        ..Argument::new(ArgumentValue::Flag, "Wait until it ends. Default true.")
+                    },
+                    Argument {
+                        name: "timeout",
+                        ..Argument::new(
+                            ArgumentValue::Number { min: 0, max: MAX_WAIT_MS },
+                            "How many milliseconds to wait at most. Default 30000.",
+                        )
+                    },
+                ],
+                defaults: &[("block", "true"), ("timeout", "30000")],
+                ..ClaudeTool::named("TaskOutput")
+            },
+            ClaudeTool { implied: &[("action", "kill")], ..ClaudeTool::named("TaskStop") },
         ],
     };
 
@@ -48,13 +72,21 @@ impl DeclaredTool for ShellTask {
 }
 
 async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
-    let (Input { task_id, action }, _) = Input::parse(call)?;
+    let (Input { task_id, action }, arguments) = Input::parse(call)?;
     let (id, kill) = (task_id.as_str(), action == "kill");
     let Some(task) = cx.tasks.get(id) else {
         let known = cx.tasks.ids();
         let known = if known.is_empty() { "none was started".to_owned() } else { known.join(", ") };
         return Err(Refusal::new("task_not_found", format!("There is no background task {id}: {known}.")));
     };
+    if !kill && arguments.optional_bool("block")? == Some(true) {
+        let wait = arguments.optional_number("timeout", 0..=MAX_WAIT_MS)?.unwrap_or(MAX_WAIT_MS);
+        tokio::select! {
+            _ = task.over() => {}
+            () = tokio::time::sleep(Duration::from_millis(wait)) => {}
+            () = cx.cancel.cancelled() => {}
+        }
+    }
     let before = task.ended();
     let state = match &before {
         Some(ended) => &*ended.words,

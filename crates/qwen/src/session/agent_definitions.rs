@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_engine::subagent::{AgentDefinition, AgentLimits};
+use qwen_engine::subagent::{self, AgentDefinition, AgentLimits};
 use qwen_events::{ErrorInfo, ErrorKind, Json};
 use serde_json::Value;
 
@@ -38,8 +38,7 @@ pub fn read(name: &Arc<str>, definition: &Json) -> AgentDefinition {
         tools: texts("tools"),
         model: text("model")
             .or_else(|| value["modelConfig"]["model"].as_str())
-            .filter(|model| !matches!(*model, "inherit" | ""))
-            .map(Arc::from),
+            .and_then(subagent::chosen_model),
         disallowed_tools: texts("disallowedTools").unwrap_or_default(),
         background: value["background"] == true,
         limits: limits(&value),

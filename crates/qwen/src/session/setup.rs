@@ -190,7 +190,7 @@ pub fn skills(config: &Config) -> Option<Arc<SkillTool>> {
 /// The available tools, except those of MCP servers and the one that starts sub-agents.
 pub fn tools(config: &Config, skills: Option<&Arc<SkillTool>>) -> Registry {
     let mut tools =
-        settings::registry(&config.settings, &Registry::builtin()).in_vocabulary(config.agent.tool_names);
+        Registry::builtin_in(config.agent.tool_names, |name| settings::has_tool(&config.settings, name));
     if let Some(skills) = skills {
         tools.add(skills.clone());
     }

@@ -41,7 +41,7 @@ pub use rules::tool_names::is_tool_rule;
 pub use rules::writer::add_allow_rule;
 pub use sessions::{SessionStart, session_by_prefix, store};
 pub use telemetry::{HEADERS as EXPORT_HEADERS, of_hub as telemetry_of_hub};
-pub use tooling::{has_tool, redactor, registry};
+pub use tooling::{has_tool, redactor};
 
 use crate::cli::{InputFormat, LogFormat, OutputFormat, Run};
 use crate::session::agent_definitions;

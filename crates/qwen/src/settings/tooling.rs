@@ -9,7 +9,7 @@ use qwen_events::{Behavior, ErrorInfo, Sampling};
 use qwen_mcp::expand;
 use qwen_permissions::{Policy, RuleSource};
 use qwen_redact::{Redactor, secret_values};
-use qwen_tools::{Registry, ToolVocabulary};
+use qwen_tools::ToolVocabulary;
 
 use super::claude::config as claude_config;
 use super::file::{Sandbox, Settings, Sourced, unusable};
@@ -81,15 +81,6 @@ pub(super) fn unknown_tools_of_agents(agents: &[AgentDefinition], in_worker: boo
 fn same_tool(one: &str, other: &str) -> bool {
     let name = |rule: &str| TOOLS.canonical_name(rule.split('(').next().unwrap_or(rule)).into_owned();
     name(one) == name(other)
-}
-
-/// The tools that remain after the settings are applied.
-pub fn registry(settings: &Settings, all: &Registry) -> Registry {
-    if settings.tools.core.is_none() && settings.tools.exclude.is_empty() {
-        return all.clone();
-    }
-    let specs = all.specs();
-    all.restricted(specs.iter().map(|spec| &*spec.name).filter(|name| has_tool(settings, name)))
 }
 
 /// The tool vocabulary of a session: from the command line or the settings, else Claude's for hosts of that

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{CLAUDE, FORMATS, Host, chat, echo, shell, worker};
 
-const CLAUDE_NAMES: [&str; 12] = [
+const CLAUDE_NAMES: [&str; 16] = [
     "AskUserQuestion",
     "Bash",
     "BashOutput",
@@ -15,7 +15,11 @@ const CLAUDE_NAMES: [&str; 12] = [
     "Grep",
     "KillShell",
     "LS",
+    "NotebookEdit",
     "Read",
+    "Task",
+    "TaskOutput",
+    "TaskStop",
     "TodoWrite",
     "WebFetch",
     "Write",
@@ -120,7 +124,8 @@ fn rules_of_either_vocabulary_hold_for_both() {
 fn arguments_have_claudes_names_and_meaning() {
     let mock = echo();
     mock.push(Reply::call("c1", "Read", r#"{"file_path":"lines","offset":2,"limit":1}"#));
-    mock.push(Reply::call("c2", "Grep", r#"{"pattern":"line","head_limit":1}"#));
+    mock.push(Reply::call("c2", "Grep", r#"{"pattern":"line","head_limit":1,"output_mode":"content"}"#));
+    mock.push(Reply::call("c3", "Grep", r#"{"pattern":"line"}"#));
     let program = claude(&mock).args(["--approval-mode", "yolo"]);
     std::fs::write(program.cwd_path().join("lines"), "line one\nline two\nline three\n").unwrap();
     let mut host = Host::start_in(program, CLAUDE);
@@ -131,8 +136,107 @@ fn arguments_have_claudes_names_and_meaning() {
         .map(|request| request.body["messages"].as_array().unwrap().last().unwrap().to_string())
         .collect();
     assert!(results[0].contains("line two") && !results[0].contains("line one"), "{}", results[0]);
+    assert!(results[0].contains("read on with offset 3"), "{}", results[0]);
     assert!(results[1].contains("line one") && !results[1].contains("unknown"), "{}", results[1]);
+    assert!(
+        results[2].contains("lines") && !results[2].contains("line one"),
+        "files by default: {}",
+        results[2]
+    );
     host.leave();
+}
+
+/// The results of calls that the model makes one after the other, in a session with Claude's names.
+fn results_of(calls: &[(&str, Value)], prepare: impl FnOnce(&std::path::Path)) -> (Vec<String>, Vec<Value>) {
+    let mock = echo();
+    for (at, (tool, arguments)) in calls.iter().enumerate() {
+        mock.push(Reply::call(&format!("c{at}"), tool, &arguments.to_string()));
+    }
+    let program = claude(&mock).args(["--approval-mode", "yolo"]);
+    prepare(program.cwd_path());
+    let mut host = Host::start_in(program, CLAUDE);
+    host.send(user("go"));
+    let lines = host.turn();
+    host.leave();
+    let results = lines.iter().filter(|line| line["type"] == "user" && line["parent_tool_use_id"].is_null());
+    let results = results.flat_map(|line| line["message"]["content"].as_array().cloned().unwrap_or_default());
+    let results =
+        results.filter(|block| block["type"] == "tool_result").map(|block| block["content"].to_string());
+    (results.collect(), lines)
+}
+
+#[test]
+fn a_cell_of_a_notebook_is_edited() {
+    let book = |cell: &str, source: &str| json!({ "notebook_path": "b.ipynb", "cell_id": cell, "new_source": source });
+    let calls = [
+        ("NotebookEdit", book("cell-0", "print(2)")),
+        ("NotebookEdit", book("no-such-cell", "x")),
+        ("Bash", json!({ "command": "cat b.ipynb" })),
+    ];
+    let (results, _) = results_of(&calls, |cwd| {
+        let cell = json!({ "cell_type": "code", "metadata": {}, "source": ["print(1)"], "outputs": [1], "execution_count": 4 });
+        let book = json!({ "nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell] });
+        std::fs::write(cwd.join("b.ipynb"), book.to_string()).unwrap();
+    });
+    assert!(results[0].contains("Replaced the cell cell-0"), "{results:?}");
+    assert!(results[1].contains("no cell 'no-such-cell'"), "{results:?}");
+    assert!(results[2].contains("print(2)") && !results[2].contains("print(1)"), "{results:?}");
+}
+
+#[test]
+fn background_tasks_are_read_and_stopped_by_every_name_of_their_tools() {
+    let start = |command: &str| {
+        (
+            "Bash",
+            json!({ "command": command, "run_in_background": true, "timeout": 5000, "description": "d" }),
+        )
+    };
+    let calls = [
+        start("echo one"),
+        ("TaskOutput", json!({ "task_id": "shell-1", "block": true, "timeout": 600_000 })),
+        start("sleep 600"),
+        ("TaskOutput", json!({ "task_id": "shell-2", "block": false, "timeout": 1 })),
+        ("TaskStop", json!({ "task_id": "shell-2" })),
+        start("sleep 600"),
+        ("BashOutput", json!({ "bash_id": "shell-3" })),
+        ("KillShell", json!({ "shell_id": "shell-3" })),
+    ];
+    let (results, lines) = results_of(&calls, |_| {});
+    assert_eq!(results.len(), calls.len(), "{lines:#?}");
+    assert!(results[1].contains("one"), "a wait lasts until the end: {results:?}");
+    for (at, expected) in
+        [(3, "It is running"), (4, "It was ended"), (6, "It is running"), (7, "It was ended")]
+    {
+        assert!(results[at].contains(expected), "{at}: {results:?}");
+    }
+}
+
+#[test]
+fn a_sub_agent_takes_the_arguments_of_claudes_tool_and_refuses_isolation() {
+    let asked = |more: Value| {
+        let mut arguments = json!({ "description": "d", "prompt": "p", "subagent_type": "Explore" });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let calls = [
+        ("Task", asked(json!({ "model": "haiku", "name": "n", "mode": "plan", "run_in_background": false }))),
+        ("Task", asked(json!({ "isolation": "worktree" }))),
+    ];
+    let mock = echo();
+    mock.push(Reply::call("c0", calls[0].0, &calls[0].1.to_string()));
+    mock.push(Reply::text("looked around"));
+    mock.push(Reply::call("c1", calls[1].0, &calls[1].1.to_string()));
+    let mut host = Host::start_in(claude(&mock), CLAUDE);
+    host.send(user("go"));
+    let lines = host.turn();
+    host.leave();
+    let requests = mock.requests();
+    assert_eq!(
+        requests[1].body["model"], requests[0].body["model"],
+        "Claude's names of models are not sent to another server"
+    );
+    let told: String = lines.iter().filter(|line| line["type"] == "user").map(Value::to_string).collect();
+    assert!(told.contains("looked around") && told.contains("`isolation` cannot be had here"), "{told}");
 }
 
 #[test]
