@@ -27,6 +27,7 @@ dist:
 test: lint
 	tests/setup
 	cargo test --workspace --locked --no-fail-fast
+	QWEN_TEST_TOOL_NAMES=claude cargo test --workspace --locked --test attacks
 	$(MAKE) test-sdk
 	$(MAKE) test-sdk-python
 	$(MAKE) test-sdk-typescript

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use mock_model::{Reply, ReplyEvent};
+use mock_model::Reply;
 use serde_json::json;
 
 use crate::stage::{Scene, TREASURE, each, has_sandbox, write};
@@ -41,7 +41,7 @@ fn a_directory_that_an_answer_adds_is_open_to_commands_and_file_tools_at_once() 
         // A command before it opens the sandbox as it is without the directory.
         let early = json!({ "command": format!("echo x > {outside}/early") });
         let call = |id: &str, tool: &str, arguments: &serde_json::Value| {
-            Reply::new([ReplyEvent::call(id, tool, &arguments.to_string()).step()])
+            Reply::new([scene.names.call(id, tool, arguments.clone())])
         };
         scene.mock.push(call("c1", "run_shell_command", &early));
         scene.mock.push(call("c2", "read_file", &read));
@@ -143,7 +143,7 @@ fn what_another_session_keeps_for_itself_no_command_reads() {
         "echo {TREASURE} > $TMPDIR/note; seq 20000 | sed s/^/{TREASURE}/; echo $TMPDIR > ready; until [ -e {} ]; do sleep 0.05; done",
         go.display()
     );
-    other.mock.push(Reply::call("c1", "run_shell_command", &json!({ "command": held }).to_string()));
+    other.mock.push(Reply::new([other.names.call("c1", "run_shell_command", json!({ "command": held }))]));
     other.mock.push(Reply::text("done"));
     let mut run = other.program.clone().args(["-p", "x"]).start();
     run.close_stdin();

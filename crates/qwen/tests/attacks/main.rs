@@ -25,5 +25,7 @@ mod shell;
 mod shell_own;
 mod shell_rows;
 mod stage;
+mod tool_names;
 mod tree;
 mod trusted;
+mod vocabularies;

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
-use mock_model::{Reply, ReplyEvent};
+use mock_model::Reply;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -203,8 +203,8 @@ fn nothing_of_the_sandbox_is_left_behind_when_we_are_killed() {
     let scene = Scene::in_repository();
     let pipe = scene.here().join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
-    let command = json!({ "command": "ls -A > listed; echo ready > pipe; sleep 60" }).to_string();
-    scene.mock.push(Reply::new([ReplyEvent::call("c1", "run_shell_command", &command).step()]));
+    let command = json!({ "command": "ls -A > listed; echo ready > pipe; sleep 60" });
+    scene.mock.push(Reply::new([scene.names.call("c1", "run_shell_command", command)]));
     let mark = "killed while a command runs";
     let program = scene.program.clone().args(["--yolo", "--sandbox", "-p", mark]);
     let run = program.start();

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mock_model::{Reply, ReplyEvent, gate};
+use mock_model::{Reply, gate};
 use rustix::fs::{RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
@@ -356,8 +356,7 @@ fn a_directory_that_is_swapped_for_a_link_leads_nowhere() {
 #[test]
 fn a_file_that_is_swapped_between_reading_and_editing_is_left_alone() {
     let scene = Scene::new().args(["--yolo", "--sandbox=false", "-p", "go"]);
-    let call =
-        |id: &str, tool: &str, arguments: Value| ReplyEvent::call(id, tool, &arguments.to_string()).step();
+    let call = |id: &str, tool: &str, arguments: Value| scene.names.call(id, tool, arguments);
     scene.mock.push(Reply::new([call("c1", "read_file", json!({ "file_path": "file" }))]));
     scene.mock.push(Reply::new([
         gate("swap"),

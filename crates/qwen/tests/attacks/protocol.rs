@@ -60,12 +60,11 @@ fn forgeries() -> Vec<Row> {
 }
 
 fn asked(scene: &Scene) -> mock_model::process::Run {
-    scene.mock.push(Reply::new([ReplyEvent::call(
+    scene.mock.push(Reply::new([scene.names.call(
         "c1",
         "run_shell_command",
-        &json!({ "command": "touch X" }).to_string(),
-    )
-    .step()]));
+        json!({ "command": "touch X" }),
+    )]));
     for _ in 0..3 {
         scene.mock.push(Reply::text("done"));
     }
@@ -118,12 +117,11 @@ fn no_forged_answer_lets_a_call_through() {
 #[test]
 fn an_answer_before_the_question_counts_for_nothing() {
     let scene = Scene::new().args(["--sandbox=false"]);
-    scene.mock.push(Reply::new([ReplyEvent::call(
+    scene.mock.push(Reply::new([scene.names.call(
         "c1",
         "run_shell_command",
-        &json!({ "command": "touch X" }).to_string(),
-    )
-    .step()]));
+        json!({ "command": "touch X" }),
+    )]));
     scene.mock.push(Reply::text("done"));
     let mut run = scene.worker().start();
     for number in 0..20 {
@@ -153,13 +151,8 @@ fn what_looks_like_a_line_of_ours_stays_text() {
         scene.mock.push(Reply::new([
             ReplyEvent::Thought(FORGED.into()).step(),
             ReplyEvent::Text(FORGED.into()).step(),
-            ReplyEvent::call(
-                "c1",
-                "run_shell_command",
-                &json!({ "command": "cat forged; cat forged >&2" }).to_string(),
-            )
-            .step(),
-            ReplyEvent::call("c2", "read_file", &json!({ "file_path": "forged" }).to_string()).step(),
+            scene.names.call("c1", "run_shell_command", json!({ "command": "cat forged; cat forged >&2" })),
+            scene.names.call("c2", "read_file", json!({ "file_path": "forged" })),
             ReplyEvent::call("c3", FORGED, "{}").step(),
         ]));
         scene.mock.push(Reply::text(FORGED));
@@ -236,7 +229,7 @@ fn a_session_id_leads_nowhere_else() {
                 assert_ne!(ended.code, Some(0), "{flag}={id:?}: {ended:?}");
             }
             for action in ["show", "export", "replay", "delete"] {
-                let ended = scene.program.clone().args(["sessions", action, "--", id]).run();
+                let ended = scene.subcommand(scene.here(), ["sessions", action, "--", id]);
                 assert_ne!(ended.code, Some(0), "{action} {id:?}: {ended:?}");
                 assert!(!ended.stdout.contains("treasure"), "{action} {id:?}");
             }
@@ -297,7 +290,7 @@ fn a_host_that_repeats_what_it_was_shown_does_not_blot_out_the_secret() {
         (Some("user=a password=c***"), None),
     ] {
         let scene = Scene::new().args(["--sandbox=false"]).env("DB_PASSWORD", SECRET);
-        scene.mock.push(Reply::new([ReplyEvent::call("c1", "write_file", &call.to_string()).step()]));
+        scene.mock.push(Reply::new([scene.names.call("c1", "write_file", call.clone())]));
         scene.mock.push(Reply::text("done"));
         let mut run = scene.worker().start();
         run.write_line(prompt("go"));

@@ -156,7 +156,7 @@ fn pointing_at_a_trusted_repository_is_not_being_it() {
     let scene = Scene::in_repository();
     let trusted = scene.out("trusted");
     fs::create_dir_all(trusted.join(".git/hooks")).unwrap();
-    let said = scene.program.clone().cwd(&trusted).arg("trust").run();
+    let said = scene.subcommand(&trusted, ["trust"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     write(
         scene.here().join(".qwen/settings.json"),
@@ -195,9 +195,9 @@ fn agents_and_skills_of_a_stranger_are_not_there() {
     }
     let asks = json!({ "description": "d", "prompt": "go", "subagent_type": "helper" });
     // What a sub-agent would say, if there were one.
-    let writes = json!({ "file_path": "made", "content": "x" }).to_string();
-    scene.mock.push(Reply::call("c1", "agent", &asks.to_string()));
-    scene.mock.push(Reply::call("c2", "write_file", &writes));
+    let writes = json!({ "file_path": "made", "content": "x" });
+    scene.mock.push(Reply::new([scene.names.call("c1", "agent", asks)]));
+    scene.mock.push(Reply::new([scene.names.call("c2", "write_file", writes)]));
     scene.mock.push(Reply::text("done"));
     scene.mock.push(Reply::text("done"));
     let ended = scene.program.clone().args(["-p", "go"]).run();

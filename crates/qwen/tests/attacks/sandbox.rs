@@ -220,11 +220,8 @@ fn one_worker_finds_nothing_of_another() {
     let other = Scene::new().args(["--yolo", "--sandbox"]).env("TENANT_MARK", TREASURE);
     let go = other.here().join("go");
     let held = format!("touch ready; until [ -e {} ]; do sleep 0.05; done; echo {TREASURE}", go.display());
-    other.mock.push(mock_model::Reply::call(
-        "c1",
-        "run_shell_command",
-        &json!({ "command": held }).to_string(),
-    ));
+    let command = json!({ "command": held });
+    other.mock.push(mock_model::Reply::new([other.names.call("c1", "run_shell_command", command)]));
     other.mock.push(mock_model::Reply::text("done"));
     let mut run = other.program.clone().args(["-p", "x"]).start();
     run.close_stdin();

@@ -128,7 +128,8 @@ fn a_tool_cannot_pass_for_another() {
         .iter()
         .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(names.iter().filter(|name| *name == "read_file").count(), 1, "{names:?}");
+    let own = scene.names.tool("read_file");
+    assert_eq!(names.iter().filter(|name| *name == own).count(), 1, "{names:?}");
     assert!(names.contains(&"mcp__s__read_file".to_owned()), "{names:?}");
     assert!(
         names.iter().all(|name| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))),
@@ -349,8 +350,8 @@ fn what_is_shown_for_approval_has_nothing_hidden_in_it() {
     let nasty =
         "echo \u{1b}]52;c;cm0gLXJm\u{7}\u{1b}[2K\u{1b}[1A safe \u{202e}txt.\u{2066} \u{200b}\u{e0041}\r ok";
     let scene = Scene::new();
-    let arguments = json!({ "command": nasty, "description": nasty }).to_string();
-    scene.mock.push(Reply::new([ReplyEvent::call("c1", "run_shell_command", &arguments).step()]));
+    let arguments = json!({ "command": nasty, "description": nasty });
+    scene.mock.push(Reply::new([scene.names.call("c1", "run_shell_command", arguments)]));
     scene.mock.push(Reply::text("done"));
     let mut run = scene.worker().start();
     run.write_line(json!({ "messages": [{ "role": "user", "content": "go" }] }));

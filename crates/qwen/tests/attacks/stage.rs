@@ -7,15 +7,19 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mock_model::process::{self, Ended, Program};
-use mock_model::{MockModel, Reply, ReplyEvent};
+use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
+use crate::tool_names::ToolNames;
 use crate::tree::Tree;
 
 /// What lies outside the workspace and must not come in.
 pub const TREASURE: &str = "the-treasure-outside";
 /// What harmless commands print.
 pub const TWIN: &str = "twin";
+
+/// How many rows of a table run with Claude's names.
+const SAMPLE: usize = 16;
 
 /// The binary in a clean place, where no settings of the machine reach it.
 pub fn qwen() -> Program {
@@ -53,13 +57,20 @@ pub struct Scene {
     pub mock: MockModel,
     /// A directory beside the workspace, with a treasure in it.
     pub outside: tempfile::TempDir,
+    /// The names that the model calls tools by.
+    pub names: ToolNames,
 }
 
 impl Scene {
     /// `file`, `twin`, `sub/deep`, `evil` (a program) and links to the treasure, in no repository.
     pub fn new() -> Self {
+        Self::with_names(ToolNames::of_this_run())
+    }
+
+    /// The same with the tool names of a vocabulary.
+    pub fn with_names(names: ToolNames) -> Self {
         let mock = MockModel::start();
-        let program = qwen().with_model(&mock);
+        let program = qwen().with_model(&mock).args(names.flags());
         let outside = tempfile::tempdir().unwrap();
         fs::create_dir(program.qwen_home_path()).unwrap();
         let here = program.cwd_path();
@@ -77,7 +88,7 @@ impl Scene {
         write(outside.path().join("cave/treasure"), TREASURE);
         symlink(outside.path().join("treasure"), here.join("link")).unwrap();
         symlink(outside.path(), here.join("way-out")).unwrap();
-        Self { program, mock, outside }
+        Self { program, mock, outside, names }
     }
 
     /// The same, in a repository with one commit, whose message is the harmless word.
@@ -121,6 +132,13 @@ impl Scene {
             return Err(format!("{name}: did not run: {}", played.result("c1")));
         }
         Ok(())
+    }
+
+    /// Runs a subcommand, as the user of the workspace would.
+    pub fn subcommand<'a>(&self, cwd: &Path, args: impl IntoIterator<Item = &'a str>) -> Ended {
+        let homes = [("HOME", self.program.home_path()), ("QWEN_HOME", &self.program.qwen_home_path())];
+        let program = homes.into_iter().fold(qwen(), |program, (name, path)| program.env(name, path));
+        program.cwd(cwd).args(args).run()
     }
 
     /// The binary as a worker that speaks the session protocol.
@@ -182,7 +200,7 @@ impl Scene {
         for calls in rounds.iter().filter(|calls| !calls.is_empty()) {
             self.mock.push(Reply::new(calls.iter().map(|(tool, arguments)| {
                 number += 1;
-                ReplyEvent::call(&format!("c{number}"), tool, &arguments.to_string()).step()
+                self.names.call(&format!("c{number}"), tool, arguments.clone())
             })));
         }
         self.mock.push(Reply::text("done"));
@@ -232,13 +250,18 @@ impl Played {
     }
 }
 
-/// Runs the rows of a table on a few threads and tells about all that do not hold.
+/// Runs the rows of a table on a few threads and tells about all that do not hold. A run with Claude's names takes a sample
+/// of the rows: how a command is judged does not depend on the name of its tool.
 #[track_caller]
 pub fn each<R: Sync>(rows: &[R], check: impl Fn(&R) -> Result<(), String> + Sync) {
+    let step = match ToolNames::of_this_run() {
+        ToolNames::Qwen => 1,
+        ToolNames::Claude => rows.len().div_ceil(SAMPLE).max(1),
+    };
     let next = AtomicUsize::new(0);
     let work = || {
         let mut wrong = Vec::new();
-        while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(row) = rows.get(next.fetch_add(step, Ordering::Relaxed)) {
             wrong.extend(check(row).err());
         }
         wrong
