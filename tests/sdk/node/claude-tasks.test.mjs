@@ -23,7 +23,7 @@ test('a sub-agent tells its steps', async (t) => {
   assert.equal(result(messages).result, 'Gold!');
   const [[started], [progress], [ended]] = ['started', 'progress', 'notification'].map((w) => tasks(messages, `task_${w}`));
   assert.deepEqual([started.tool_use_id, started.subagent_type, started.is_backgrounded], ['call_a', 'general-purpose', false]);
-  assert.deepEqual([progress.last_tool_name, typeof progress.usage.total_tokens], ['list_directory', 'number']);
+  assert.deepEqual([progress.last_tool_name, typeof progress.usage.total_tokens], ['LS', 'number']);
   assert.deepEqual([ended.status, ended.summary, ended.usage.tool_uses], ['completed', 'I found gold.', 1]);
 });
 

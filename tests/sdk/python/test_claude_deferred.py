@@ -8,7 +8,7 @@ from test_claude_hooks import WRITE, Asked, Hook, before, hooks
 
 pytestmark = pytest.mark.anyio
 
-CALL = {"id": "call_w", "name": "write_file", "input": {"file_path": "out.txt", "content": "written"}}
+CALL = {"id": "call_w", "name": "Write", "input": {"file_path": "out.txt", "content": "written"}}
 
 
 def deferring(**more):

@@ -33,7 +33,7 @@ async def test_a_function_of_the_host_is_told_when_it_begins_and_how_it_went(mod
     (first, begun), (last, over) = told(messages)
     assert (first, last) == ("hook_started", "hook_response")
     assert begun["hook_id"] == over["hook_id"] and begun["uuid"] != over["uuid"]
-    assert (begun["hook_event"], begun["hook_name"]) == ("PreToolUse", "PreToolUse:run_shell_command")
+    assert (begun["hook_event"], begun["hook_name"]) == ("PreToolUse", "PreToolUse:Bash")
     assert (over["outcome"], over["stdout"], over["stderr"]) == ("success", "", "")
     assert json.loads(over["output"]) == {"continue": True} and "exit_code" not in over
 

@@ -65,7 +65,7 @@ async def test_a_sub_agent_tells_its_steps(model):
     progress = only(messages, TaskProgressMessage)
     assert {m.task_id for m in (started, progress, ended)} == {"agent-1"}
     assert (started.task_type, started.data["is_backgrounded"]) == ("local_agent", False)
-    assert (progress.last_tool_name, progress.description) == ("list_directory", "dig")
+    assert (progress.last_tool_name, progress.description) == ("LS", "dig")
     assert progress.usage["total_tokens"] > 0
     assert (ended.status, ended.summary) == ("completed", "I found gold.")
     assert ended.usage["tool_uses"] == 1 and ended.usage["total_tokens"] > progress.usage["total_tokens"]
