@@ -69,7 +69,8 @@ for (const [name, matcher, hook, forbidden, harmless] of guards) {
 
 test('a hook that forbids and ends the run does both', async (t) => {
   const at = await place(t, [say(call('Write', { file_path: 'a.ts', content: 'x' })), say(call(...NOTE)), say('done')]);
-  await run(at, { ...free, hooks: { PreToolUse: [{ matcher: 'Write|Edit|MultiEdit', hooks: [onlyScripts] }] } });
+  const ended = run(at, { ...free, hooks: { PreToolUse: [{ matcher: 'Write|Edit|MultiEdit', hooks: [onlyScripts] }] } });
+  await assert.rejects(ended, /scripts belong to scripts/);
   assert.ok(!existsSync(join(at.work, 'a.ts')) && !existsSync(join(at.work, 'made')));
 });
 

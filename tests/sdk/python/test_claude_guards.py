@@ -211,7 +211,8 @@ async def test_output_that_a_hook_finds_critical_ends_the_run(model, place):
 
     model(say(call("Bash", {"command": "echo CRITICAL"})), say(call(*TOUCH)), say("done"))
     hooks = {"PostToolUse": [HookMatcher(matcher="Bash", hooks=[stop])]}
-    await run("go", hooks=hooks, allowed_tools=["Bash"])
+    async with ClaudeSDKClient(options(hooks=hooks, allowed_tools=["Bash"])) as client:
+        await turn(client, "go")
     assert not (place.work / "made").exists()
 
 
