@@ -61,7 +61,7 @@ async def test_a_hook_hears_that_somebody_is_asked(model):
     async with ClaudeSDKClient(options(hooks=hooks("Notification", hook), can_use_tool=asked)) as client:
         await turn(client, "go")
     (told, _), = hook.told
-    assert told["notification_type"] == "permission_prompt" and "write_file" in told["message"]
+    assert told["notification_type"] == "permission_prompt" and "Write" in told["message"]
 
 
 async def test_hooks_hear_of_a_sub_agent_and_know_its_calls(model):
