@@ -168,7 +168,7 @@ test('hooks are told while they work', async (t) => {
   const messages = await all(query({ prompt: 'hi', options: options(at, { hooks, includeHookEvents: true }) }));
   const told = messages.filter((message) => message.subtype?.startsWith('hook_'));
   assert.deepEqual(told.map((line) => [line.subtype, line.hook_name, line.outcome]), [
-    ['hook_started', 'PreToolUse:list_directory', undefined],
-    ['hook_response', 'PreToolUse:list_directory', 'success'],
+    ['hook_started', 'PreToolUse:LS', undefined],
+    ['hook_response', 'PreToolUse:LS', 'success'],
   ]);
 });
