@@ -151,7 +151,7 @@ mod tests {
             (HookEvent::PreToolUse, "echo '{'", Err("cannot be used")),
         ];
         for (event, line, expected) in cases {
-            let start = HookStart { event, line, resources: &resources, withheld: &[] };
+            let start = HookStart { event, line, resources: &resources, withheld: &[], is_confined: false };
             let answer = run(start, r#"{"a":1}"#, None, &HookCapture::default()).await;
             match (answer, expected) {
                 (Ok(answer), Ok(expected)) => assert_eq!(answer, expected, "{line}"),
