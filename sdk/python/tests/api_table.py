@@ -33,13 +33,13 @@ DATA = ("QwenAgentOptions", "Limits", "Timeouts", "SettingsProfile", "WorkerPool
 def tests() -> dict[str, str]:
     """The source of every test function by `file::function`, in the order of the files."""
     found: dict[str, str] = {}
-    for path in sorted(HERE.glob("test_*.py")):
+    for path in sorted(HERE.rglob("test_*.py")):
         if path.name == "test_api.py":
             continue
         source = path.read_text()
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test_"):
-                found[f"{path.name}::{node.name}"] = ast.get_source_segment(source, node) or ""
+                found[f"{path.relative_to(HERE)}::{node.name}"] = ast.get_source_segment(source, node) or ""
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from qwen_agent_sdk import QwenAgentOptions
+from qwen_agent_sdk import QwenAgentOptions, ResultMessage, query
 
 ROOT = Path(__file__).resolve().parents[3]
 FOREIGN = ("OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "OTEL_", "TRACE")
@@ -111,3 +112,65 @@ def python_host(tmp_path: Path) -> Callable[[str], list[str]]:
         return [sys.executable, str(path)]
 
     return make
+
+
+pytestmark = pytest.mark.anyio
+
+HANDSHAKE = {
+    "object": "chat.completion",
+    "id": "chatcmpl-s",
+    "created": 1,
+    "model": "m",
+    "session_id": "s",
+    "choices": [],
+    "system_fingerprint": "qwen-9.9.9",
+    "metadata": {"protocol_version": "1.0", "capabilities": ["control", "sessions"], "session_id": "s"},
+}
+RESULT = {
+    "object": "chat.completion",
+    "session_id": "s",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Done."}, "finish_reason": "stop"}],
+    "metadata": {"turn": {"status": "done", "permission_denials": [], "usage_by_model": {}}},
+}
+
+
+@pytest.fixture
+def fake_worker(tmp_path: Path) -> Callable[..., str]:
+    """A program that greets and then answers the first prompt with whatever a test wants to see survive."""
+
+    def make(body: str = "", handshake: Any = HANDSHAKE) -> str:
+        path = tmp_path / "fake-qwen"
+        path.write_text(
+            f"""#!/usr/bin/env python3
+import json, os, sys, time
+def say(value):
+    sys.stdout.write((value if isinstance(value, str) else json.dumps(value)) + "\\n")
+    sys.stdout.flush()
+RESULT = {RESULT!r}
+say({handshake!r})
+for line in sys.stdin:
+    request = json.loads(line)
+    if request.get("type") == "control_request":
+        response = {{"subtype": "success", "result": {{}}}}
+        say({{"type": "control_response", "request_id": request["request_id"], "response": response}})
+    elif "input" in request:
+        RESULT["prompt_id"] = request["prompt_id"]
+{body or "        say(RESULT)"}
+"""
+        )
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return str(path)
+
+    return make
+
+
+async def last_of(**fields: Any) -> ResultMessage:
+    """Runs one prompt and brings its result."""
+    result = [message async for message in query("Go", **fields)][-1]
+    assert isinstance(result, ResultMessage)
+    return result
+
+
+def hold(place: Path) -> list[dict[str, Any]]:
+    """A model call that says something and then waits for ever."""
+    return [{"text": "Working"}, {"wait_for_file": str(place / "never")}]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chromium import Chromium, find_chromium
 from conftest import ROOT, Script, call, write
 
 EXAMPLES = ROOT / "examples"
@@ -141,34 +141,48 @@ def test_ci_review_says_when_the_review_itself_failed(script: Script) -> None:
     assert run("ci_review.py", script([{"error": {"status": 400, "message": "no"}}]), given="x").returncode == 2
 
 
-def test_streaming_web(script: Script) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    model = script([{"text": "Streamed to a page.", "split": "word"}])
-    environment = {**os.environ, "EXAMPLE_MODEL": model, "PORT": str(port)}
-    server = subprocess.Popen([sys.executable, str(EXAMPLES / "streaming_web.py")], env=environment)
+@pytest.fixture
+def web_server(script: Script) -> Iterator[str]:
+    """The address of the web example, once it listens; its model says five words."""
+    model = script([{"text": "Streamed to a real page.", "split": "word"}])
+    environment = {**os.environ, "EXAMPLE_MODEL": model, "PORT": "0", "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, str(EXAMPLES / "streaming_web.py")]
+    server = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     try:
-        page = fetch(f"http://127.0.0.1:{port}/")
-        assert "EventSource" in page
-        stream = fetch(f"http://127.0.0.1:{port}/stream?prompt=hi")
-        pieces = [json.loads(piece) for piece in re.findall(r"event: text\ndata: (.*)\n", stream)]
-        assert "".join(pieces) == "Streamed to a page." and len(pieces) == 4
-        assert '"status": "done"' in stream
+        assert server.stderr is not None
+        lines = (re.search(r"running on (http://127.0.0.1:\d+)", line) for line in server.stderr)
+        address = next(found for found in lines if found)
+        yield address[1]
     finally:
         server.terminate()
-        server.wait(20)
+        server.communicate(timeout=20)
 
 
-def fetch(url: str) -> str:
-    """Reads a page; waits until the server listens."""
-    for _ in range(400):
-        try:
-            with urllib.request.urlopen(url, timeout=20) as answer:
-                return str(answer.read().decode())
-        except OSError:
-            time.sleep(0.05)
-    raise AssertionError(f"{url} does not answer")
+def test_streaming_web(web_server: str) -> None:
+    """ "streaming_web.py" sends the words as they come."""
+    with urllib.request.urlopen(f"{web_server}/stream?prompt=hi", timeout=20) as answer:
+        stream = answer.read().decode()
+    pieces = [json.loads(piece) for piece in re.findall(r"event: text\ndata: (.*)\n", stream)]
+    assert "".join(pieces) == "Streamed to a real page." and len(pieces) == 5
+    assert '"status": "done"' in stream
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="there is no Chromium")
+def test_streaming_web_in_a_real_browser(web_server: str, tmp_path: Path) -> None:
+    browser = find_chromium()
+    assert browser is not None
+    done = """new Promise((resolve) => {
+        const [answer, status] = ["answer", "status"].map((id) => document.getElementById(id));
+        const texts = new Set();
+        new MutationObserver(() => {
+            texts.add(answer.textContent);
+            if (status.textContent === "done") resolve([answer.textContent, texts.size]);
+        }).observe(document.body, { subtree: true, childList: true, characterData: true });
+        document.querySelector("form").requestSubmit();
+    })"""
+    with Chromium(browser, f"{web_server}/", tmp_path / "profile") as page:
+        text, states = page.evaluate(done)
+    assert text == "Streamed to a real page." and states > 1, "the text grows piece by piece"
 
 
 def readme_blocks() -> list[str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Options, Script, call, children, write
+from conftest import BINARY, MOCK_MODEL, Options, Script, call, children, write
 
 from qwen_agent_sdk import (
     AssistantChunk,
@@ -132,3 +134,34 @@ with QwenClient(model={script(hold, "Next.")!r}, include_partial_messages=True) 
     out, err = host.communicate(timeout=30)
     assert out == "interrupted\nNext.\n", err
     assert children(host.pid) == set()
+
+
+QUICK_START = """
+from qwen_agent_sdk import QwenClient
+
+with QwenClient(binary_path="qwen", model="qwen3-coder-plus") as client:
+    result = client.chat(
+        task="扫描并修复 main.py 中的潜在 bug",
+        workspace="/repos/demo"
+    )
+    print(result.summary)
+"""
+
+
+def test_the_quick_start_of_the_specification_works_as_printed(place: Path, tmp_path: Path) -> None:
+    """Only the workspace is another one; `qwen` is found in PATH, and the model is reached over HTTP."""
+    script = tmp_path / "replies.json"
+    script.write_text(json.dumps({"replies": [{"steps": [{"text": "main.py 没有问题。"}]}]}))
+    command = [MOCK_MODEL, "--script", str(script)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as model:
+        assert model.stdin is not None and model.stdout is not None
+        url = json.loads(model.stdout.readline())["base_url"]
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "qwen").symlink_to(BINARY)
+        path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "sk-test"}
+        source = QUICK_START.replace("/repos/demo", str(place))
+        run = [sys.executable, "-c", source]
+        ended = subprocess.run(run, capture_output=True, text=True, timeout=50, check=False, env=environment)
+        model.stdin.close()
+    assert (ended.stdout, ended.returncode) == ("main.py 没有问题。\n", 0), ended.stderr

@@ -49,7 +49,7 @@ export type { WorkerExit } from './errors.js';
 export { enableVerboseLogging } from './logging.js';
 export type { Logger } from './logging.js';
 export type { SessionStore } from './store.js';
-export { StdioTransport } from './transport/process.js';
+export { ProcessTransport } from './transport/process.js';
 export type { LaunchPlan, Transport, TransportFactory, TransportReceiver } from './transport/transport.js';
 export { PROTOCOL_VERSION } from './worker/connection.js';
 export type { Handshake } from './worker/connection.js';
@@ -57,6 +57,7 @@ export { parseLine } from './wire/parse.js';
 export { TurnReader } from './wire/reader.js';
 export type {
   AgentMessage,
+  AgentStreamChunk,
   AssistantMessageEnd,
   CancelMessage,
   CommandMessage,

@@ -189,7 +189,7 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     const result = prompt.reader.read(event, emit);
     if (result !== undefined) this.#complete(promptId, result);
     else if ('type' in event && event.type === 'result/command') this.#command(promptId, event);
-    else if (isError && !prompt.hasStarted) this.#complete(promptId, refusedResult(promptId, event));
+    else if (isError && !prompt.hasStarted && !isModelError(event)) this.#complete(promptId, refusedResult(promptId, event));
     else if (!isError) prompt.hasStarted = true;
     if (prompt.hasStarted) this.onStarted?.();
   }
@@ -298,6 +298,12 @@ function commandResult(event: CommandLine): TurnResult {
   const error = isError ? { message: text, type: 'invalid_request_error', code: 'command_failed' } : undefined;
   const base = emptyResult(event, event.prompt_id, event.session_id);
   return { ...base, text, summary: text, error, isError, ok: !isError, status: isError ? 'error' : 'done' };
+}
+
+/** True for an error of the model, which belongs to a turn, even before its first other line. */
+function isModelError(event: WireEvent): boolean {
+  const type = 'choices' in event ? event.metadata?.error?.type : undefined;
+  return type === 'api_error' || type === 'connection_error' || type === 'timeout_error';
 }
 
 /** A prompt that the worker refused never becomes a turn. */

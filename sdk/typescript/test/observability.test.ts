@@ -48,7 +48,7 @@ test('a transport of the host carries the lines', async (t) => {
   let written = 0;
   const transport = (plan: LaunchPlan): Transport => {
     plans.push(plan);
-    const inner = new sdk.StdioTransport(plan);
+    const inner = new sdk.ProcessTransport(plan);
     const write = inner.write.bind(inner);
     inner.write = (line) => { written += 1; return write(line); };
     return inner;
@@ -56,7 +56,7 @@ test('a transport of the host carries the lines', async (t) => {
   const session = await at.manager({ transport }).createSession();
   assert.equal((await session.run('hello')).text, 'hi');
   assert.ok(plans[0]?.args.includes('--dialect') && written >= 2);
-  for (const name of ['pause', 'setRef', 'resume'] as const) assert.equal(typeof sdk.StdioTransport.prototype[name], 'function');
+  for (const name of ['pause', 'setRef', 'resume'] as const) assert.equal(typeof sdk.ProcessTransport.prototype[name], 'function');
 });
 
 interface WorkerSpan {

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
-from .binary import find_binary
-from .client import Prompt, QwenSDKClient
+from .clients.asynchronous import Prompt, QwenSDKClient
+from .clients.query import QueryStream, query
 from .errors import (
     BinaryNotFoundError,
     ControlRequestError,
@@ -63,19 +63,20 @@ from .options import (
     AgentDefinition,
     Limits,
     QwenAgentOptions,
+    QwenClientOptions,
     SettingsProfile,
     Timeouts,
     WorkerPoolOptions,
 )
 from .permissions import PermissionResult, PermissionUpdate, ToolPermissionContext
-from .query import QueryStream, query
 from .session_store import DirectorySessionStore, InMemorySessionStore, SessionStore
 from .tools import SdkMcpServer, SdkMcpTool, create_sdk_mcp_server, tool
-from .transport import ExitStatus, StdIOSubprocessTransport, Transport
+from .transport.binary import find_binary
+from .transport.stdio import ExitStatus, StdIOSubprocessTransport, Transport
 
 if TYPE_CHECKING:
-    from .pool import WorkerPool
-    from .sync_client import QwenClient
+    from .clients.pool import WorkerPool
+    from .clients.synchronous import QwenClient
 
 __all__ = [
     "AgentDefinition",
@@ -114,6 +115,7 @@ __all__ = [
     "QueryStream",
     "QwenAgentOptions",
     "QwenClient",
+    "QwenClientOptions",
     "QwenSDKClient",
     "QwenSDKError",
     "ResultMessage",
@@ -153,7 +155,7 @@ __all__ = [
 ]
 
 # Loaded when they are first used: most programs need neither, and a cold query() should be fast.
-_LAZY = {"QwenClient": "sync_client", "WorkerPool": "pool"}
+_LAZY = {"QwenClient": "clients.synchronous", "WorkerPool": "clients.pool"}
 
 
 def __getattr__(name: str) -> Any:

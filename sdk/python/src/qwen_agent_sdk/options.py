@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import IO, TYPE_CHECKING, Any, Literal, Union
 
 from .hooks import Hooks
 from .permissions import CanUseTool
 from .tools import SdkMcpServer
 
 if TYPE_CHECKING:
-    from .pool import WorkerPool
+    from .clients.pool import WorkerPool
     from .session_store import SessionStore
-    from .transport import Transport
+    from .transport.stdio import Transport
 
 __all__ = [
     "AgentDefinition",
     "CrashRecovery",
     "Limits",
     "QwenAgentOptions",
+    "QwenClientOptions",
     "SettingSource",
     "SettingsProfile",
     "Timeouts",
@@ -228,6 +229,8 @@ class QwenAgentOptions:
     include_heartbeats: bool = False
     stderr: Callable[[str], object] | None = None
     """Gets every line that the worker writes to standard error."""
+    debug_stderr: IO[str] | None = None
+    """A text file, such as `sys.stderr`, that the worker's standard error is copied to."""
     logger: Any = None
     """A `logging.Logger` or a structlog logger; by default the logger `qwen_agent_sdk`, with JSON messages."""
 
@@ -244,6 +247,23 @@ class QwenAgentOptions:
             if source not in ("user", "project", "local"):
                 raise ValueError(f"setting_sources has {source!r}; there are user, project and local")
 
+    def stderr_sink(self) -> Callable[[str], object] | None:
+        """What gets the lines of the worker's standard error."""
+        callback, file = self.stderr, self.debug_stderr
+        if file is None:
+            return callback
+
+        def copy(line: str) -> None:
+            print(line, file=file, flush=True)
+            if callback is not None:
+                callback(line)
+
+        return copy
+
     def replace(self, **changes: Any) -> QwenAgentOptions:
         """A copy with these changes."""
         return replace(self, **changes)
+
+
+QwenClientOptions = QwenAgentOptions
+"""The same options, under the name that goes with `QwenClient`."""

@@ -22,7 +22,7 @@ function endWithProcess(child: ChildProcessWithoutNullStreams): void {
 }
 
 /** Runs a worker as a child process and speaks JSON lines over its standard input and output. */
-export class StdioTransport implements Transport {
+export class ProcessTransport implements Transport {
   readonly #plan: LaunchPlan;
   #child: ChildProcessWithoutNullStreams | undefined;
   #stderrTail = '';

@@ -210,3 +210,6 @@ export type AgentMessage =
   | ErrorMessage
   | ResultMessage
   | UnknownEvent;
+
+/** The messages of a stream, under the name that the specification uses. */
+export type AgentStreamChunk = AgentMessage;

@@ -1,6 +1,6 @@
 import { sessionLogger } from '../logging.js';
 import type { ResolvedOptions } from '../options.js';
-import { StdioTransport } from '../transport/process.js';
+import { ProcessTransport } from '../transport/process.js';
 import type { LaunchPlan } from '../transport/transport.js';
 import { Connection } from './connection.js';
 import type { Handshake, SessionListener } from './connection.js';
@@ -36,7 +36,7 @@ export interface WorkerLink {
 
 /** Opens a connection to what the plan starts. */
 export function openConnection(plan: LaunchPlan, options: ResolvedOptions, fields: Record<string, unknown> = {}): Connection {
-  const transport = (options.transport ?? ((each) => new StdioTransport(each)))(plan);
+  const transport = (options.transport ?? ((each) => new ProcessTransport(each)))(plan);
   return new Connection(transport, {
     logger: sessionLogger(options.logger, fields),
     stderr: options.stderr,

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from ._internal.runtime import Runtime, TaskHandle, current_runtime
-from .errors import BinaryNotFoundError, NotConnectedError, ProcessError
+from .._internal.runtime import Runtime, TaskHandle, current_runtime
+from ..errors import BinaryNotFoundError, NotConnectedError, ProcessError
 
 __all__ = ["ExitStatus", "StdIOSubprocessTransport", "Transport"]
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import (
+from ...errors import (
     NotConnectedError,
     PromptRejectedError,
     QwenSDKError,
@@ -15,21 +15,21 @@ from ..errors import (
     WorkerCrashedError,
     WorkerUnresponsiveError,
 )
-from ..events import (
+from ...events import (
     CommandHint,
     FatalErrorMessage,
     SessionStarted,
     WorkerRestarted,
 )
-from ..options import QwenAgentOptions
-from ..transport import ExitStatus
-from .channel import Channel, fatal_error
-from .control import ControlDispatcher
-from .launch import Launch, new_name, new_session_id
+from ...options import QwenAgentOptions
+from ...transport.stdio import ExitStatus
+from ..control.dispatcher import ControlDispatcher
+from ..control.requests import control_result
+from ..runtime import Runtime, TaskHandle, Waiter
+from ..worker.channel import Channel, fatal_error
+from ..worker.launch import Launch, new_name, new_session_id
+from .events import SessionEvents
 from .open_prompts import new_prompt_id
-from .requests import control_result
-from .runtime import Runtime, TaskHandle, Waiter
-from .session_events import SessionEvents
 
 if TYPE_CHECKING:
     pass
@@ -250,9 +250,12 @@ class Query(SessionEvents):
         else:
             self._stop(self._crash(status))
 
+    def _how_it_ended(self, status: ExitStatus) -> str:
+        return "missed its heartbeats and was killed" if self._is_unresponsive else status.describe()
+
     def _crash(self, status: ExitStatus) -> WorkerCrashedError:
         kind = WorkerUnresponsiveError if self._is_unresponsive else WorkerCrashedError
-        how = "missed its heartbeats and was killed" if self._is_unresponsive else status.describe()
+        how = self._how_it_ended(status)
         during = "in the middle of a turn" if self._prompts else "while the session was open"
         return kind(
             f"the worker {how} {during} (session {self.session_id}); resume the session to go on",
@@ -268,12 +271,13 @@ class Query(SessionEvents):
         try:
             while True:
                 self.restarts += 1
+                reason = self._how_it_ended(status)
                 self._is_unresponsive = False
                 self._cancel_requests()
                 notice = {
                     "type": "sdk/worker_restarted",
                     "session_id": self.session_id,
-                    "reason": status.describe(),
+                    "reason": reason,
                     "recovery": recovery,
                     "attempt": self.restarts,
                 }

@@ -7,8 +7,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ..session_store import SessionStore
-from .log import SessionLogger
+from ...session_store import SessionStore
+from ..log import SessionLogger
 
 __all__ = ["StoreMirror"]
 

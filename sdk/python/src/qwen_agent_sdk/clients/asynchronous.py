@@ -6,13 +6,13 @@ from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Union
 
-from ._internal.channel import Channel, WorkerChannel
-from ._internal.launch import Launch
-from ._internal.runtime import Runtime, current_runtime
-from ._internal.session import Query
-from .errors import NotConnectedError, PromptRejectedError
-from .events import AssistantChunk, CommandResult, ErrorMessage, Event, ResultMessage, SessionStarted
-from .options import QwenAgentOptions
+from .._internal.runtime import Runtime, current_runtime
+from .._internal.session.session import Query
+from .._internal.worker.channel import Channel, WorkerChannel
+from .._internal.worker.launch import Launch
+from ..errors import NotConnectedError, PromptRejectedError
+from ..events import AssistantChunk, CommandResult, ErrorMessage, Event, ResultMessage, SessionStarted
+from ..options import QwenAgentOptions
 
 __all__ = ["Prompt", "QwenSDKClient"]
 

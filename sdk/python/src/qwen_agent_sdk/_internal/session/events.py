@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..events import (
+from ...events import (
     AssistantChunk,
     AssistantMessage,
     CancelResult,
@@ -24,15 +24,15 @@ from ..events import (
     TurnReader,
     parse_line,
 )
-from ..options import QwenAgentOptions
-from .control import ControlDispatcher
-from .launch import new_session_id
-from .log import SessionLogger
+from ...options import QwenAgentOptions
+from ..control.dispatcher import ControlDispatcher
+from ..control.requests import PendingRequests
+from ..log import SessionLogger
+from ..runtime import Runtime
+from ..telemetry import Telemetry
+from ..worker.launch import new_session_id
 from .open_prompts import OpenPrompts
 from .queue import EventQueue
-from .requests import PendingRequests
-from .runtime import Runtime
-from .telemetry import Telemetry
 
 if TYPE_CHECKING:
     from .store_mirror import StoreMirror
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["SessionEvents"]
 
 JsonObject = dict[str, Any]
+
+MODEL_ERRORS = ("api_error", "connection_error", "timeout_error")
+"""Types of errors that belong to a turn, even before its first other line."""
 
 
 class SessionEvents:
@@ -83,7 +86,7 @@ class SessionEvents:
     def handle(self, event: Event, size: int) -> None:
         """Takes one event in its order."""
         kind = type(event)
-        if self._prompts.unstarted:
+        if self._prompts.unstarted and kind is not ErrorMessage:
             self._prompts.mark_started(event.prompt_id)
         if kind is AssistantChunk or kind is AssistantMessage:
             self._reader.read(event)
@@ -184,10 +187,13 @@ class SessionEvents:
                 prompt.span.end("done", qwen__steered=True)
 
     def _reject_prompt(self, error: ErrorMessage) -> bool:
-        """An error outside of a turn refuses the oldest prompt that has not begun, unless it is about an answer."""
-        if error.prompt_id is not None or error.error.get("param") == "request_id":
+        """An error outside of a turn refuses the prompt that it names, or the oldest one that has not begun.
+
+        Errors about answers refuse none, and neither do errors of the model, which belong to a turn.
+        """
+        if error.error.get("param") == "request_id" or error.error.get("type") in MODEL_ERRORS:
             return False
-        rejected = self._prompts.reject_oldest()
+        rejected = self._prompts.reject(error.prompt_id)
         if rejected is None:
             return False
         prompt_id, prompt = rejected

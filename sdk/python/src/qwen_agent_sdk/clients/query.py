@@ -7,12 +7,12 @@ from collections.abc import AsyncIterable, AsyncIterator
 from types import TracebackType
 from typing import Any
 
-from ._internal.runtime import TaskHandle, current_runtime
-from ._internal.session import Query
-from .client import Prompt, QwenSDKClient
-from .errors import PromptRejectedError
-from .events import AssistantChunk, CommandResult, ErrorMessage, Event, ResultMessage
-from .options import QwenAgentOptions
+from .._internal.runtime import TaskHandle, current_runtime
+from .._internal.session.session import Query
+from ..errors import PromptRejectedError
+from ..events import AssistantChunk, CommandResult, ErrorMessage, Event, ResultMessage
+from ..options import QwenAgentOptions
+from .asynchronous import Prompt, QwenSDKClient
 
 __all__ = ["QueryStream", "query"]
 

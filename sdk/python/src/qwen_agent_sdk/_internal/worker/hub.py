@@ -11,16 +11,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
-from ..binary import find_binary
-from ..errors import HandshakeError, NotConnectedError, SessionNotFoundError
-from ..events import ControlResponse, Event, FatalErrorMessage, SessionStarted, parse_line
-from ..options import StrPath, Timeouts, WorkerPoolOptions
-from ..transport import ExitStatus, StdIOSubprocessTransport
-from .callbacks import call
+from ...errors import HandshakeError, NotConnectedError, SessionNotFoundError
+from ...events import ControlResponse, Event, FatalErrorMessage, SessionStarted, parse_line
+from ...options import StrPath, Timeouts, WorkerPoolOptions
+from ...transport.binary import find_binary
+from ...transport.stdio import ExitStatus, StdIOSubprocessTransport
+from ..control.callbacks import call
+from ..control.requests import PendingRequests, control_result
+from ..runtime import Runtime, TaskHandle
 from .channel import Receiver, check_handshake, exit_status, fatal_error
 from .launch import Launch, new_name
-from .requests import PendingRequests, control_result
-from .runtime import Runtime, TaskHandle
 
 __all__ = ["HubChannel", "HubConnection"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .launch import new_name
-from .telemetry import TurnSpan
+from ..telemetry import TurnSpan
+from ..worker.launch import new_name
 
 __all__ = ["OpenPrompt", "OpenPrompts", "new_prompt_id"]
 
@@ -61,10 +61,10 @@ class OpenPrompts:
         """Removes a prompt whose end was seen."""
         return self._by_id.pop(prompt_id or "", None)
 
-    def reject_oldest(self) -> tuple[str, OpenPrompt] | None:
-        """Removes the oldest prompt that has not begun."""
+    def reject(self, named: str | None) -> tuple[str, OpenPrompt] | None:
+        """Removes the named prompt, or the oldest one, if it has not begun."""
         for prompt_id, prompt in self._by_id.items():
-            if not prompt.is_started:
+            if not prompt.is_started and named in (None, prompt_id):
                 del self._by_id[prompt_id]
                 self.unstarted -= 1
                 return prompt_id, prompt

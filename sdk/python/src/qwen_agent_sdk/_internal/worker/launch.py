@@ -7,10 +7,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from .. import hooks as hook_types
-from ..binary import find_binary
-from ..options import QwenAgentOptions, SettingsProfile
-from ..tools import SdkMcpServer
+from ... import hooks as hook_types
+from ...options import QwenAgentOptions, SettingsProfile
+from ...tools import SdkMcpServer
+from ...transport.binary import find_binary
 
 __all__ = ["PROTOCOL_VERSION", "Launch", "new_name", "new_session_id", "output_json_schema"]
 

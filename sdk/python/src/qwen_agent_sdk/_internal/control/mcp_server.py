@@ -6,9 +6,9 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from ..tools import SdkMcpServer, SdkMcpTool
+from ...tools import SdkMcpServer, SdkMcpTool
+from ..runtime import Runtime
 from .callbacks import call
-from .runtime import Runtime
 
 __all__ = ["HostedServer", "ToolSpan", "host_server"]
 

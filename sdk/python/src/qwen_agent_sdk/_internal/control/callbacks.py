@@ -8,8 +8,8 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from ..errors import TimeoutExpiredError
-from .runtime import Runtime
+from ...errors import TimeoutExpiredError
+from ..runtime import Runtime
 
 __all__ = ["call", "call_within"]
 

@@ -6,16 +6,16 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from ..errors import TimeoutExpiredError
-from ..events import ControlRequest
-from ..hooks import HookContext, HookMatcher, HookResult
-from ..options import QwenAgentOptions
-from ..permissions import PermissionResult, ToolPermissionContext
-from ..tools import SdkMcpServer
+from ...errors import TimeoutExpiredError
+from ...events import ControlRequest
+from ...hooks import HookContext, HookMatcher, HookResult
+from ...options import QwenAgentOptions
+from ...permissions import PermissionResult, ToolPermissionContext
+from ...tools import SdkMcpServer
+from ..log import SessionLogger
+from ..runtime import Runtime, TaskHandle
 from .callbacks import call, call_within
-from .log import SessionLogger
 from .mcp_server import HostedServer, ToolSpan, host_server
-from .runtime import Runtime, TaskHandle
 
 __all__ = ["ControlDispatcher"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .runtime import Runtime, TaskHandle, Waiter
+from ..runtime import Runtime, TaskHandle, Waiter
 
 __all__ = ["BridgedServer"]
 

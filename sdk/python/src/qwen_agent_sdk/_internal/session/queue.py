@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from ..events import Event
-from .runtime import Runtime, Waiter
+from ...events import Event
+from ..runtime import Runtime, Waiter
 
 __all__ = ["EventQueue"]
 

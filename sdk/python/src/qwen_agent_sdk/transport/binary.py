@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .errors import BinaryNotFoundError
+from ..errors import BinaryNotFoundError
 
 __all__ = ["find_binary"]
 
@@ -20,7 +20,8 @@ def find_binary(binary_path: str | os.PathLike[str] | None = None) -> str:
     from_environment = os.environ.get("QWEN_BIN")
     if from_environment:
         return _explicit(from_environment, "QWEN_BIN", searched)
-    bundled = os.path.join(os.path.dirname(__file__), "bin", "qwen")
+    package = os.path.dirname(os.path.dirname(__file__))
+    bundled = os.path.join(package, "bin", "qwen")
     if _is_executable(bundled):
         return bundled
     searched.append(f"bundled: {bundled}")

@@ -7,17 +7,17 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ..errors import (
+from ...errors import (
     HandshakeError,
     NotConnectedError,
     ProcessError,
     ProtocolVersionError,
     SessionNotFoundError,
 )
-from ..events import Event, FatalErrorMessage, SessionStarted, parse_line
-from ..transport import ExitStatus, StdIOSubprocessTransport, Transport
+from ...events import Event, FatalErrorMessage, SessionStarted, parse_line
+from ...transport.stdio import ExitStatus, StdIOSubprocessTransport, Transport
+from ..runtime import Runtime, TaskHandle
 from .launch import PROTOCOL_VERSION, Launch
-from .runtime import Runtime, TaskHandle
 
 __all__ = ["Channel", "Receiver", "WorkerChannel", "check_handshake", "exit_status", "fatal_error"]
 
@@ -84,7 +84,7 @@ class WorkerChannel:
                 self._launch.command(),
                 cwd=options.cwd,
                 env=self._launch.environment(),
-                stderr=options.stderr,
+                stderr=options.stderr_sink(),
             )
         try:
             await self._transport.start()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any, Generic, TypeVar
 
-from ..errors import ControlRequestError, NotConnectedError, TimeoutExpiredError
-from .runtime import Runtime, Waiter
+from ...errors import ControlRequestError, NotConnectedError, TimeoutExpiredError
+from ..runtime import Runtime, Waiter
 
 __all__ = ["PendingRequests", "control_result"]
 

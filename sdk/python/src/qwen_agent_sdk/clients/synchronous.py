@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
-from .client import Prompt, QwenSDKClient
-from .errors import NotConnectedError
-from .events import Event, ResultMessage
-from .options import QwenAgentOptions, StrPath
+from ..errors import NotConnectedError
+from ..events import Event, ResultMessage
+from ..options import QwenAgentOptions, StrPath
+from .asynchronous import Prompt, QwenSDKClient
 
 __all__ = ["QwenClient"]
 
@@ -58,14 +59,17 @@ class QwenClient:
         session = self.session(workspace)
         self._call(session.query(task, options=options))
         messages = session.receive_response()
+        # A signal may end the caller's wait, and not the reading that it waits for.
+        reading = asyncio.Lock()
 
         async def take() -> list[Event]:
             """What is there: one thread switch for a batch of messages."""
             batch: list[Event] = []
-            async for event in messages:
-                batch.append(event)
-                if len(batch) >= 64 or not session._open.has_events():
-                    return batch
+            async with reading:
+                async for event in messages:
+                    batch.append(event)
+                    if len(batch) >= 64 or not session._open.has_events():
+                        return batch
             return batch
 
         finished = False
@@ -75,17 +79,20 @@ class QwenClient:
             finished = True
         finally:
             if not finished and not self._is_closed:
-                self._abandon_turn(session, messages)
+                self._abandon_turn(session, messages, reading)
 
-    def _abandon_turn(self, session: QwenSDKClient, messages: Any) -> None:
+    def _abandon_turn(self, session: QwenSDKClient, messages: Any, reading: asyncio.Lock) -> None:
         """The caller left the loop early: the turn is ended, so that the next one starts with its own messages."""
 
         async def finish() -> None:
-            if session._open.open_prompts:
+            is_running = bool(session._open.open_prompts)
+            if is_running:
                 await session.interrupt()
-                async for _ in messages:
-                    pass
-            await messages.aclose()
+            async with reading:
+                if is_running:
+                    async for _ in messages:
+                        pass
+                await messages.aclose()
 
         self._call(finish())
 
@@ -143,7 +150,14 @@ class QwenClient:
         on_interrupt: Callable[[], Coroutine[Any, Any, object]] | None = None,
     ) -> T:
         """Runs `work` in the loop and waits for it."""
-        future = self._submit(work)
+        try:
+            future = self._submit(work)
+        except KeyboardInterrupt:
+            # It may have begun: what it waits for is ended, as if the signal had come a moment later.
+            if on_interrupt is not None:
+                with contextlib.suppress(Exception):
+                    self._submit(on_interrupt()).result(self.options.timeouts.close)
+            raise
         try:
             return future.result()
         except KeyboardInterrupt:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
-from ._internal.channel import Channel
-from ._internal.hub import HubChannel, HubConnection
-from ._internal.launch import Launch
-from ._internal.runtime import Runtime, current_runtime
-from .errors import NotConnectedError
-from .options import QwenAgentOptions, StrPath, Timeouts, WorkerPoolOptions
+from .._internal.runtime import Runtime, current_runtime
+from .._internal.worker.channel import Channel
+from .._internal.worker.hub import HubChannel, HubConnection
+from .._internal.worker.launch import Launch
+from ..errors import NotConnectedError
+from ..options import QwenAgentOptions, StrPath, Timeouts, WorkerPoolOptions
 
 __all__ = ["WorkerPool"]
 
@@ -44,7 +44,7 @@ class WorkerPool:
         self._binary_path = binary_path if binary_path is not None else base.binary_path
         self._chunks = include_partial_messages or base.include_partial_messages
         self._env = {**base.env, **(env or {})}
-        self._stderr = stderr if stderr is not None else base.stderr
+        self._stderr = stderr if stderr is not None else base.stderr_sink()
         self._timeouts = timeouts if timeouts is not None else base.timeouts
         self._connection: HubConnection | None = None
 

@@ -1,0 +1,1 @@
+"""Answers the worker's control requests and matches answers to ours."""

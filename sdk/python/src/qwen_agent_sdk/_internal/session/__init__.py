@@ -1,0 +1,1 @@
+"""One session: its prompts, its events and its store."""

@@ -1,0 +1,1 @@
+"""The way to a worker: its flags, its lines, and the hub."""

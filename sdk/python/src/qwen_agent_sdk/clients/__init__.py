@@ -1,0 +1,1 @@
+"""The clients: asynchronous, synchronous, one query, and a pool."""
