@@ -103,7 +103,9 @@ pub(crate) async fn deliver(turn: &TurnContext, last: bool, cx: &RunContext) -> 
         if let Some(why) = ruling.block.as_ref().or(ruling.stop.as_ref()) {
             let message =
                 format!("a UserPromptSubmit hook blocked the prompt '{}': {why}", steering.prompt_id);
-            let error = ErrorInfo::new(ErrorKind::Input, "prompt_blocked", message).with_param("prompt_id");
+            let error = ErrorInfo::new(ErrorKind::Input, "prompt_blocked", message)
+                .with_param("prompt_id")
+                .for_prompt(None, Some(steering.prompt_id.clone()));
             cx.emit.emit(Body::Error(Box::new(error))).await;
             continue;
         }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::{PromptId, SessionId};
+
 /// The time-out that expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timeout {
@@ -88,6 +90,16 @@ pub struct ErrorInfo {
     pub status: Option<u16>,
     /// True if a retry may succeed.
     pub retryable: bool,
+    /// The prompt that the error refuses before it became a turn.
+    pub refused: Option<Box<RefusedPrompt>>,
+}
+
+/// A prompt that became no turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedPrompt {
+    /// The session that the prompt named; the current one if absent.
+    pub session_id: Option<SessionId>,
+    pub prompt_id: PromptId,
 }
 
 impl ErrorInfo {
@@ -96,12 +108,27 @@ impl ErrorInfo {
 
     /// An error of `kind` with a stable `code`.
     pub fn new(kind: ErrorKind, code: &'static str, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), code, param: None, status: None, retryable: false }
+        Self {
+            kind,
+            message: message.into(),
+            code,
+            param: None,
+            status: None,
+            retryable: false,
+            refused: None,
+        }
     }
 
     /// Sets the path of the invalid field.
     pub fn with_param(mut self, param: impl Into<Arc<str>>) -> Self {
         self.param = Some(param.into());
+        self
+    }
+
+    /// Sets the prompt that the error refuses, and the session that the prompt names.
+    pub fn for_prompt(mut self, session_id: Option<&str>, prompt_id: Option<PromptId>) -> Self {
+        let session_id = session_id.and_then(|id| SessionId::parse(id).ok());
+        self.refused = prompt_id.map(|prompt_id| Box::new(RefusedPrompt { session_id, prompt_id }));
         self
     }
 

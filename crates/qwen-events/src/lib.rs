@@ -28,7 +28,7 @@ pub use control::{
     Behavior, ControlBody, ControlCall, ControlReply, HookMatcher, Initialize, PermissionAnswer,
     PermissionUpdate,
 };
-pub use error::{ErrorInfo, ErrorKind, Timeout};
+pub use error::{ErrorInfo, ErrorKind, RefusedPrompt, Timeout};
 pub use event::{Body, Event, HistoryChange, MessageEnd, Scope, ThoughtBlock, Timestamp};
 pub use hidden::is_hidden;
 pub use hook::{HookNotice, HookOutcome, HookOutput, HookStep};

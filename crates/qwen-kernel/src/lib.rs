@@ -16,7 +16,11 @@ pub mod worker_pool;
 
 pub use action::{ClientRequest, ProcessSignal, RouterAction};
 pub use hub::{EventStores, Hub, HubParts, SessionLogs, TurnEnds, WorkerStderr};
-pub use manager::{AgentError, AgentManager, AgentOptions, Session, TurnResult, TurnStream};
+pub use manager::{
+    AgentError, AgentManager, AgentMessage, AgentOptions, Logger, MessageKind, MessageToolCall,
+    PermissionDenial, Session, SessionAgent, SessionLimits, SessionStore, SessionTimeouts, StderrCallback,
+    TurnError, TurnOptions, TurnResult, TurnStream, TurnUsage,
+};
 pub use metrics::{Histogram, Metric, MetricData, Metrics};
 pub use router::{
     Identity, LineRecorder, Router, SessionOptions, TracedPrompt, TurnSpan, TurnTracer, WorkerKeys,

@@ -12,6 +12,7 @@ from qwen_agent_sdk import (
     AssistantChunk,
     AssistantMessage,
     CommandResult,
+    ErrorMessage,
     Limits,
     PromptRejectedError,
     QwenAgentOptions,
@@ -235,6 +236,24 @@ async def test_a_prompt_that_the_worker_refuses_is_an_error_and_not_a_hang(optio
             async for _ in client.receive_response():
                 pass
         assert (await client.ask("Hello")).text == "Hi."
+
+
+async def test_a_refused_prompt_is_told_apart_from_the_running_turn(options: Options, place: Path) -> None:
+    gate = place / "gate"
+    opened = options([{"text": "One."}, {"wait_for_file": str(gate)}], "Two.", include_partial_messages=True)
+    async with QwenSDKClient(opened) as client:
+        first = await client.query("one")
+        rejected = False
+        async for message in client.receive_messages():
+            if isinstance(message, AssistantChunk) and message.text:
+                await client.query([{"type": "no-such-part"}])
+            elif isinstance(message, ErrorMessage):
+                rejected = message.prompt_id != first
+                gate.touch()
+            elif isinstance(message, ResultMessage):
+                break
+        assert rejected and (message.prompt_id, message.status) == (first, "done")
+        assert (await client.ask("two")).text == "Two."
 
 
 async def test_prompts_and_system_prompts_of_any_size_go_through_stdin(script: Script) -> None:

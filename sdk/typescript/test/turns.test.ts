@@ -260,3 +260,16 @@ test('an image part reaches the model', async (t) => {
   await session.run([{ type: 'text', text: 'what is this?' }, { type: 'image', data, mimeType: 'image/png' }]);
   assert.ok(JSON.stringify((await at.requests())[0]?.messages).includes(data));
 });
+
+test('a prompt that the worker refuses is an error result and not a hang', async (t) => {
+  const at = await place(t, [say('begun ', gate('held')), say('two')]);
+  const session = await at.manager().createSession();
+  const running = session.stream('a');
+  await at.reached('held');
+  // Refused while another turn runs: the refusal names its own prompt.
+  const refused = await session.run('');
+  assert.deepEqual([refused.status, refused.error?.code], ['error', 'empty_prompt']);
+  await at.open('held');
+  assert.equal((await running.result()).status, 'done');
+  assert.equal((await session.run('b')).text, 'two');
+});

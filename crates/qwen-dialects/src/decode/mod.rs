@@ -15,7 +15,7 @@ mod trace;
 
 pub use control::permission_answer;
 
-use qwen_events::{Command, ErrorInfo};
+use qwen_events::{Command, ErrorInfo, PromptId};
 use serde_json::value::RawValue;
 
 use self::error::{missing, refuse, refuse_at};
@@ -82,11 +82,15 @@ fn command(object: &Object<'_>, demands: bool) -> Result<Vec<Command>> {
             }
         };
     }
+    let refused = |error: ErrorInfo| {
+        let named = |key| options::name(object, key).ok().flatten();
+        error.for_prompt(named("session_id").as_deref(), named("prompt_id").map(PromptId::new))
+    };
     if object.get("input").is_some() {
-        return one(prompt::request(object)?);
+        return one(prompt::request(object).map_err(refused)?);
     }
     if object.get("messages").is_some() {
-        return one(openai::conversation(object)?);
+        return one(openai::conversation(object).map_err(refused)?);
     }
     if demands {
         return Ok(Vec::new());

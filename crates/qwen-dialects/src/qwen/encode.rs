@@ -148,7 +148,15 @@ impl Encoder for MessageEncoder {
             Body::TurnEnd(end) if main => {
                 Self::on(self.frame.of_prompt(&end.prompt_id)).end_turn(event.at, end, out);
             }
-            Body::Error(error) => self.remark(event.at, "stop", ErrorBody::from(&**error), out),
+            Body::Error(error) => {
+                let body = ErrorBody::from(&**error);
+                match &error.refused {
+                    Some(refused) => {
+                        Self::on(self.frame.of_refused(refused)).remark(event.at, "stop", body, out);
+                    }
+                    None => self.remark(event.at, "stop", body, out),
+                }
+            }
             _ => {
                 self.annotator.encode(&self.frame, event, out);
                 channel::encode(self.frame.stamp(), event, out);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use qwen_events::{ErrorInfo, ErrorKind, PromptId, SessionId, Timestamp, TurnStart};
+use qwen_events::{ErrorInfo, ErrorKind, PromptId, RefusedPrompt, SessionId, Timestamp, TurnStart};
 
 use super::channel::{NO_CONTROL_CHANNEL, Stamp};
 use super::wire::{ErrorBody, FatalError, Metadata};
@@ -128,6 +128,16 @@ impl Frame {
     /// The same stream, for a prompt that is not the current turn.
     pub(crate) fn of_prompt(&self, prompt_id: &PromptId) -> Self {
         Self { prompt_id: Some(prompt_id.clone()), ..self.clone() }
+    }
+
+    /// The same stream, for a prompt that became no turn. A worker that has adopted no session yet stamps the refusal
+    /// with the session that the prompt names.
+    pub(crate) fn of_refused(&self, refused: &RefusedPrompt) -> Self {
+        let mut frame = self.of_prompt(&refused.prompt_id);
+        if let Some(session_id) = &refused.session_id {
+            frame.enter_session(session_id);
+        }
+        frame
     }
 
     /// True if `prompt_id` is the current turn.

@@ -37,6 +37,8 @@ pub enum PermissionResult {
     AllowWith(Value),
     /// The call does not run, for this reason.
     Deny(String),
+    /// Somebody else has to decide; nobody is left to, so the call does not run.
+    Ask,
 }
 
 /// Decides about tool calls.
@@ -108,6 +110,7 @@ impl ControlPlane {
                     PermissionResult::Allow => json!({"behavior": "allow"}),
                     PermissionResult::AllowWith(input) => json!({"behavior": "allow", "updatedInput": input}),
                     PermissionResult::Deny(message) => json!({"behavior": "deny", "message": message}),
+                    PermissionResult::Ask => json!({"behavior": "ask"}),
                 })
             }
             Some("hook_callback") => {
@@ -143,9 +146,14 @@ impl ControlPlane {
     }
 }
 
-/// The result of a callback; an error if it panics.
+/// The result of a callback; an error if it panics. A callback that is no longer awaited is cancelled.
 async fn guarded<T: Send + 'static>(answer: CallbackFuture<T>) -> Result<T, String> {
-    tokio::spawn(answer).await.map_err(|_| "the host's callback failed".to_owned())
+    let mut task = tokio::task::JoinSet::new();
+    task.spawn(answer);
+    match task.join_next().await {
+        Some(Ok(answer)) => Ok(answer),
+        _ => Err("the host's callback failed".to_owned()),
+    }
 }
 
 #[cfg(test)]

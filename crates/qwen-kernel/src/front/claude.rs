@@ -97,7 +97,7 @@ impl Front for ClaudeFront {
             return WorkerOutput::ToolStarted;
         }
         if kind.starts_with(b"system\"") && memmem::find(line, b"\"subtype\":\"input_error\"").is_some() {
-            return WorkerOutput::Refused;
+            return WorkerOutput::Refused { prompt_id: None };
         }
         let wanted: [&[u8]; 3] = [b"control_request\"", b"control_cancel_request\"", b"control_response\""];
         let Some(place) = wanted.iter().position(|name| kind.starts_with(name)) else {

@@ -39,7 +39,7 @@ pub enum WorkerOutput<'a> {
         tokens: (u64, u64),
     },
     /// A line was refused without a turn.
-    Refused,
+    Refused { prompt_id: Option<Cow<'a, str>> },
     /// A command ended; `ends` is false when it submitted a prompt, whose turn follows.
     Command {
         /// The prompt that contained the command.

@@ -100,7 +100,7 @@ impl Front for QwenFront {
                     status: turn.status,
                     tokens: read.usage.map_or((0, 0), |usage| (usage.prompt_tokens, usage.completion_tokens)),
                 },
-                Some(Metadata { error: Some(_), .. }) => WorkerOutput::Refused,
+                Some(Metadata { error: Some(_), .. }) => WorkerOutput::Refused { prompt_id: read.prompt_id },
                 _ => WorkerOutput::Plain,
             };
         }
@@ -192,7 +192,7 @@ mod tests {
             ),
             (
                 r#"{"object":"chat.completion","prompt_id":"p","metadata":{"error":{"code":"x"}}}"#,
-                WorkerOutput::Refused,
+                WorkerOutput::Refused { prompt_id: Some("p".into()) },
             ),
             (
                 r#"{"type":"control_request","request_id":"r"}"#,

@@ -1,31 +1,32 @@
 //! One session of a Rust host.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
-use super::AgentError;
+use super::messages::TurnResult;
+use super::options::TurnOptions;
+use super::store::StoreMirror;
 use super::thread::{Command, Lines};
-use crate::control_plane::ControlPlane;
+use super::turn::TurnStream;
+use super::{AgentError, SessionTimeouts};
 
+/// One conversation. Prompts are worked on one after the other.
+///
+/// Callbacks of the [`ControlPlane`](crate::control_plane::ControlPlane) run on the runtime in which the session was
+/// created, whether or not a stream is being read. Dropping a session closes it without waiting.
 pub struct Session {
     id: String,
     commands: mpsc::UnboundedSender<Command>,
-    lines: Lines,
-    control: Arc<ControlPlane>,
-    prompts: u64,
-}
-
-/// The result of a turn.
-#[derive(Debug, Clone)]
-pub struct TurnResult {
-    pub text: String,
-    /// `done`, `error`, `cancelled`, `interrupted`, …
-    pub status: String,
-    /// The error's code and message, if there is one.
-    pub error: Option<(String, String)>,
-    pub record: Value,
+    pub(super) lines: Lines,
+    timeouts: SessionTimeouts,
+    pub(super) store: Option<StoreMirror>,
+    /// Prompts whose stream was dropped: their lines are skipped.
+    pub(super) abandoned: HashSet<String>,
+    pub(super) last_result: Option<TurnResult>,
+    is_closed: bool,
 }
 
 impl Session {
@@ -33,9 +34,19 @@ impl Session {
         id: String,
         commands: mpsc::UnboundedSender<Command>,
         lines: Lines,
-        control: Arc<ControlPlane>,
+        timeouts: SessionTimeouts,
+        store: Option<StoreMirror>,
     ) -> Self {
-        Self { id, commands, lines, control, prompts: 0 }
+        Self {
+            id,
+            commands,
+            lines,
+            timeouts,
+            store,
+            abandoned: HashSet::new(),
+            last_result: None,
+            is_closed: false,
+        }
     }
 
     /// The id for [`AgentManager::resume_session`](super::AgentManager::resume_session).
@@ -43,117 +54,140 @@ impl Session {
         &self.id
     }
 
-    fn send(&self, line: &Value) -> Result<(), AgentError> {
+    /// The result of the last turn that ended; kept when a worker dies.
+    pub fn last_result(&self) -> Option<&TurnResult> {
+        self.last_result.as_ref()
+    }
+
+    pub(super) fn send(&self, line: &Value) -> Result<(), AgentError> {
         self.commands.send(Command::Line(line.to_string())).map_err(|_| AgentError::Ended)
     }
 
-    /// Declares the host's hooks and tool servers to the worker. Sent only if there are any, so that a
-    /// session without them needs no worker before its first task.
-    pub(super) fn initialize(&self) -> Result<(), AgentError> {
-        if self.control.hooks.is_empty() && self.control.servers.is_empty() {
-            return Ok(());
+    /// Sends a prompt and returns its id.
+    pub(super) fn send_prompt(
+        &self,
+        text: &str,
+        options: &TurnOptions,
+        delivery: Option<&str>,
+    ) -> Result<String, AgentError> {
+        let prompt_id = format!("{}########{:016x}", self.id, fastrand::u64(..));
+        let mut line = json!({"session_id": self.id, "prompt_id": prompt_id,
+            "input": {"parts": [{"type": "text", "text": text}]}});
+        options.write(&mut line);
+        if let Some(delivery) = delivery {
+            line["delivery"] = json!(delivery);
         }
-        let mut line = self.control.initialize();
-        for (key, value) in [
-            ("type", json!("control_request")),
-            ("subtype", json!("initialize")),
-            ("request_id", json!(format!("init-{}", self.id))),
-            ("session_id", json!(self.id)),
-        ] {
-            line[key] = value;
-        }
-        self.send(&line)
+        self.send(&line)?;
+        Ok(prompt_id)
     }
 
-    /// Sends the agent a task and streams its events.
+    /// Sends the agent a task and streams its messages.
     pub fn stream(&mut self, task: &str) -> Result<TurnStream<'_>, AgentError> {
-        self.prompts += 1;
-        let prompt_id = format!("{}-{}-{:08x}", self.id, self.prompts, fastrand::u32(..));
-        let line = json!({"session_id": self.id, "prompt_id": prompt_id,
-            "input": {"parts": [{"type": "text", "text": task}]}});
-        self.send(&line)?;
-        Ok(TurnStream { session: self, prompt_id, ended: false })
+        self.stream_with(task, TurnOptions::default())
+    }
+
+    /// Like [`stream`](Self::stream), with options for this turn.
+    pub fn stream_with(&mut self, task: &str, options: TurnOptions) -> Result<TurnStream<'_>, AgentError> {
+        let prompt_id = self.send_prompt(task, &options, None)?;
+        Ok(TurnStream::new(self, Some(prompt_id), None, options))
+    }
+
+    /// Sends the prompts of a channel as they come, and streams the messages of all of them. The stream ends when the
+    /// channel is closed and every prompt has its result.
+    pub fn stream_input(&mut self, prompts: mpsc::Receiver<String>) -> TurnStream<'_> {
+        TurnStream::new(self, None, Some(prompts), TurnOptions::default())
     }
 
     /// Sends the agent a task and waits for the result.
     pub async fn run(&mut self, task: &str) -> Result<TurnResult, AgentError> {
-        let mut stream = self.stream(task)?;
-        while let Some(line) = stream.next().await? {
-            if line["metadata"]["turn"].is_object() {
-                return Ok(TurnResult::read(line));
-            }
-        }
-        Err(AgentError::Ended)
+        self.run_with(task, TurnOptions::default()).await
     }
 
-    /// Cancels the running turn; its terminal record reports that.
+    /// Like [`run`](Self::run), with options for this turn.
+    pub async fn run_with(&mut self, task: &str, options: TurnOptions) -> Result<TurnResult, AgentError> {
+        self.stream_with(task, options)?.result().await
+    }
+
+    /// Cancels the running turn; its terminal record reports that, and the session goes on.
     pub fn interrupt(&self) -> Result<(), AgentError> {
         self.send(&json!({"type": "control/cancel", "session_id": self.id}))
     }
 
-    /// Ends the session. Its log remains.
+    /// Another model for the session; none returns to the first one.
+    pub async fn set_model(&self, model: Option<&str>) -> Result<(), AgentError> {
+        self.request("set_model", json!({"model": model})).await.map(drop)
+    }
+
+    /// `plan`, `default`, `auto-edit` or `yolo`.
+    pub async fn set_permission_mode(&self, mode: &str) -> Result<(), AgentError> {
+        self.request("set_permission_mode", json!({"mode": mode})).await.map(drop)
+    }
+
+    /// Restores files to their state before a prompt, and returns their paths. With `dry_run`, only returns them.
+    pub async fn rewind_files(&self, prompt_id: &str, dry_run: bool) -> Result<Vec<String>, AgentError> {
+        let fields = json!({"user_message_id": prompt_id, "dry_run": dry_run});
+        let result = self.request("rewind_files", fields).await?;
+        let paths = result["filesChanged"].as_array().into_iter().flatten();
+        Ok(paths.filter_map(|path| path.as_str().map(str::to_owned)).collect())
+    }
+
+    /// Sends any control request of the protocol, such as `mcp_status`, and returns its result.
+    pub async fn request(&self, subtype: &str, fields: Value) -> Result<Value, AgentError> {
+        self.ask(subtype, fields, self.timeouts.request).await
+    }
+
+    /// Sends `initialize` with these fields.
+    pub(super) async fn initialize(&self, fields: Value) -> Result<(), AgentError> {
+        self.ask("initialize", fields, self.timeouts.start).await.map(drop)
+    }
+
+    async fn ask(&self, subtype: &str, fields: Value, timeout: Duration) -> Result<Value, AgentError> {
+        let request_id = format!("{subtype}-{:016x}", fastrand::u64(..));
+        let mut line = if fields.is_object() { fields } else { json!({}) };
+        for (key, value) in [
+            ("type", "control_request"),
+            ("subtype", subtype),
+            ("request_id", &request_id),
+            ("session_id", &self.id),
+        ] {
+            line[key] = json!(value);
+        }
+        let (reply, answered) = oneshot::channel();
+        let ask = Command::Ask { session: self.id.clone(), request_id, line: line.to_string(), reply };
+        self.commands.send(ask).map_err(|_| AgentError::Ended)?;
+        let answer = match tokio::time::timeout(timeout, answered).await {
+            Ok(answer) => answer.map_err(|_| AgentError::Ended)?,
+            Err(_) => return Err(AgentError::Timeout { what: subtype.to_owned(), limit: timeout }),
+        };
+        let response = &answer["response"];
+        if response["subtype"] == "success" {
+            return Ok(response["result"].clone());
+        }
+        Err(AgentError::refused(&response["error"]))
+    }
+
+    /// Ends the session and its worker; a running turn is cancelled. The session's log remains.
+    ///
+    /// Returns within the time-out for closing. What the worker had not finished then, it ends without being awaited.
     pub async fn close(mut self) -> Result<(), AgentError> {
-        let request = format!("close-{}", self.id);
-        self.send(&json!({"type": "control_request", "subtype": "close", "request_id": request, "session_id": self.id}))?;
-        while let Some(line) = self.lines.next().await {
-            if line["type"] == "control_response" && line["request_id"] == request.as_str() {
-                return Ok(());
-            }
+        self.is_closed = true;
+        // Nobody reads the rest, so it must not hold the worker up.
+        self.lines.stop();
+        self.ask("close", json!({}), self.timeouts.close).await?;
+        if let Some(store) = self.store.take() {
+            store.flush().await?;
         }
-        Err(AgentError::Ended)
+        Ok(())
     }
 }
 
-/// The lines of one turn, up to and including its terminal record.
-pub struct TurnStream<'a> {
-    session: &'a mut Session,
-    prompt_id: String,
-    ended: bool,
-}
-
-impl TurnStream<'_> {
-    pub fn prompt_id(&self) -> &str {
-        &self.prompt_id
-    }
-
-    /// Cancels the turn.
-    pub fn interrupt(&self) -> Result<(), AgentError> {
-        self.session.interrupt()
-    }
-
-    /// The next line as JSON; none after the terminal record. The control plane answers control requests,
-    /// which are returned too.
-    pub async fn next(&mut self) -> Result<Option<Value>, AgentError> {
-        if self.ended {
-            return Ok(None);
-        }
-        let line = self.session.lines.next().await.ok_or(AgentError::Ended)?;
-        if line["type"] == "control_request" {
-            let control = self.session.control.clone();
-            let commands = self.session.commands.clone();
-            let question = line.clone();
-            tokio::spawn(async move {
-                let response = control.answer(&question).await;
-                let line = json!({"type": "control_response", "request_id": question["request_id"],
-                    "session_id": question["session_id"], "response": response});
-                // The kernel may already have ended.
-                let _ = commands.send(Command::Line(line.to_string()));
-            });
-        }
-        self.ended = line["metadata"]["turn"].is_object() && line["prompt_id"] == self.prompt_id.as_str();
-        Ok(Some(line))
-    }
-}
-
-impl TurnResult {
-    fn read(record: Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let error = &record["metadata"]["error"];
-        Self {
-            text: text(&record["choices"][0]["message"]["content"]),
-            status: text(&record["metadata"]["turn"]["status"]),
-            error: error.is_object().then(|| (text(&error["code"]), text(&error["message"]))),
-            record,
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.is_closed {
+            let request = format!("close-{:016x}", fastrand::u64(..));
+            let line = json!({"type": "control_request", "subtype": "close", "request_id": request, "session_id": self.id});
+            // A kernel that has ended has no session left.
+            let _ = self.send(&line);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The thread that runs the kernel of a Rust host.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,13 +11,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use qwen_dialects::Format;
 use qwen_events::SessionId;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::LocalSet;
+use tokio::task::{AbortHandle, LocalSet};
 
-use super::{AgentError, AgentOptions};
+use super::binary::find_binary;
+use super::{AgentError, AgentMessage, AgentOptions};
 use crate::config::{HubConfig, Keys, session_log_directory};
+use crate::control_plane::ControlPlane;
 use crate::front::{Front, LineWriter, QwenFront};
-use crate::hub::{Hub, HubParts, SessionLogs};
+use crate::hub::{Hub, HubParts, SessionLogs, WorkerStderr};
 use crate::router::{Identity, Router, SessionOptions};
 use crate::worker_pool::Pool;
 
@@ -27,11 +31,29 @@ const LOW_WATER: usize = 1024 * 1024;
 
 /// Commands from sessions to the kernel.
 pub(super) enum Command {
-    Open { id: String, options: Box<SessionOptions>, reply: oneshot::Sender<Result<Lines, AgentError>> },
+    Open {
+        id: String,
+        options: Box<SessionOptions>,
+        control: Arc<ControlPlane>,
+        /// Runs the callbacks of the control plane.
+        runtime: Handle,
+        reply: oneshot::Sender<Result<Lines, AgentError>>,
+    },
     Line(String),
+    /// A control request whose answer is returned here and not read as a line.
+    Ask {
+        session: String,
+        request_id: String,
+        line: String,
+        reply: oneshot::Sender<Value>,
+    },
     Resume(String),
-    Status { reply: oneshot::Sender<Value> },
-    Close { reply: oneshot::Sender<()> },
+    Status {
+        reply: oneshot::Sender<Value>,
+    },
+    Close {
+        reply: Option<oneshot::Sender<()>>,
+    },
 }
 
 /// The lines of one session.
@@ -44,7 +66,15 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub async fn next(&mut self) -> Option<Value> {
+    /// Reads no more: what still comes is dropped.
+    pub fn stop(&mut self) {
+        self.lines.close();
+        while self.lines.try_recv().is_ok() {}
+        // A kernel that has ended sends nothing more anyway.
+        let _ = self.commands.send(Command::Resume(self.id.clone()));
+    }
+
+    pub async fn next(&mut self) -> Option<AgentMessage> {
         loop {
             let line = self.lines.recv().await?;
             let before = self.waiting.fetch_sub(line.len(), Ordering::AcqRel);
@@ -52,8 +82,8 @@ impl Lines {
                 // A kernel that has ended sends nothing more anyway.
                 let _ = self.commands.send(Command::Resume(self.id.clone()));
             }
-            if let Ok(value) = serde_json::from_slice(&line) {
-                return Some(value);
+            if let Some(message) = AgentMessage::parse(&line) {
+                return Some(message);
             }
         }
     }
@@ -62,24 +92,43 @@ impl Lines {
 struct Reader {
     lines: mpsc::UnboundedSender<Vec<u8>>,
     waiting: Arc<AtomicUsize>,
+    control: Arc<ControlPlane>,
+    runtime: Handle,
+    /// Requests without an answer: until it comes, the session is not paused.
+    asked: usize,
+    /// The callbacks that run, by the question's request id.
+    questions: HashMap<String, AbortHandle>,
+}
+
+impl Reader {
+    /// Lets the control plane answer a question of the worker.
+    fn answer(&mut self, request_id: &str, line: &[u8], commands: &mpsc::UnboundedSender<Command>) {
+        let Ok(question) = serde_json::from_slice::<Value>(line) else { return };
+        let (control, commands) = (self.control.clone(), commands.clone());
+        let task = self.runtime.spawn(async move {
+            let response = control.answer(&question).await;
+            let line = json!({"type": "control_response", "request_id": question["request_id"],
+                "session_id": question["session_id"], "response": response});
+            // The kernel may already have ended.
+            let _ = commands.send(Command::Line(line.to_string()));
+        });
+        self.questions.retain(|_, task| !task.is_finished());
+        self.questions.insert(request_id.to_owned(), task.abort_handle());
+    }
+}
+
+/// The caller that waits for an answer, and the session that it asked; none for `open`.
+struct Awaited {
+    session: Option<String>,
+    reply: oneshot::Sender<Value>,
 }
 
 type Readers = Rc<RefCell<HashMap<String, Reader>>>;
-type Answers = Rc<RefCell<HashMap<String, oneshot::Sender<Value>>>>;
-
-/// The worker program's path.
-fn binary(options: &AgentOptions) -> Result<PathBuf, AgentError> {
-    let named = options.binary_path.clone().or_else(|| std::env::var_os("QWEN_BIN").map(PathBuf::from));
-    let on_path = || {
-        let path = std::env::var_os("PATH")?;
-        std::env::split_paths(&path).map(|dir| dir.join("qwen")).find(|file| file.is_file())
-    };
-    named.or_else(on_path).ok_or(AgentError::NoBinary)
-}
+type Answers = Rc<RefCell<HashMap<String, Awaited>>>;
 
 /// Starts the thread.
 pub(super) fn start(options: AgentOptions) -> Result<mpsc::UnboundedSender<Command>, AgentError> {
-    let binary = binary(&options)?;
+    let binary = find_binary(options.binary_path.as_deref())?;
     let (commands, incoming) = mpsc::unbounded_channel();
     let own = commands.clone();
     let (ready, started) = std::sync::mpsc::channel();
@@ -111,7 +160,8 @@ pub(super) fn start(options: AgentOptions) -> Result<mpsc::UnboundedSender<Comma
 }
 
 fn hub(options: &AgentOptions, binary: PathBuf) -> Result<Hub, String> {
-    let front: Arc<dyn Front> = Arc::new(QwenFront::new(Format::StreamJson));
+    let format = if options.include_partial_messages { Format::StreamChunkJson } else { Format::StreamJson };
+    let front: Arc<dyn Front> = Arc::new(QwenFront::new(format));
     let config = HubConfig {
         worker_pool: options.worker_pool.clone(),
         settings_profile: options.settings_profile.clone(),
@@ -119,6 +169,9 @@ fn hub(options: &AgentOptions, binary: PathBuf) -> Result<Hub, String> {
     };
     config.check().map_err(|error| error.to_string())?;
     let mut args = front.worker_flags();
+    if options.settings_profile.is_none() {
+        args.push(format!("--setting-sources={}", options.setting_sources.join(",")));
+    }
     args.extend(options.worker_args.iter().cloned());
     let state = options.state_dir.clone().unwrap_or_else(|| std::env::temp_dir().join("qwen-kernel"));
     let inherited = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
@@ -128,14 +181,18 @@ fn hub(options: &AgentOptions, binary: PathBuf) -> Result<Hub, String> {
     let writer = LineWriter::new(&*front, "qwen".into(), env!("CARGO_PKG_VERSION"));
     let session = SessionId::from_random(fastrand::u128(..));
     let router = Router::new(front, writer, Box::new(keys), pool, Identity::default(), session);
+    let log =
+        options.logger.clone().map(|log| Box::new(move |record: &Value| log(record)) as Box<dyn Fn(&Value)>);
+    let worker_stderr = options.stderr.clone();
+    let worker_stderr = worker_stderr.map(|stderr| Box::new(move |line: &str| stderr(line)) as WorkerStderr);
     let session_logs: SessionLogs = Box::new(|key| session_log_directory(key, |name| std::env::var_os(name)));
     let parts = HubParts {
         router,
         events: None,
         session_logs: Some(session_logs),
         turn_ends: None,
-        log: None,
-        worker_stderr: None,
+        log,
+        worker_stderr,
     };
     Hub::start(parts).map_err(|error| error.to_string())
 }
@@ -147,18 +204,27 @@ async fn serve(
 ) {
     let readers = Readers::default();
     let answers = Answers::default();
-    let out = tokio::task::spawn_local(distribute(hub.clone(), readers.clone(), answers.clone()));
+    let out =
+        tokio::task::spawn_local(distribute(hub.clone(), readers.clone(), answers.clone(), commands.clone()));
     let mut closing = None;
     // Readers hold a clone of the sender, so the channel never closes; the close command ends the loop.
     while let Some(command) = incoming.recv().await {
         match command {
-            Command::Open { id, options, reply } => {
+            Command::Open { id, options, control, runtime, reply } => {
                 let (lines, receiver) = mpsc::unbounded_channel();
                 let waiting = Arc::new(AtomicUsize::new(0));
-                readers.borrow_mut().insert(id.clone(), Reader { lines, waiting: waiting.clone() });
+                let reader = Reader {
+                    lines,
+                    waiting: waiting.clone(),
+                    control,
+                    runtime,
+                    asked: 0,
+                    questions: HashMap::new(),
+                };
+                readers.borrow_mut().insert(id.clone(), reader);
                 let (told, opened) = oneshot::channel();
                 let request = format!("open-{id}-{:08x}", fastrand::u32(..));
-                answers.borrow_mut().insert(request.clone(), told);
+                answers.borrow_mut().insert(request.clone(), Awaited { session: None, reply: told });
                 let mut line = json!({"type": "control_request", "subtype": "open", "request_id": request, "session_id": id});
                 options.write(&mut line);
                 hub.client_line(line.to_string().as_bytes());
@@ -166,12 +232,8 @@ async fn serve(
                 tokio::task::spawn_local(async move {
                     let answer = opened.await.unwrap_or_default();
                     let error = &answer["response"]["error"];
-                    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
                     let opened = if error.is_object() {
-                        Err(AgentError::Refused {
-                            code: text(&error["code"]),
-                            message: text(&error["message"]),
-                        })
+                        Err(AgentError::refused(error))
                     } else {
                         Ok(Lines { id, lines: receiver, waiting, commands })
                     };
@@ -180,10 +242,18 @@ async fn serve(
                 });
             }
             Command::Line(line) => hub.client_line(line.as_bytes()),
+            Command::Ask { session, request_id, line, reply } => {
+                if let Some(reader) = readers.borrow_mut().get_mut(&session) {
+                    reader.asked += 1;
+                }
+                answers.borrow_mut().insert(request_id, Awaited { session: Some(session.clone()), reply });
+                hub.set_paused(&session, false);
+                hub.client_line(line.as_bytes());
+            }
             Command::Resume(id) => hub.set_paused(&id, false),
             Command::Status { reply } => drop(reply.send(hub.look(Router::status))),
             Command::Close { reply } => {
-                closing = Some(reply);
+                closing = reply;
                 break;
             }
         }
@@ -198,35 +268,57 @@ async fn serve(
     }
 }
 
+/// The keys by which a line is passed on.
+#[derive(serde::Deserialize)]
+struct LineKeys<'a> {
+    #[serde(borrow)]
+    session_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    request_id: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "type")]
+    kind: Option<Cow<'a, str>>,
+}
+
 /// Passes every line to its session's reader.
-async fn distribute(hub: Hub, readers: Readers, answers: Answers) {
-    #[derive(serde::Deserialize)]
-    struct Keys<'a> {
-        #[serde(borrow)]
-        session_id: Option<std::borrow::Cow<'a, str>>,
-        #[serde(borrow)]
-        request_id: Option<std::borrow::Cow<'a, str>>,
-        #[serde(borrow, rename = "type")]
-        kind: Option<std::borrow::Cow<'a, str>>,
-    }
+async fn distribute(hub: Hub, readers: Readers, answers: Answers, commands: mpsc::UnboundedSender<Command>) {
     while let Some(bytes) = hub.next_output().await {
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let Ok(keys) = serde_json::from_slice::<Keys<'_>>(line) else { continue };
-            if keys.kind.as_deref() == Some("control_response")
-                && let Some(waiting) =
-                    keys.request_id.as_deref().and_then(|id| answers.borrow_mut().remove(id))
+            let Ok(keys) = serde_json::from_slice::<LineKeys<'_>>(line) else { continue };
+            let kind = keys.kind.as_deref().unwrap_or_default();
+            let request_id = keys.request_id.as_deref().unwrap_or_default();
+            if kind == "control_response"
+                && let Some(awaited) = answers.borrow_mut().remove(request_id)
             {
-                let _ = waiting.send(serde_json::from_slice(line).unwrap_or_default());
+                if let Some(session) = awaited.session {
+                    let mut readers = readers.borrow_mut();
+                    if let Some(reader) = readers.get_mut(&session) {
+                        reader.asked = reader.asked.saturating_sub(1);
+                        if reader.asked == 0 && reader.lines.is_closed() {
+                            readers.remove(&session);
+                        }
+                    }
+                }
+                // The caller may no longer wait.
+                let _ = awaited.reply.send(serde_json::from_slice(line).unwrap_or_default());
                 continue;
             }
             let Some(id) = keys.session_id.as_deref() else { continue };
-            let gone = match readers.borrow().get(id) {
+            let gone = match readers.borrow_mut().get_mut(id) {
                 Some(reader) => {
+                    match kind {
+                        "control_request" => reader.answer(request_id, line, &commands),
+                        "control_cancel_request" => {
+                            if let Some(task) = reader.questions.remove(request_id) {
+                                task.abort();
+                            }
+                        }
+                        _ => {}
+                    }
                     let waiting = reader.waiting.fetch_add(line.len(), Ordering::AcqRel) + line.len();
-                    if waiting > HIGH_WATER {
+                    if waiting > HIGH_WATER && reader.asked == 0 && !reader.lines.is_closed() {
                         hub.set_paused(id, true);
                     }
-                    reader.lines.send(line.to_vec()).is_err()
+                    reader.lines.send(line.to_vec()).is_err() && reader.asked == 0
                 }
                 None => false,
             };

@@ -54,6 +54,7 @@ impl Router {
             session.replays = true;
         }
         session.judging = None;
+        let foreign_version = session.foreign_version.take();
         if *id == self.default_session
             && !self.front.has_handshake()
             && let ExitCause::Code(code) = exit.cause
@@ -82,6 +83,14 @@ impl Router {
         self.close_if_asked(id);
         if self.drain_until.is_some() {
             self.fail_waiting(id, &Self::draining());
+        } else if let Some(version) = foreign_version {
+            // Another worker of the same program would speak the same version.
+            let message = format!(
+                "the worker speaks protocol version '{version}', which is not supported; this is version {}",
+                qwen_dialects::qwen::PROTOCOL_VERSION
+            );
+            let kind = ErrorKind::UnsupportedProtocol;
+            self.fail_waiting(id, &Self::refuse(kind, "unsupported_protocol", message));
         } else {
             self.pump(id);
         }

@@ -44,6 +44,9 @@ pub struct SessionOptions {
     pub settings_profile: Option<serde_json::Value>,
     /// The session whose conversation to copy; that session remains unchanged.
     pub fork_from: Option<String>,
+    /// Fields of the session's `initialize` request, for Rust hosts; clients of a hub send their own.
+    #[serde(skip)]
+    pub initialize: serde_json::Map<String, serde_json::Value>,
 }
 
 impl SessionOptions {

@@ -32,7 +32,7 @@ impl Router {
                 self.metrics.tokens.1 += tokens.1;
                 self.turn_ended(&id, worker, prompt_id.as_deref(), status.as_deref(), line);
             }
-            WorkerOutput::Refused => self.refused(&id, line),
+            WorkerOutput::Refused { prompt_id } => self.refused(&id, prompt_id.as_deref(), line),
             WorkerOutput::Command { prompt_id, ends } => {
                 self.relay(&id, line);
                 if ends {
@@ -94,6 +94,10 @@ impl Router {
     fn handshake(&mut self, worker: WorkerId, version: &str) {
         self.deadline_changed = true;
         if version.split('.').next() != qwen_dialects::qwen::PROTOCOL_VERSION.split('.').next() {
+            let session = self.serves.get(&worker).and_then(|id| self.sessions.get_mut(id));
+            if let Some(session) = session {
+                session.foreign_version = Some(version.to_owned());
+            }
             self.pool.kill(worker, "protocol", self.now, &mut self.actions);
             return;
         }
@@ -216,11 +220,18 @@ impl Router {
         }
     }
 
-    /// Handles a refused line. Between the answers to a prompt's probes, the refusal concerns that prompt.
-    fn refused(&mut self, id: &SessionId, line: &[u8]) {
+    /// Handles a refused line. Between the answers to a prompt's probes, the refusal concerns that prompt; later it
+    /// concerns the prompt that it names, if that is not the running turn.
+    fn refused(&mut self, id: &SessionId, prompt_id: Option<&str>, line: &[u8]) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let Some(number) = session.judging else { return self.relay(id, line) };
-        let at = session.pending.iter().position(|prompt| prompt.number == number);
+        let named = prompt_id.filter(|name| session.turn.as_deref() != Some(name));
+        let at = session.pending.iter().position(|prompt| match session.judging {
+            Some(number) => prompt.number == number,
+            None => prompt.sent && named.is_some() && prompt.prompt_id.as_deref() == named,
+        });
+        if at.is_none() {
+            return self.relay(id, line);
+        }
         let prompt = at.and_then(|at| session.pending.remove(at));
         let worker = session.worker;
         match prompt {

@@ -157,10 +157,21 @@ impl Router {
             let lines = format!("{{\"type\":\"control/cancel\",\"session_id\":\"{id}\"}}\n").into_bytes();
             self.actions.push(RouterAction::Write { worker, lines });
         }
-        if session_rests {
-            self.give_worker_back(&id);
-        } else if let Some(worker) = worker {
-            self.pool.release(worker, self.now, &mut self.actions);
+        // The client's `SessionEnd` hooks need its answers, so the worker ends by request and not by end of input.
+        let has_hooks = session.is_ready && session.initialize.as_deref().is_some_and(declares_hooks);
+        match worker {
+            Some(worker) if has_hooks => {
+                self.probes += 1;
+                let asks = format!(
+                    "{{\"type\":\"control_request\",\"request_id\":\"hub.end.{}\",\"session_id\":\"{id}\",\"subtype\":\"end_session\"}}\n",
+                    self.probes
+                );
+                self.actions.push(RouterAction::Write { worker, lines: asks.into_bytes() });
+                self.pool.await_end(worker, self.now);
+            }
+            _ if session_rests => self.give_worker_back(&id),
+            Some(worker) => self.pool.release(worker, self.now, &mut self.actions),
+            None => {}
         }
         self.close_if_asked(&id);
     }
@@ -243,6 +254,16 @@ impl Router {
         let reply = self.writer.control_reply(id, &request.request_id, request.nested, Err(error));
         self.out.extend_from_slice(&reply);
     }
+}
+
+/// True if an `initialize` request declares hooks.
+fn declares_hooks(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Initialize {
+        #[serde(default)]
+        hooks: serde_json::Map<String, serde_json::Value>,
+    }
+    serde_json::from_slice::<Initialize>(line).is_ok_and(|initialize| !initialize.hooks.is_empty())
 }
 
 fn unknown_session(id: &SessionId) -> ErrorInfo {

@@ -102,6 +102,8 @@ pub(super) struct Session {
     pub forgotten: bool,
     /// True if its log is stored, so that its worker may be released.
     pub is_resumable: bool,
+    /// The protocol version of its last worker, if that is not supported.
+    pub foreign_version: Option<String>,
 }
 
 impl Session {
@@ -142,6 +144,7 @@ impl Session {
             logs: OwnedLogs::default(),
             forgotten: false,
             is_resumable,
+            foreign_version: None,
         }
     }
 

@@ -249,6 +249,18 @@ impl Pool {
         }
     }
 
+    /// The worker was asked to end. Unlike after `release`, it still receives lines: answers to the questions that
+    /// it has on its way out.
+    pub fn await_end(&mut self, id: WorkerId, now: Duration) {
+        let grace = self.limits.kill_after;
+        if let Some(worker) = self.workers.get_mut(&id)
+            && worker.stage != Stage::Ending
+        {
+            worker.stage = Stage::Ending;
+            worker.ends_at = Some((now + grace, ProcessSignal::Terminate));
+        }
+    }
+
     /// Reports the memory of a worker, in bytes. True if its session should give it back; a spare that uses too
     /// much is replaced at once.
     pub fn uses_memory(

@@ -65,8 +65,10 @@ fn a_program_that_is_no_worker_costs_an_error_and_not_the_hub() {
         run.write_line(named("a", "p", "x"));
         let end = run.json_until(is_end).pop().unwrap();
         assert_eq!((status(&end), &end["prompt_id"]), ("error", &json!("p")), "{program}");
-        assert_eq!(end["metadata"]["error"]["code"], "worker_circuit_open", "{program}: {why}: {end}");
-        assert!(end["metadata"]["error"]["retry_after_ms"].is_u64(), "{end}");
+        let is_foreign = why == "protocol";
+        let code = if is_foreign { "unsupported_protocol" } else { "worker_circuit_open" };
+        assert_eq!(end["metadata"]["error"]["code"], code, "{program}: {why}: {end}");
+        assert!(is_foreign || end["metadata"]["error"]["retry_after_ms"].is_u64(), "{end}");
         run.write_line(request("r", "hub/status", json!({})));
         let status = answer(&mut run, "r");
         assert!(status["machines"][0]["restarts"][why].as_u64() >= Some(1), "{program}: {status}");

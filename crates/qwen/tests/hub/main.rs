@@ -10,7 +10,6 @@ mod isolation;
 mod numbers;
 mod observing;
 mod reuse;
-mod rust_sdk;
 mod sessions;
 mod soak;
 mod stage;

@@ -42,6 +42,8 @@ impl From<ErrorForm> for ErrorInfo {
             param: form.param,
             status: form.status,
             retryable: form.retryable,
+            // Refused prompts are not logged.
+            refused: None,
         }
     }
 }

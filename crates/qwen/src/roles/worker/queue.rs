@@ -94,7 +94,8 @@ impl TurnQueue {
             self.prompts.len()
         );
         let error = ErrorInfo::new(ErrorKind::Input, "too_many_prompts", message);
-        Err(ErrorInfo { retryable: true, ..error })
+        Err(ErrorInfo { retryable: true, ..error }
+            .for_prompt(prompt.session_id.as_deref(), prompt.prompt_id.clone()))
     }
 
     /// The position of the queued prompt `id`; with a `session`, only if the prompt belongs to it.
@@ -141,7 +142,9 @@ impl TurnQueue {
 pub(super) fn used_before(id: &PromptId) -> ErrorInfo {
     let message =
         format!("prompt_id '{id}' was used before; a continuation says so with \"continuation\":true");
-    ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message).with_param("prompt_id")
+    ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message)
+        .with_param("prompt_id")
+        .for_prompt(None, Some(id.clone()))
 }
 
 /// The approximate memory size of a prompt, in bytes.

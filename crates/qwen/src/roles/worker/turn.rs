@@ -68,7 +68,8 @@ impl Worker {
                 Some(Err(error)) => {
                     self.queue.release(queued.key.as_ref());
                     self.sessions.put_back(session);
-                    self.emit.emit(Body::Error(Box::new(error))).await;
+                    let refusal = error.for_prompt(prompt.session_id.as_deref(), Some(prompt_id));
+                    self.emit.emit(Body::Error(Box::new(refusal))).await;
                     return Flow::Continue;
                 }
             };
@@ -206,6 +207,7 @@ impl Worker {
                 error
             }
         };
+        let refusal = refusal.for_prompt(prompt.session_id.as_deref(), prompt.prompt_id.clone());
         self.emit.emit(Body::Error(Box::new(refusal))).await;
         None
     }
