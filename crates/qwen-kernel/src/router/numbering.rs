@@ -86,13 +86,13 @@ impl Router {
         session.numbering.taking = false;
         match taken {
             Ok(taken) => {
-                // Lines written before numbering was requested are already numbered.
-                let base = session.numbering.last.saturating_sub(session.numbering.count());
-                let shift = taken.last.saturating_sub(base);
+                // Lines that passed before numbers were requested are not in the store and have none.
+                let waiting = session.numbering.count();
+                let base = session.numbering.last.saturating_sub(waiting);
                 session.numbering.epoch = Some(taken.epoch);
-                session.numbering.last += shift;
+                session.numbering.last = taken.last + waiting;
                 for batch in &mut session.numbering.queue {
-                    batch.first += shift;
+                    batch.first = batch.first.saturating_sub(base) + taken.last;
                 }
                 let is_ours = session.turn.is_some() || session.is_busy() || self.unstored.contains(id);
                 if let Some(turn) = taken.open.filter(|_| !is_ours) {
