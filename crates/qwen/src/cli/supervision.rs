@@ -32,7 +32,7 @@ pub struct CommitDescriptors {
 }
 
 /// Parses one socket as `N`, or two pipes as `READ,WRITE`. Standard streams are in use already.
-fn descriptors(text: &str) -> Result<CommitDescriptors, String> {
+pub(super) fn descriptors(text: &str) -> Result<CommitDescriptors, String> {
     let number = |text: &str| text.trim().parse::<i32>().ok().filter(|number| *number > 2);
     let (read, write) = text.split_once(',').unwrap_or((text, text));
     match (number(read), number(write)) {
@@ -41,7 +41,7 @@ fn descriptors(text: &str) -> Result<CommitDescriptors, String> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds.filter(|leash| !leash.is_zero()).ok_or_else(|| "give a number of seconds above 0".to_owned())
 }

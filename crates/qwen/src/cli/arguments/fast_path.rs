@@ -5,10 +5,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::cli::{InputFormat, OutputFormat, Run};
+use crate::cli::{CommitDescriptors, InputFormat, OutputFormat, Run, supervision};
 
 /// Where the value of a flag goes.
 enum Field<'a> {
@@ -25,6 +26,10 @@ enum Field<'a> {
     /// Items with commas between them.
     CommaSeparated(&'a mut Vec<String>),
     Directories(&'a mut Vec<PathBuf>),
+    /// One path each time the flag is given.
+    Paths(&'a mut Vec<PathBuf>),
+    Descriptors(&'a mut Option<CommitDescriptors>),
+    Seconds(&'a mut Option<Duration>),
     Input(&'a mut Option<InputFormat>),
     Output(&'a mut Option<OutputFormat>),
 }
@@ -91,6 +96,11 @@ fn field<'a>(run: &'a mut Run, flag: &str) -> Option<Field<'a>> {
         "--fallback-model" => Field::CommaSeparated(&mut run.fallback_model),
         "--betas" => Field::CommaSeparated(&mut run.claude.betas),
         "--include-directories" | "--add-dir" => Field::Directories(&mut run.include_directories),
+
+        "--commit-fd" => Field::Descriptors(&mut run.supervision.commit_fd),
+        "--leash" => Field::Seconds(&mut run.supervision.leash),
+        "--private-dir" => Field::Paths(&mut run.supervision.private_dir),
+        "--visible-dir" => Field::Paths(&mut run.supervision.visible_dir),
 
         "--json" => Field::Switch(&mut run.json),
         "--verbose" => Field::Switch(&mut run.diagnostics.verbose),
@@ -160,6 +170,9 @@ pub(super) fn read(arguments: &[OsString]) -> Option<Run> {
                     paths.push(nonempty_path(path)?);
                 }
             }
+            Field::Paths(paths) => paths.push(nonempty_path(value()?)?),
+            Field::Descriptors(descriptors) => set(descriptors, supervision::descriptors(value()?).ok()?)?,
+            Field::Seconds(seconds) => set(seconds, supervision::seconds(value()?).ok()?)?,
             Field::Input(format) => set(format, InputFormat::from_str(value()?, false).ok()?)?,
             Field::Output(format) => set(format, OutputFormat::from_str(value()?, false).ok()?)?,
         }
@@ -289,6 +302,7 @@ mod tests {
              --mcp-config {} --include-partial-messages --fork-session --resume abc --input-format stream-json",
             "--channel=SDK --input-format stream-json --output-format stream-json --approval-mode yolo --continue",
             "-p --output-format json --no-session-persistence",
+            "--commit-fd 9 --leash 2 --dialect qwen --input-format stream-json --model m --private-dir /a --visible-dir /b,c",
         ] {
             assert!(is_read_as_by_clap(&line.split_whitespace().collect::<Vec<_>>(), &mut flags), "{line}");
         }
