@@ -82,7 +82,7 @@ mod tests {
             (Some("mcp__.*__write.*"), "mcp__db__write_row", true),
             (Some("mcp__*__write"), "mcp__db__write_row", false),
             (Some("*_file"), "write_file", true),
-            (Some("*_file"), "edit", false),
+            (Some("*_file"), "run_shell_command", false),
             (Some("^(Edit|Write)$"), "write_file", true),
             (Some("^Edit$"), "write_file", false),
             (Some("Web.*"), "web_fetch", true),

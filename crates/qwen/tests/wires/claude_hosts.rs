@@ -418,7 +418,7 @@ fn result_of(name: &str, arguments: &Value) -> String {
 #[test]
 fn grep_has_the_arguments_that_claudes_package_declares() {
     for (arguments, expected, absent) in [
-        (json!({"pattern": "two"}), &["b.py", "1: def two"][..], &["a.rs"][..]),
+        (json!({"pattern": "two"}), &["b.py"][..], &["def", "a.rs"][..]),
         (
             json!({"pattern": "two", "-i": true, "output_mode": "files_with_matches"}),
             &["a.rs", "b.py"],
@@ -449,7 +449,7 @@ fn grep_has_the_arguments_that_claudes_package_declares() {
             &["b.py"],
         ),
         (json!({"pattern": "one.*three", "multiline": true, "head_limit": 0}), &["a.rs"], &["b.py"]),
-        (json!({"pattern": "nothing here"}), &["No line matches"], &["a.rs"]),
+        (json!({"pattern": "nothing here"}), &["no line matches"], &["a.rs"]),
         (json!({"pattern": "x", "type": "klingon"}), &["klingon"], &["a.rs"]),
     ] {
         let result = result_of("Grep", &arguments);
