@@ -65,7 +65,7 @@ async def test_our_traces_are_what_the_official_definitions_describe(model, plac
     await claude.run("Read it", extra_args={"telemetry": None, "telemetry-outfile": str(path)})
     found = spans(path)
     assert sorted(name.split()[0] for name in found) == ["chat", "execute_tool", "invoke_agent"]
-    tool = found["execute_tool read_file"]
+    tool = found["execute_tool Read"]
     assert tool.kind == Span.SPAN_KIND_INTERNAL
     assert tool.status.code == Status.STATUS_CODE_ERROR
     assert attributes(tool)["error.type"] == tool.status.message == "file_not_found"
