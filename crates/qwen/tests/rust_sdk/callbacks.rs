@@ -31,11 +31,11 @@ fn touches() -> Stage {
 }
 
 /// A callback that gives this answer.
-fn answering<F>(answer: impl Fn(PermissionRequest) -> F + Send + Sync + 'static) -> Option<PermissionCallback>
+fn answering<F>(answer: impl Fn(PermissionRequest) -> F + Send + Sync + 'static) -> PermissionCallback
 where
     F: Future<Output = PermissionResult> + Send + 'static,
 {
-    Some(Arc::new(move |request| Box::pin(answer(request)) as CallbackFuture<PermissionResult>))
+    Arc::new(move |request| Box::pin(answer(request)) as CallbackFuture<PermissionResult>)
 }
 
 fn hook<F>(event: &str, answer: impl Fn(Value) -> F + Send + Sync + 'static) -> (String, HookCallback)
@@ -54,7 +54,7 @@ fn permissions_are_decided_by_rules_then_by_the_callback_and_else_denied() {
     let asked = Arc::new(AtomicUsize::new(0));
     let plane = |rules: PermissionRules, answer: Option<PermissionResult>| ControlPlane {
         rules,
-        on_permission: answer.and_then(|answer| {
+        on_permission: answer.map(|answer| {
             let count = asked.clone();
             answering(move |request| {
                 count.fetch_add(1, Ordering::SeqCst);
@@ -96,7 +96,7 @@ fn permissions_are_decided_by_rules_then_by_the_callback_and_else_denied() {
 fn ask_with_nobody_to_ask_is_a_denial() {
     let stage = touches();
     let control = ControlPlane {
-        on_permission: answering(|_| std::future::ready(PermissionResult::Ask)),
+        on_permission: Some(answering(|_| std::future::ready(PermissionResult::Ask))),
         ..ControlPlane::default()
     };
     let result = turn(&stage, control);
@@ -112,10 +112,10 @@ fn callbacks_are_served_to_the_last_call_of_a_turn_and_when_nobody_reads() {
     let asked = Arc::new(Notify::new());
     let heard = asked.clone();
     let control = ControlPlane {
-        on_permission: answering(move |_| {
+        on_permission: Some(answering(move |_| {
             heard.notify_one();
             std::future::ready(PermissionResult::Allow)
-        }),
+        })),
         ..ControlPlane::default()
     };
     wait(async {
@@ -268,7 +268,7 @@ fn an_answer_after_the_deadline_changes_nothing_and_answers_no_other_question() 
     let asked = Arc::new(AtomicUsize::new(0));
     let (open, count) = (second_is_open.clone(), asked.clone());
     let control = ControlPlane {
-        on_permission: answering(move |_| {
+        on_permission: Some(answering(move |_| {
             let (open, is_first) = (open.clone(), count.fetch_add(1, Ordering::SeqCst) == 0);
             async move {
                 if !is_first {
@@ -279,7 +279,7 @@ fn an_answer_after_the_deadline_changes_nothing_and_answers_no_other_question() 
                 let _ = late.await;
                 PermissionResult::Allow
             }
-        }),
+        })),
         deadline: Duration::from_millis(100),
         ..ControlPlane::default()
     };
