@@ -21,7 +21,8 @@ impl Router {
     /// Processes one line of the client, without its line break.
     pub fn client_line(&mut self, line: &[u8], now: Duration) {
         self.now = now;
-        if line.iter().all(u8::is_ascii_whitespace) {
+        let text = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+        if text.iter().all(u8::is_ascii_whitespace) {
             return;
         }
         self.deadline_changed = true;
