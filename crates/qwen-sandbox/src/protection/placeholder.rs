@@ -67,6 +67,14 @@ impl StandingPlaceholder {
     }
 }
 
+impl Drop for StandingPlaceholder {
+    /// Releases the lock explicitly: a child that was forked but has not called `exec` yet shares the open file,
+    /// so that closing ours alone would leave the lock in place.
+    fn drop(&mut self) {
+        let _ = self.lock.unlock();
+    }
+}
+
 /// Whether an open directory has no entries.
 fn holds_nothing(directory: &File) -> bool {
     let mut room = [MaybeUninit::uninit(); 512];

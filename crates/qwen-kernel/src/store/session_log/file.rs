@@ -51,24 +51,34 @@ impl FileLog {
         let mut file = options.open(self.path(session, "owner"))?;
         // Another owner holds it for a moment only. The caller repeats what failed, so nobody waits for one that was stopped.
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        // An owner that died while it wrote left no valid text; its epoch was never used.
-        let mut owner: Ownership = serde_json::from_str(text.trim()).unwrap_or_default();
-        let (result, changed) = change(&mut owner)?;
-        if changed {
-            // Padded to the former length, so that the text is replaced by one write.
-            let text = format!("{:<1$}", serde_json::to_string(&owner)?, text.len());
-            file.seek(SeekFrom::Start(0))?;
-            file.write_all(text.as_bytes())?;
-        }
-        Ok(result)
+        let result = update_owner(&mut file, change);
+        // Explicitly, because a child that has not called `exec` yet shares the open file and with it the lock.
+        rustix::fs::flock(&file, FlockOperation::Unlock)?;
+        result
     }
 
     fn log(&self, session: &SessionId, writes: bool) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).append(writes).create(writes).mode(0o600).open(self.path(session, "jsonl"))
     }
+}
+
+fn update_owner<T>(
+    file: &mut File,
+    change: impl FnOnce(&mut Ownership) -> io::Result<(T, bool)>,
+) -> io::Result<T> {
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    // An owner that died while it wrote left no valid text; its epoch was never used.
+    let mut owner: Ownership = serde_json::from_str(text.trim()).unwrap_or_default();
+    let (result, changed) = change(&mut owner)?;
+    if changed {
+        // Padded to the former length, so that the text is replaced by one write.
+        let text = format!("{:<1$}", serde_json::to_string(&owner)?, text.len());
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(text.as_bytes())?;
+    }
+    Ok(result)
 }
 
 impl SessionLog for FileLog {
