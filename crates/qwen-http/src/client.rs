@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::Error;
 use super::connect::{self, ClientConfig};
+use super::paced::PaceSwitch;
 use super::proxy::Proxy;
 use super::socket::{ReceivedFlag, Socket};
 use super::target::{Origin, Target};
@@ -94,6 +95,7 @@ struct Link {
     // None once the connection is closed.
     connection: Option<Connection<TokioIo<Socket>, Full<Bytes>>>,
     received: ReceivedFlag,
+    pace: PaceSwitch,
 }
 
 impl std::fmt::Debug for Link {
@@ -165,6 +167,7 @@ impl Client {
         let host = || link.origin.host_port();
         match head {
             Ok(Ok(response)) => {
+                link.pace.set(true);
                 let (parts, incoming) = response.into_parts();
                 let body = ResponseBody { reading: Some((link, incoming)), home: Arc::clone(&self.0) };
                 Ok(Response { status: parts.status, headers: parts.headers, body, sent_at })
@@ -212,11 +215,11 @@ fn compose(
 impl Shared {
     async fn connect(&self, origin: &Origin, proxy: Option<&Proxy>) -> Result<Link, Error> {
         let socket = connect::open(&self.config, origin, proxy).await?;
-        let received = socket.received();
+        let (received, pace) = (socket.received(), socket.pace());
         let made = handshake(TokioIo::new(socket)).await;
         let (sender, connection) =
             made.map_err(|source| Error::Exchange { host: origin.host_port(), source })?;
-        Ok(Link { origin: origin.clone(), sender, connection: Some(connection), received })
+        Ok(Link { origin: origin.clone(), sender, connection: Some(connection), received, pace })
     }
 
     /// An idle connection to `origin` that still appears usable; the server is not asked.
@@ -237,6 +240,7 @@ impl Shared {
         if link.connection.is_none() {
             return;
         }
+        link.pace.set(false);
         let mut kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() == MAX_IDLE {
             kept.remove(0);

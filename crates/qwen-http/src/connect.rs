@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::paced::PacedStream;
 use super::proxy::Proxy;
 use super::socket::Socket;
 use super::target::{Origin, Target};
@@ -32,6 +33,8 @@ pub type AddressCheck = Arc<dyn Fn(IpAddr) -> Result<(), String> + Send + Sync>;
 pub struct ClientConfig {
     /// Covers everything up to a usable connection: name resolution, TCP, proxy, TLS.
     pub connect_timeout: Duration,
+    /// The time between reads of a body that arrives in small pieces; zero reads each piece at once.
+    pub read_interval: Duration,
     /// True to trust every certificate.
     pub insecure: bool,
     pub proxy: ProxyConfig,
@@ -57,6 +60,7 @@ impl Default for ClientConfig {
     fn default() -> Self {
         Self {
             connect_timeout: Duration::from_secs(10),
+            read_interval: Duration::ZERO,
             insecure: false,
             proxy: ProxyConfig::default(),
             check_address: None,
@@ -106,6 +110,7 @@ async fn open_unhurried(
             stream
         }
     };
+    let stream = PacedStream::new(stream, config.read_interval);
     if origin.https { encrypt(config, origin, stream).await } else { Ok(Socket::plain(stream)) }
 }
 
@@ -221,7 +226,7 @@ async fn tunnel(stream: &mut TcpStream, origin: &Origin, proxy: &Proxy) -> Resul
     }
 }
 
-async fn encrypt(config: &ClientConfig, origin: &Origin, stream: TcpStream) -> Result<Socket, Error> {
+async fn encrypt(config: &ClientConfig, origin: &Origin, stream: PacedStream) -> Result<Socket, Error> {
     let failed = |source: io::Error| Error::Tls { host: origin.host_port(), source };
     let tls = tls::config(config.insecure).map_err(|e| failed(io::Error::other(e)))?;
     let name = ServerName::try_from(origin.host.clone()).map_err(|e| failed(io::Error::other(e)))?;

@@ -8,6 +8,7 @@
 mod client;
 mod connect;
 mod error;
+mod paced;
 mod proxy;
 mod public_address;
 mod socket;

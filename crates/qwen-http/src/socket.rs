@@ -7,19 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+
+use super::paced::{PaceSwitch, PacedStream};
 
 /// A connection that records whether the peer has sent anything since [`ReceivedFlag::reset`].
 pub(super) struct Socket {
     stream: Stream,
     received: ReceivedFlag,
+    pace: PaceSwitch,
 }
 
 enum Stream {
-    Plain(TcpStream),
+    Plain(PacedStream),
     // Boxed: the TLS state takes a kilobyte, and most of our servers run on the same machine.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<PacedStream>>),
 }
 
 /// True once a byte has arrived. A reused connection that fails without one was stale, and the request may
@@ -38,12 +40,18 @@ impl ReceivedFlag {
 }
 
 impl Socket {
-    pub fn plain(stream: TcpStream) -> Self {
-        Self { stream: Stream::Plain(stream), received: ReceivedFlag::default() }
+    pub fn plain(stream: PacedStream) -> Self {
+        let pace = stream.switch();
+        Self { stream: Stream::Plain(stream), received: ReceivedFlag::default(), pace }
     }
 
-    pub fn tls(stream: TlsStream<TcpStream>) -> Self {
-        Self { stream: Stream::Tls(Box::new(stream)), received: ReceivedFlag::default() }
+    pub fn tls(stream: TlsStream<PacedStream>) -> Self {
+        let pace = stream.get_ref().0.switch();
+        Self { stream: Stream::Tls(Box::new(stream)), received: ReceivedFlag::default(), pace }
+    }
+
+    pub fn pace(&self) -> PaceSwitch {
+        self.pace.clone()
     }
 
     pub fn received(&self) -> ReceivedFlag {

@@ -80,6 +80,9 @@ pub struct ModelConfig {
     pub proxy: ProxyConfig,
     /// The file in which all calls are recorded.
     pub record: Option<PathBuf>,
+    /// The time between reads of an answer that arrives in small pieces. Zero, the default, reads each piece at once; a reader
+    /// that shows frames needs none of them earlier than its next frame.
+    pub read_interval: Duration,
     /// True to trust every certificate.
     pub insecure: bool,
     /// Additional headers of every request.
@@ -100,6 +103,7 @@ impl ModelConfig {
             fallback_models: Vec::new(),
             proxy: ProxyConfig::default(),
             record: None,
+            read_interval: Duration::ZERO,
             insecure: false,
             extra_headers: Vec::new(),
         }
@@ -162,6 +166,7 @@ fn served<W: Wire>(
     }
     let client = Client::new(ClientConfig {
         connect_timeout: config.timeouts.connect,
+        read_interval: config.read_interval,
         insecure: config.insecure,
         proxy: config.proxy.clone(),
         check_address: None,
