@@ -21,13 +21,17 @@ pub fn terminal_text(text: &str) -> String {
             '\0'..='\u{1f}' => safe.extend(char::from_u32(0x2400 + u32::from(c))),
             '\u{7f}' => safe.push('␡'),
             '\u{80}'..='\u{9f}' => safe.push('\u{fffd}'),
-            c if is_misleading(c) => {
-                let _ = write!(safe, "⟨U+{:04X}⟩", u32::from(c));
-            }
+            c if is_misleading(c) => push_code_point(c, &mut safe),
             c => safe.push(c),
         }
     }
     safe
+}
+
+/// Appends a character that must not be printed by its number, `⟨U+202E⟩`.
+pub fn push_code_point(c: char, text: &mut String) {
+    // Writing to a string cannot fail.
+    let _ = write!(text, "⟨U+{:04X}⟩", u32::from(c));
 }
 
 /// True if `c` reorders the text around it or is invisible. The joiners that scripts and emoji need are

@@ -4,12 +4,13 @@
 //! reorder the text around it.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+
+use qwen_events::{is_misleading, push_code_point};
 
 use super::style::{Color, Style, StyledLine};
 
 /// Removes everything that a terminal would act on, except line feeds and tabs. What would reorder the text is written out
-/// (`<U+202E>`), because without it the text would mean something else than its source. A carriage return inside a line restarts the
+/// (`⟨U+202E⟩`), because without it the text would mean something else than its source. A carriage return inside a line restarts the
 /// line, as a progress bar intends; before a line feed it disappears.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
@@ -38,7 +39,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
             }
             // DCS, SOS, OSC, PM and APC as single characters.
             '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => skip_string(&mut chars),
-            c if reorders(c) => write_out(c, &mut out),
+            c if reorders(c) => push_code_point(c, &mut out),
             c if is_unsafe(c) => {}
             c => out.push(c),
         }
@@ -108,7 +109,7 @@ pub fn clean_line(text: &str) -> String {
     cleaned.trim().replace(['\n', '\t'], " ")
 }
 
-/// The text with everything that [`clean`] would remove written out (`^[`, `<U+202E>`), for texts that a
+/// The text with everything that [`clean`] would remove written out (`^[`, `⟨U+202E⟩`), for texts that a
 /// user must approve.
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -120,16 +121,11 @@ pub fn visible(text: &str) -> String {
                 out.push(char::from(c as u8 + 0x40));
             }
             '\u{7f}' => out.push_str("^?"),
-            c if is_unsafe(c) => write_out(c, &mut out),
+            c if is_unsafe(c) => push_code_point(c, &mut out),
             c => out.push(c),
         }
     }
     out
-}
-
-fn write_out(c: char, out: &mut String) {
-    // Writing to a string cannot fail.
-    let _ = write!(out, "<U+{:04X}>", c as u32);
 }
 
 /// Embeddings, overrides and isolates, which change the order of the text around them.
@@ -137,17 +133,9 @@ fn reorders(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Characters that are never printed: controls, direction controls, and invisible characters that can hide.
+/// Characters that are never printed: controls, and those that reorder or hide text.
 fn is_unsafe(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        c if c.is_control() => true,
-        // Direction marks, embeddings, overrides and isolates.
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        // Line and paragraph separator, byte order mark, interlinear annotation, tag characters.
-        '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
-        _ => false,
-    }
+    !matches!(c, '\n' | '\t') && (c.is_control() || is_misleading(c))
 }
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
@@ -229,7 +217,7 @@ mod tests {
             ("a\x1bP1$r\x1b\\b", "ab"),
             ("an \x1b]unterminated\nnext", "an \nnext"),
             ("10%\r20%\r\ndone", "20%\ndone"),
-            ("\u{202e}evil\u{2066}", "<U+202E>evil<U+2066>"),
+            ("\u{202e}evil\u{2066}", "⟨U+202E⟩evil⟨U+2066⟩"),
             ("\u{200f}mark", "mark"),
             ("\x1b", ""),
             ("\x1b[", ""),
@@ -251,6 +239,6 @@ mod tests {
 
     #[test]
     fn a_text_to_be_judged_shows_its_escapes() {
-        assert_eq!(visible("rm \x1b[8m-rf\u{202e}\n"), "rm ^[[8m-rf<U+202E>\n");
+        assert_eq!(visible("rm \x1b[8m-rf\u{202e}\u{200b}\n"), "rm ^[[8m-rf⟨U+202E⟩⟨U+200B⟩\n");
     }
 }

@@ -71,6 +71,6 @@ mod tests {
         let lines: Vec<String> = diff(&change).iter().map(|line| line.line.text()).collect();
         assert_eq!(lines, ["   9  same", "  10 -old", "  10 +new", "  11  end"]);
         let hidden = FileDiff { diff: "@@ -1 +1 @@\n+a\u{202e}b\x1b[8mc\n".into(), ..change };
-        assert_eq!(diff(&hidden)[0].line.text(), "   1 +a<U+202E>b^[[8mc");
+        assert_eq!(diff(&hidden)[0].line.text(), "   1 +a⟨U+202E⟩b^[[8mc");
     }
 }
