@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, Checkpoint, Event, Json, MessageEnd, NodeRun, Scope, Timestamp, ToolCall, ToolEnd,
-    ToolStatus, call_progress, message_pieces, notices, outside_turns,
+    Body, CallId, Checkpoint, Event, HistoryChange, Json, MessageEnd, NodeRun, PromptId, Scope, Timestamp,
+    ToolCall, ToolEnd, ToolStatus, call_progress, message_pieces, notices, outside_turns,
 };
 
 use super::entry::{EntryBody, is_main};
@@ -39,6 +39,10 @@ pub struct Replay {
     in_mind: Option<Json>,
     last: Timestamp,
     done: bool,
+    /// The turns of the conversation so far, and how many messages were before each.
+    turns: Vec<(PromptId, usize)>,
+    /// The turns that the session went back behind.
+    undone: Vec<PromptId>,
 }
 
 /// A call of a sub-agent or a thought.
@@ -64,6 +68,36 @@ impl Replay {
             in_mind: None,
             last: Timestamp::default(),
             done: false,
+            turns: Vec::new(),
+            undone: Vec::new(),
+        }
+    }
+
+    /// The turns read so far that are no longer a part of the conversation, because the session went back to a point before
+    /// them.
+    pub fn undone(&self) -> &[PromptId] {
+        &self.undone
+    }
+
+    /// Notes where a turn begins, and which turns a change of the conversation undoes.
+    fn note_place(&mut self, body: &Body) {
+        let messages = &self.folded.messages;
+        if let Body::TurnStart(start) = body {
+            self.turns.push((start.prompt_id.clone(), messages.len()));
+        } else if let Body::History(change) = body
+            && let HistoryChange::Replaced(kept) = &**change
+        {
+            // A summary also replaces the conversation, but begins differently.
+            let is_beginning = kept.len() <= messages.len()
+                && kept.first().is_none_or(|first| messages.first() == Some(first))
+                && kept.last().is_none_or(|last| messages.get(kept.len() - 1) == Some(last));
+            let turns = std::mem::take(&mut self.turns);
+            if is_beginning {
+                let (kept, undone) = turns.into_iter().partition(|(_, at)| *at < kept.len());
+                self.turns = kept;
+                let undone: Vec<(PromptId, usize)> = undone;
+                self.undone.extend(undone.into_iter().map(|(prompt, _)| prompt));
+            }
         }
     }
 
@@ -86,6 +120,11 @@ impl Replay {
                     self.end_step();
                 }
                 EntryBody::Event(_) | EntryBody::File(_) | EntryBody::Pruned(_) => {}
+            }
+            if let EntryBody::Event(body) = &entry.what
+                && main
+            {
+                self.note_place(body);
             }
             self.folded.take(&entry);
             if let EntryBody::Event(body) = entry.what {
