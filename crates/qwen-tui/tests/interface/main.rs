@@ -3,6 +3,7 @@
 
 mod pictures;
 mod reflow;
+mod scenes;
 mod screens;
 mod stage;
 mod typing;

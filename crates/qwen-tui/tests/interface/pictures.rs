@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::screens::scene;
+use crate::scenes::scene;
 use crate::stage::Stage;
 
 const COLUMNS: u16 = 80;

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, Confirmation, ControlCall, Display, EndStatus, Event, Json, PromptId, Scope, SessionId,
-    Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd,
+    Body, CallId, Confirmation, ControlCall, DiffStat, Display, EndStatus, Event, FileDiff, Finish, Json,
+    Media, MessageEnd, PromptId, Scope, SessionId, Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd,
+    TurnStart, Usage,
 };
 use qwen_tui::input::{Decoder, Keymap};
 use qwen_tui::{FooterItem, Options, Terminal};
 
 pub struct Stage {
+    options: Options,
     terminal: Terminal,
     decoder: Decoder,
     parser: vt100::Parser,
     now: u64,
+    /// The wall clock of the next events.
+    pub wall_clock: u64,
 }
 
 pub fn call(id: &str, name: &str, arguments: &str) -> Arc<ToolCall> {
@@ -45,6 +49,18 @@ pub fn turn_end(prompt_id: &str, status: EndStatus) -> TurnEnd {
     }
 }
 
+pub fn diff() -> FileDiff {
+    FileDiff {
+        file_name: "src/main.rs".into(),
+        file_path: "/p/src/main.rs".into(),
+        diff: "--- a\n+++ b\n@@ -1,3 +1,4 @@\n fn main() {\n-    old();\n+    new();\n+    more();\n }\n"
+            .into(),
+        original: None,
+        modified: "".into(),
+        stat: DiffStat { ai_added_lines: 2, ai_removed_lines: 1, ..DiffStat::default() },
+    }
+}
+
 /// A terminal of this size.
 pub fn options(columns: usize, rows: usize) -> Options {
     Options {
@@ -71,14 +87,50 @@ pub fn options(columns: usize, rows: usize) -> Options {
     }
 }
 
+fn empty_screen(options: &Options) -> vt100::Parser {
+    let size = |count: usize| u16::try_from(count).unwrap().try_into().unwrap();
+    vt100::Parser::new(size(options.rows), size(options.columns), 1000)
+}
+
 impl Stage {
     pub fn new(columns: u16, rows: u16) -> Self {
         let options = options(columns.into(), rows.into());
-        let parser = vt100::Parser::new(rows.try_into().unwrap(), columns.try_into().unwrap(), 1000);
-        let mut stage =
-            Self { terminal: Terminal::new(options, 0), decoder: Decoder::default(), parser, now: 10_000 };
+        let mut stage = Self {
+            terminal: Terminal::new(options.clone(), 0),
+            decoder: Decoder::default(),
+            parser: empty_screen(&options),
+            options,
+            now: 10_000,
+            wall_clock: 0,
+        };
         stage.paint();
         stage
+    }
+
+    /// Starts anew with other options.
+    pub fn restart(&mut self, change: impl FnOnce(&mut Options)) {
+        change(&mut self.options);
+        self.terminal = Terminal::new(self.options.clone(), self.now);
+        self.parser = empty_screen(&self.options);
+        self.paint();
+    }
+
+    /// Types a line in line mode, which the terminal echoes.
+    pub fn line(&mut self, text: &str) {
+        self.parser.process(format!("{text}\r\n").as_bytes());
+        self.terminal.line(text, self.now);
+        self.paint();
+    }
+
+    pub fn paste_image(&mut self, image: Media) {
+        self.terminal.paste_image(image);
+        self.paint();
+    }
+
+    /// Shows a temporary line of the binary.
+    pub fn notify(&mut self, text: &str) {
+        self.terminal.notify(text);
+        self.paint();
     }
 
     pub fn keys(&mut self, keys: &str) {
@@ -92,9 +144,43 @@ impl Stage {
     }
 
     pub fn event(&mut self, body: Body) {
-        let event = Event { at: Timestamp(0), scope: Scope::default(), body };
-        self.terminal.event(&event, self.now);
+        self.scoped_event(Scope::default(), body);
+    }
+
+    /// An event inside the sub-agent of a call.
+    pub fn event_of_agent(&mut self, call: &str, body: Body) {
+        self.scoped_event(Scope { parent: Some(CallId::new(call)), ..Scope::default() }, body);
+    }
+
+    fn scoped_event(&mut self, scope: Scope, body: Body) {
+        self.terminal.event(&Event { at: Timestamp(self.wall_clock), scope, body }, self.now);
+        // Unless it is zero, it jumps to the end of time and back.
+        self.wall_clock = self.wall_clock.wrapping_neg();
         self.paint();
+    }
+
+    /// The session starts the turn of the first prompt.
+    pub fn turn_start(&mut self) {
+        let (model, mode) = (self.options.model.clone(), self.options.mode.clone());
+        let start = TurnStart::new(SessionId::parse("s").unwrap(), PromptId::new("t-1"));
+        let start = TurnStart { model: model.into(), permission_mode: mode.into(), ..start };
+        self.event(Body::TurnStart(Box::new(start)));
+    }
+
+    /// The end of a message after which the conversation has this many tokens.
+    pub fn message_end(&mut self, tokens: u64) {
+        self.event(Body::MessageEnd(Box::new(MessageEnd {
+            message_id: "m".into(),
+            model: "qwen3-coder".into(),
+            text: "".into(),
+            thought: "".into(),
+            signature: None,
+            thoughts: Vec::new(),
+            calls: Vec::new(),
+            finish: Finish::Stop,
+            usage: Usage { prompt_tokens: tokens, ..Usage::default() },
+            aborted: false,
+        })));
     }
 
     pub fn text(&mut self, text: &str) {
@@ -143,7 +229,10 @@ impl Stage {
     }
 
     fn paint(&mut self) {
-        self.parser.process(self.terminal.frame().as_bytes());
+        let frame = self.terminal.frame();
+        // In line mode the kernel adds the carriage returns.
+        let frame = if self.options.plain { frame.replace('\n', "\r\n") } else { frame };
+        self.parser.process(frame.as_bytes());
     }
 
     /// The screen, and where the cursor is.
