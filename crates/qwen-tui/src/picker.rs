@@ -7,6 +7,8 @@ use qwen_events::{CommandResult, CommandResultBody, PromptId};
 use serde_json::Value;
 
 use crate::input::{KeyAction, KeyCode, Keymap, TerminalInput};
+use crate::markdown::{Rendered, wrap};
+use crate::screen::Caret;
 use crate::text::{Color, Style, StyledLine, clean_line};
 
 /// The most rows of items that are shown at once.
@@ -172,11 +174,14 @@ impl Picker {
         lines
     }
 
-    /// The rows of the list, at most `height` if possible. The query is in the first.
-    pub fn rows(&self, height: usize) -> Vec<StyledLine> {
+    /// The rows of the list, at most `height` if possible. The query is in the second.
+    pub fn rows(&self, columns: usize, height: usize) -> Vec<StyledLine> {
         let shown = self.shown();
-        let mut rows = vec![StyledLine::styled(format!("search: {}", self.query), Style::PLAIN)];
-        rows.push(StyledLine::styled(self.title.clone(), Style::color(Color::Yellow).bold()));
+        let mut rows = vec![StyledLine::styled(self.title.clone(), Style::color(Color::Yellow).bold())];
+        rows.push(StyledLine::styled(format!("search: {}", self.query), Style::PLAIN));
+        if shown.is_empty() {
+            rows.push(StyledLine::styled("nothing found", Style::DIM));
+        }
         let room = height.saturating_sub(3).clamp(1, SHOWN);
         let first = (self.selected + 1).saturating_sub(room);
         for (n, item) in shown.iter().enumerate().skip(first).take(room) {
@@ -189,15 +194,23 @@ impl Picker {
         }
         let left = height.saturating_sub(rows.len() + 1);
         if let Some(item) = shown.get(self.selected) {
-            let lines = item.preview.iter().take(left.min(PREVIEW));
-            rows.extend(lines.map(|line| StyledLine::styled(line.clone(), Style::color(Color::Cyan))));
+            let line = |text: &String| Rendered::prose(StyledLine::styled(text, Style::color(Color::Cyan)));
+            let lines = item.preview.iter().map(line).collect();
+            let mut preview = wrap(lines, Some(columns.saturating_sub(1).max(1)));
+            let most = left.min(PREVIEW);
+            if preview.len() > most {
+                let hidden = preview.len() - most.saturating_sub(1);
+                preview.truncate(most.saturating_sub(1));
+                preview.push(StyledLine::styled(format!("({hidden} more lines)"), Style::DIM));
+            }
+            rows.extend(preview);
         }
         rows.push(StyledLine::styled("enter chooses, esc closes", Style::DIM));
         rows
     }
 
-    /// The column of the caret in the first row.
-    pub fn caret(&self) -> usize {
-        crate::text::width(&format!("search: {}", self.query))
+    /// The caret, behind the query.
+    pub fn caret(&self) -> Caret {
+        Caret { row: 1, column: crate::text::width(&format!("search: {}", self.query)) }
     }
 }

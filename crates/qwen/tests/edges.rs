@@ -95,3 +95,37 @@ fn crates_never_use_what_their_invariant_excludes() {
         }
     }
 }
+
+/// The sources below a folder of the workspace.
+fn sources(folder: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let read =
+        |path: &Path| fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else {
+            found.push((path.display().to_string(), read(&path)));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_terminal_measures_time_by_the_monotonic_clock_alone() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let interface = sources(&crates.join("qwen-tui/src"));
+    let driver = sources(&crates.join("qwen/src/roles/terminal"));
+    assert!(!interface.is_empty() && !driver.is_empty());
+    for (path, text) in interface.iter().chain(&driver) {
+        for clock in ["SystemTime", "UNIX_EPOCH", "Timestamp::now", "clock_gettime"] {
+            assert!(
+                !text.contains(clock),
+                "{path} reads the wall clock ({clock}), which may be set at any time"
+            );
+        }
+    }
+    for (path, text) in &interface {
+        assert!(!text.contains("Instant"), "{path} reads a clock; the time is passed in");
+    }
+}

@@ -1,6 +1,6 @@
 //! Results of commands that ask for more than a printed text.
 
-use qwen_events::{Command, CommandResult, CommandResultBody, Delivery, Part, Prompt, SessionId};
+use qwen_events::{Command, CommandResult, CommandResultBody, Delivery, Part, Prompt, PromptId, SessionId};
 use serde_json::Value;
 
 use super::{Effect, Terminal};
@@ -14,10 +14,12 @@ impl Terminal {
     /// Shows the result of a command. Returns false if a search of the open list asked for it.
     pub(super) fn show_result(&mut self, result: &CommandResult) -> bool {
         let list = Picker::of(result);
-        if let Some(picker) = &mut self.picker
-            && picker.asked.as_ref() == Some(&result.prompt_id)
-        {
-            if let Some(found) = list {
+        if result.prompt_id.as_str().starts_with(&self.search_prefix()) {
+            // The answer to a search that was followed by another one, or by a choice, comes too late.
+            if let Some(picker) = &mut self.picker
+                && picker.asked.as_ref() == Some(&result.prompt_id)
+                && let Some(found) = list
+            {
                 picker.update(found);
             }
             return false;
@@ -32,6 +34,11 @@ impl Terminal {
             }
         }
         true
+    }
+
+    /// How the ids of prompts begin that search for the entries of a list.
+    fn search_prefix(&self) -> String {
+        format!("{}-s", self.options.seed)
     }
 
     fn open_list(&mut self, list: Picker) {
@@ -98,7 +105,8 @@ impl Terminal {
                 self.send_unprinted(&command);
             }
             PickerStep::Search(command) => {
-                let prompt_id = self.next_prompt_id();
+                self.prompts_sent += 1;
+                let prompt_id = PromptId::new(format!("{}{}", self.search_prefix(), self.prompts_sent));
                 if let Some(picker) = &mut self.picker {
                     picker.asked = Some(prompt_id.clone());
                 }

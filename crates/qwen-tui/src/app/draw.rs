@@ -15,6 +15,9 @@ const COMPOSER_SHARE: usize = 2;
 /// The maximum number of visible suggestions.
 const SUGGESTIONS: usize = 8;
 
+/// The most columns that the names of suggestions take before their descriptions.
+const LABEL: usize = 24;
+
 impl Terminal {
     /// The desired content of the live region.
     pub(super) fn picture(&mut self) -> Picture {
@@ -33,14 +36,20 @@ impl Terminal {
             caret = panel.caret.unwrap_or_default();
             bottom.extend(panel.rows);
         } else if let Some(picker) = &self.picker {
-            caret = Caret { row: 0, column: picker.caret() };
-            bottom.extend(picker.rows(height.saturating_sub(1)));
+            caret = picker.caret();
+            bottom.extend(picker.rows(columns, height.saturating_sub(1)));
         } else if let Some(search) = &self.search {
             let found = self.history.search(&search.text, search.skip).unwrap_or_default();
             let line = format!("search: {}", search.text);
             caret = Caret { row: 0, column: width(&line) };
             bottom.push(StyledLine::plain(line));
-            bottom.push(StyledLine::styled(clean_line(found), Style::DIM));
+            bottom.push(StyledLine::styled(clean_line(found), Style::color(Color::Cyan)));
+            let mut keys = StyledLine::styled("enter takes it", Style::DIM);
+            if let Some(key) = self.options.keymap.keys(KeyAction::HistorySearch).first() {
+                let _ = keys.push_if_fits(&format!(", {key} goes to an older one"), Style::DIM, columns);
+            }
+            let _ = keys.push_if_fits(", esc closes", Style::DIM, columns);
+            bottom.push(keys);
         } else {
             bottom.extend(composer.rows);
             self.push_suggestions(&mut bottom);
@@ -69,7 +78,7 @@ impl Terminal {
                     .with(format!(" {spent}"), Style::DIM);
                 rows.push(head);
                 if let Some(inside) = &running.inside {
-                    rows.push(StyledLine::styled(inside.clone(), Style::DIM));
+                    rows.push(StyledLine::styled(format!("  {inside}"), Style::DIM));
                 }
                 rows.extend(running.tail.iter().map(|line| colored(line)));
                 if !running.partial.is_empty() {
@@ -105,8 +114,9 @@ impl Terminal {
         if let Some((text, _)) = &self.notice {
             rows.push(StyledLine::styled(text.clone(), Style::color(Color::Yellow)));
         }
-        if !self.questions.is_open() {
-            rows.extend(self.questions.banner());
+        if !self.questions.is_open() && self.questions.len() > 0 {
+            let keys = self.options.keymap.keys(KeyAction::Question);
+            rows.extend(self.questions.banner(keys.first().map(String::as_str)));
         }
         rows
     }
@@ -144,9 +154,8 @@ impl Terminal {
             Activity::Model => format!("Waiting for {}", self.options.model),
             Activity::Thinking => {
                 let last = self.thought.trim_end().rsplit('\n').next().unwrap_or_default();
-                let room = columns.saturating_sub("Thinking:  00m 00s ".len()).min(60);
-                let last: String = clean_line(last).chars().take(room).collect();
-                format!("Thinking: {last}")
+                let room = columns.saturating_sub("Thinking:  00m 00s · esc ".len()).min(60);
+                format!("Thinking: {}", shortened(&clean_line(last), room, self.marks.ellipsis))
             }
             Activity::Answer => "Answering".to_owned(),
             Activity::Writing(tool) => format!("Preparing {tool}"),
@@ -157,12 +166,14 @@ impl Terminal {
         };
         let mut line = StyledLine::styled(what, Style::color(Color::Magenta));
         line.push(format!(" {spent}"), Style::DIM);
-        if turn.activity != Activity::Ending {
+        // While a question is open the keys are its own.
+        if turn.activity != Activity::Ending && !self.questions.is_open() {
             let mut name =
                 |text: &str| line.push_if_fits(&format!(" {} {text}", self.marks.dot), Style::DIM, columns);
             let _ = name("esc interrupts") || name("esc ends it") || name("esc");
-            let keys = self.options.keymap.keys(KeyAction::Background);
-            if let Some(key) = keys.first().filter(|_| self.has_running_command()) {
+            if self.has_running_command()
+                && let Some(key) = self.options.keymap.keys(KeyAction::Background).first()
+            {
                 name(&format!("{key} to the background"));
             }
         }
@@ -172,13 +183,23 @@ impl Terminal {
     fn push_suggestions(&self, rows: &mut Vec<StyledLine>) {
         let (suggestions, selected) = self.completion.list();
         let first = (selected + 1).saturating_sub(SUGGESTIONS);
-        for (n, suggestion) in suggestions.iter().enumerate().skip(first).take(SUGGESTIONS) {
+        let shown = || suggestions.iter().enumerate().skip(first).take(SUGGESTIONS);
+        let labels: Vec<String> = shown().map(|(_, suggestion)| clean_line(&suggestion.label)).collect();
+        // The descriptions begin in the same column, unless a long name leaves no room for them.
+        let widest = labels.iter().map(|label| width(label)).max().unwrap_or_default().min(LABEL);
+        for ((n, suggestion), label) in shown().zip(labels) {
             let style = if n == selected { Style::REVERSE } else { Style::PLAIN };
-            let mut line = StyledLine::styled(clean_line(&suggestion.label), style);
+            let gap = widest.saturating_sub(width(&label)) + 2;
+            let mut line = StyledLine::styled(label, style);
             if let Some(about) = &suggestion.description {
-                line.push(format!("  {}", clean_line(about)), Style::DIM);
+                line.push(format!("{:gap$}{}", "", clean_line(about)), Style::DIM);
             }
             rows.push(line);
+        }
+        if suggestions.len() > SUGGESTIONS {
+            let last = first + SUGGESTIONS;
+            let note = format!("({}-{last} of {}, down goes on)", first + 1, suggestions.len());
+            rows.push(StyledLine::styled(note, Style::DIM));
         }
     }
 
@@ -207,6 +228,15 @@ impl Terminal {
         self.print_answer(blocks);
         self.last_answer = source;
     }
+}
+
+/// The text, or its beginning and a mark where it is longer than `room` characters.
+fn shortened(text: &str, room: usize, mark: &str) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(room.saturating_sub(mark.chars().count())).collect();
+    format!("{}{mark}", kept.trim_end())
 }
 
 fn plural(word: &str, count: usize) -> String {

@@ -271,7 +271,9 @@ impl Terminal {
             }
             TaskUpdate::Ended(end) => {
                 self.tasks.retain(|(id, _)| *id != task.id);
-                let text = format!("Task {}: {name}: {}", end.status.name(), clean_line(&end.summary));
+                let summary = clean_line(&end.summary);
+                let name = if summary.contains(&name) { String::new() } else { format!("{name}: ") };
+                let text = format!("Task {}: {name}{summary}", end.status.name());
                 self.note(&text);
             }
         }

@@ -132,6 +132,9 @@ impl Terminal {
         if self.search.is_some() && self.searching(input, action) {
             return;
         }
+        if self.is_chord(input, action) {
+            return;
+        }
         if self.input_to_vim(input, action) {
             return;
         }
@@ -144,6 +147,17 @@ impl Terminal {
             }
             _ => self.write(input, None),
         }
+    }
+
+    /// Handles Ctrl+X Ctrl+E, readline's key for the external editor, unless Ctrl+X is bound to an action.
+    fn is_chord(&mut self, input: &TerminalInput, action: Option<KeyAction>) -> bool {
+        let TerminalInput::Key(key) = input else { return false };
+        let is_first = *key == Key::ctrl('x') && action.is_none();
+        if std::mem::replace(&mut self.after_ctrl_x, is_first) && *key == Key::ctrl('e') {
+            self.act(KeyAction::ExternalEditor, input);
+            return true;
+        }
+        is_first
     }
 
     /// Offers an input to vim's normal mode; false if it does not handle it.
@@ -298,6 +312,10 @@ impl Terminal {
             self.remember(&text);
             self.draft_touched();
             self.notify("Cleared; Up brings it back.");
+            if self.turn.is_some() {
+                // The next one is for the turn.
+                self.last_cancel = None;
+            }
         } else if self.turn.is_some() && !twice {
             self.interrupt();
         } else if twice {
@@ -341,6 +359,10 @@ impl Terminal {
                 let found = self.history.search(&search.text, search.skip).map(str::to_owned);
                 self.search = None;
                 if let Some(found) = found {
+                    let draft = self.editor.text();
+                    if !draft.trim().is_empty() {
+                        self.remember(&draft);
+                    }
                     self.editor.set(&found);
                     self.draft_touched();
                 }

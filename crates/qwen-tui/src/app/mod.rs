@@ -213,6 +213,8 @@ pub struct Terminal {
     last_key: Option<Millis>,
     last_cancel: Option<Millis>,
     last_escape: Option<Millis>,
+    /// True if the last key was Ctrl+X, which begins a sequence of two keys.
+    after_ctrl_x: bool,
     draft_saved: String,
     draft_changed: Option<Millis>,
     focused: Option<bool>,
@@ -263,6 +265,7 @@ impl Terminal {
             last_key: None,
             last_cancel: None,
             last_escape: None,
+            after_ctrl_x: false,
             draft_saved: options.draft.clone(),
             draft_changed: None,
             focused: None,
@@ -413,7 +416,7 @@ impl Terminal {
             return self.print_question();
         }
         for line in std::iter::once(reason).chain(found.iter().map(String::as_str)) {
-            self.print_line(&crate::text::StyledLine::plain(crate::text::clean_line(line)));
+            self.print_line(&crate::text::StyledLine::plain(line));
         }
     }
 

@@ -50,7 +50,7 @@ actions! {
     PasteImage "paste-image" "ctrl+v" "Insert a picture from the clipboard";
     HistorySearch "history-search" "ctrl+r" "Search the prompt history";
     Repaint "repaint" "ctrl+l" "Repaint, and print the last answer again";
-    WrapProse "wrap-prose" "alt+w" "Let the terminal wrap prose, or wrap by words";
+    WrapProse "wrap-prose" "alt+w alt+r" "Let the terminal wrap prose, or wrap by words";
     Up "up" "up ctrl+p" "Line up; at the top, older prompt or take back the queue";
     Down "down" "down ctrl+n" "Line down; at the bottom, newer prompt";
     Left "left" "left" "Character left";

@@ -1,10 +1,12 @@
 //! The blocks of a transcript, each with its source text.
 
-use qwen_events::{Body, Event, call_progress, channel_events, graph_events, message_pieces, notices};
+use qwen_events::{
+    Body, Event, ToolStatus, call_progress, channel_events, graph_events, message_pieces, notices,
+};
 
 use crate::markdown::{Rendered, render};
 use crate::text::{Color, Style, StyledLine, clean, clean_line};
-use crate::view::{Marks, ThoughtTree, command_result, error, finished_call, turn_end};
+use crate::view::{Marks, ThoughtTree, command_result, error, finished_call, summary, turn_end};
 
 /// A block of the transcript.
 #[derive(Debug)]
@@ -21,7 +23,9 @@ impl Block {
     pub(super) fn lines(&self) -> Vec<StyledLine> {
         if self.is_folded {
             let mut title = self.title.clone();
-            title.push(format!(" ({} lines, f unfolds)", self.rendered.len()), Style::DIM);
+            let count = self.rendered.len();
+            let lines = if count == 1 { "line" } else { "lines" };
+            title.push(format!(" ({count} {lines}, f unfolds)"), Style::DIM);
             return vec![title];
         }
         self.rendered.iter().map(|line| line.line.clone()).collect()
@@ -71,6 +75,8 @@ pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
                     source = clean_line(&lines[0].line.text());
                 }
                 let mut call = block(&source, lines);
+                let mark = if end.status == ToolStatus::Success { marks.call } else { marks.failure };
+                call.title = StyledLine::styled(format!("{mark} {}", summary(&end.call)), Style::BOLD);
                 call.is_folded = call.rendered.len() > 40;
                 blocks.push(call);
             }

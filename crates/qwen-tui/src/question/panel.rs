@@ -15,11 +15,12 @@ pub struct Panel {
 }
 
 impl Questions {
-    /// The line that announces an open question.
-    pub fn banner(&self) -> Option<StyledLine> {
+    /// The line that announces an open question, and the key that goes to it.
+    pub fn banner(&self, key: Option<&str>) -> Option<StyledLine> {
         let question = self.first()?;
         let count = if self.len() > 1 { format!(" (1 of {})", self.len()) } else { String::new() };
-        let text = format!("? {}{count} - ctrl+q to answer", question.title);
+        let key = key.map(|key| format!(" - {key} to answer")).unwrap_or_default();
+        let text = format!("? {}{count}{key}", question.title);
         Some(StyledLine::styled(text, Style::color(Color::Yellow).bold()))
     }
 
@@ -33,10 +34,13 @@ impl Questions {
         if self.waiting.len() > 1 {
             head.push(format!(" (1 of {})", self.waiting.len()), Style::DIM);
         }
+        if let Mode::Choosing(_) = mode {
+            let _ = head.push_if_fits("  esc leaves it open", Style::DIM, columns);
+        }
         let mut rows = vec![head];
         let who = if question.from_agent { "A sub-agent asks: " } else { "" };
         if !question.reason.is_empty() || question.from_agent {
-            rows.extend(cut(&StyledLine::styled(format!("{who}{}", question.reason), Style::DIM), columns));
+            rows.extend(hint(&format!("{who}{}", question.reason), columns));
         }
         let mut panel = Panel::default();
         let mut bottom = Vec::new();
@@ -85,6 +89,7 @@ impl Questions {
             Mode::Objecting(editor) => {
                 bottom.push(StyledLine::styled("No, and tell the model:", Style::BOLD));
                 write(editor, "> ", columns, &mut bottom, &mut panel);
+                bottom.extend(hint("enter says no with this message, esc goes back", columns));
             }
             Mode::Choosing(selected) => {
                 if let Some(rule) = &question.rule {
@@ -114,9 +119,11 @@ impl Questions {
         rows.extend(subject.iter().skip(*scroll).take(shown).cloned());
         if !fits {
             let last = *scroll + shown;
-            let note =
-                format!("lines {}-{last} of {}; up and down scroll, v shows all", *scroll + 1, subject.len());
-            rows.push(StyledLine::styled(note, Style::DIM));
+            let note = format!("lines {}-{last} of {}", *scroll + 1, subject.len());
+            let mut note = StyledLine::styled(note, Style::DIM);
+            let _ = note.push_if_fits("; v shows all", Style::DIM, columns);
+            let _ = note.push_if_fits(", up and down scroll", Style::DIM, columns);
+            rows.push(note);
         }
         let above = rows.len();
         rows.extend(bottom);
@@ -134,7 +141,7 @@ fn write(editor: &Editor, sign: &str, columns: usize, rows: &mut Vec<StyledLine>
     rows.extend(layout.rows);
 }
 
-/// Words about keys, wrapped by words.
+/// A reason, or words about keys, wrapped by words.
 fn hint(text: &str, columns: usize) -> Vec<StyledLine> {
     let line = Rendered::prose(StyledLine::styled(text, Style::DIM));
     wrap(vec![line], Some(columns.saturating_sub(1).max(1)))

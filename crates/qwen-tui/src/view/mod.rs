@@ -27,6 +27,8 @@ pub struct Marks {
     pub open: &'static str,
     /// Between items of the footer.
     pub dot: &'static str,
+    /// Where a text is cut.
+    pub ellipsis: &'static str,
     /// Before a thought that has siblings below it, before the last one, and beside their children.
     pub branch: &'static str,
     pub last_branch: &'static str,
@@ -42,6 +44,7 @@ impl Marks {
         current: "▸",
         open: "○",
         dot: "·",
+        ellipsis: "…",
         branch: "├─ ",
         last_branch: "└─ ",
         trunk: "│  ",
@@ -55,6 +58,7 @@ impl Marks {
         current: ">",
         open: "-",
         dot: "|",
+        ellipsis: "...",
         branch: "|- ",
         last_branch: "`- ",
         trunk: "|  ",

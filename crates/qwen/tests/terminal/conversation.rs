@@ -145,6 +145,8 @@ fn the_editor_of_the_user_edits_the_prompt() {
     screen.wait_for("> my draft");
     screen.type_keys("\u{7}");
     screen.wait_for("> my letter");
+    screen.type_keys(" and a draft\u{18}\u{5}");
+    screen.wait_for("> my letter and a letter");
     let failing = qwen(&mock).env_remove("VISUAL").env("EDITOR", "false");
     let mut screen = Screen::ready(&failing);
     screen.type_keys("my draft");
@@ -180,10 +182,14 @@ fn history_is_searched_and_kept_for_the_next_process() {
     screen.type_keys("\u{4}");
     screen.wait();
     let mut screen = Screen::ready(&program);
-    screen.type_keys("\u{12}pars");
+    screen.type_keys("my draft\u{12}pars");
     screen.wait_for("search: pars");
+    screen.wait_for("enter takes it");
     screen.type_keys("\r");
     screen.wait_for("> explain the parser");
+    // What was typed before is not lost.
+    screen.type_keys("\u{1b}[A");
+    screen.wait_for("> my draft");
 }
 
 #[test]

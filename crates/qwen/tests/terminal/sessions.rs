@@ -156,6 +156,39 @@ fn escape_twice_rewinds_after_a_preview_that_names_what_stays() {
 }
 
 #[test]
+fn a_turn_that_was_gone_back_behind_is_not_shown_when_the_session_goes_on() {
+    let mock = MockModel::with([Reply::text("A kept answer."), Reply::text("An undone answer.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program);
+    for (prompt, answer) in
+        [("first question\r", "A kept answer."), ("second question\r", "An undone answer.")]
+    {
+        screen.type_keys(prompt);
+        screen.wait_for(answer);
+        screen.wait_gone("esc interrupts");
+    }
+    screen.type_keys("/rewind\r");
+    screen.wait_for("Go back to before a prompt");
+    screen.type_keys("\r");
+    screen.wait_for("Before: second question");
+    screen.type_keys(DOWN);
+    screen.wait_for("No file would change.");
+    screen.type_keys("\r");
+    screen.wait_for("The conversation is back before that prompt.");
+    screen.type_keys("\u{3}");
+    screen.wait_for("Cleared; Up brings it back.");
+    screen.type_keys("\u{4}");
+    screen.wait();
+    let mut screen = Screen::start(&program.arg("--continue"));
+    screen.wait_for("A kept answer.");
+    // The footer is the end of the first frame.
+    screen.wait_for("mock · default");
+    let shown = screen.contents();
+    assert!(shown.contains("> first question") && shown.contains("A kept answer."), "{shown}");
+    assert!(!shown.contains("second question") && !shown.contains("An undone answer."), "{shown}");
+}
+
+#[test]
 fn only_the_files_or_only_the_conversation_can_go_back() {
     let write = |content: &str| {
         let arguments = format!(r#"{{"file_path":"notes.txt","content":"{content}"}}"#);

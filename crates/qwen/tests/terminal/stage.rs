@@ -20,6 +20,9 @@ use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 /// How long a slow line needs for a few bytes.
 const LINE_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
+/// Written behind the output of a program that has ended.
+const END_MARK: &[u8] = b"\0end of the output\0";
+
 /// The binary, in a session of its own that the terminal controls.
 pub fn qwen(mock: &MockModel) -> Program {
     // setsid replaces itself by the program, so the process that is started is the program.
@@ -271,10 +274,29 @@ impl Screen {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         };
-        while let Ok(piece) = self.pieces.recv_timeout(std::time::Duration::from_millis(50)) {
+        self.read_rest(until);
+        status
+    }
+
+    /// Reads everything that the program wrote before it ended.
+    fn read_rest(&mut self, until: Instant) {
+        // It comes before anything that is written to the terminal now. A terminal that was closed takes nothing.
+        let is_marked = self.slave.as_ref().is_some_and(|slave| rustix::io::write(slave, END_MARK).is_ok());
+        let mut rest: Vec<u8> = Vec::new();
+        let mark = |rest: &[u8]| rest.windows(END_MARK.len()).position(|window| window == END_MARK);
+        while is_marked && mark(&rest).is_none() {
+            match self.pieces.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(piece) => rest.extend_from_slice(&piece),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        if let Some(at) = mark(&rest) {
+            rest.drain(at..at + END_MARK.len());
+        }
+        self.take(&rest);
+        while let Ok(piece) = self.pieces.try_recv() {
             self.take(&piece);
         }
-        status
     }
 
     /// Waits for raw bytes, which need not show on the screen.

@@ -26,7 +26,7 @@ use std::thread;
 use qwen_engine::hooks::Announced;
 use qwen_engine::log::{Replay, Store};
 use qwen_engine::{Cancel, Stop};
-use qwen_events::{EndStatus, Event, SessionId};
+use qwen_events::{Body, EndStatus, Event, PromptId, SessionId};
 use qwen_tui::Past;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -62,6 +62,9 @@ pub fn is_wanted(run: &Run, config: &Config) -> bool {
 pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     // A session without a usable model still opens; the first prompt reports what is missing.
     config.stream.structured_input = true;
+    if let Ok(model) = &mut config.model.config {
+        model.read_interval = driver::FRAME;
+    }
     let config = Arc::new(config);
     let ending = Cancel::default();
     let started = signals::listen(&ending).and_then(|()| Listener::new());
@@ -161,21 +164,38 @@ impl StoredEvents {
         Ok(events)
     }
 
-    /// The last turns of a session.
+    /// The last turns of a session, without those that the user went back behind.
     fn past(&self, session: Option<&SessionId>) -> Result<Past, String> {
         let mut past = Past::default();
-        self.each(session, |event| past.push(event))?;
+        let undone = self.each(session, |event| past.push(event))?;
+        if !undone.is_empty() {
+            past = Past::default();
+            let mut is_undone = false;
+            self.each(session, |event| {
+                if let Body::TurnStart(start) = &event.body {
+                    is_undone = undone.contains(&start.prompt_id);
+                }
+                if !is_undone {
+                    past.push(event);
+                }
+            })?;
+        }
         Ok(past)
     }
 
-    fn each(&self, session: Option<&SessionId>, mut take: impl FnMut(Event)) -> Result<(), String> {
+    /// Passes each event of a session on. Returns the turns that were undone.
+    fn each(
+        &self,
+        session: Option<&SessionId>,
+        mut take: impl FnMut(Event),
+    ) -> Result<Vec<PromptId>, String> {
         let store = self.store.as_ref().ok_or("sessions are not recorded")?;
         let reader = store.read(session.unwrap_or(&self.started)).map_err(|error| error.to_string())?;
         let mut replay = Replay::new(reader, false);
         while let Some(event) = replay.next_event().map_err(|error| error.to_string())? {
             take(event);
         }
-        Ok(())
+        Ok(replay.undone().to_vec())
     }
 }
 
@@ -183,6 +203,7 @@ impl StoredEvents {
 /// session.
 async fn pass_on(mut events: mpsc::Receiver<Event>, messages: mpsc::Sender<DriverMessage>, waker: Waker) {
     while let Some(event) = events.recv().await {
+        let answers_key = driver::answers_key(&event);
         let message = DriverMessage::Event(Box::new(event));
         let sent = match messages.try_send(message) {
             Ok(()) => Ok(()),
@@ -197,7 +218,11 @@ async fn pass_on(mut events: mpsc::Receiver<Event>, messages: mpsc::Sender<Drive
             while events.recv().await.is_some() {}
             return;
         }
-        waker.wake_if_idle();
+        if answers_key {
+            waker.wake();
+        } else {
+            waker.wake_if_idle();
+        }
     }
 }
 

@@ -75,3 +75,20 @@ fn an_editor_that_is_missing_leaves_the_draft() {
     screen.wait_for("The editor failed");
     screen.wait_for("> my draft");
 }
+
+#[test]
+fn an_editor_that_fails_leaves_the_draft() {
+    let mock = MockModel::with([Reply::text("Received.")]);
+    let program = qwen(&mock).env_remove("VISUAL");
+    let editor = program.cwd_path().join("editor");
+    std::fs::write(&editor, "#!/bin/sh\necho half > \"$1\"\nexit 3\n").unwrap();
+    let program = program.env("EDITOR", format!("sh {}", editor.display()));
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("my draft\u{7}");
+    screen.wait_for("The editor failed");
+    screen.wait_for("> my draft");
+    screen.type_keys(" goes on\r");
+    screen.wait_for("Received.");
+    let said = mock.wait_for_request(0).body.to_string();
+    assert!(said.contains("my draft goes on"), "{said}");
+}

@@ -37,6 +37,20 @@ fn no_size_of_the_terminal_breaks_it() {
     screen.wait_for("still here");
 }
 
+#[test]
+fn it_starts_in_the_smallest_and_in_a_huge_terminal() {
+    for (columns, rows) in [(1, 1), (500, 200)] {
+        let mock = MockModel::with([Reply::text("Answered.")]);
+        let mut screen = Screen::sized(&qwen(&mock), columns, rows);
+        screen.wait_for_raw(b"\x1b[?2004h");
+        screen.type_keys("hello\r");
+        mock.wait_for_request(0);
+        screen.resize(80, 24);
+        screen.type_keys("still here");
+        screen.wait_for("> still here");
+    }
+}
+
 /// An answer of about 4 MB, far more than the terminal's buffer and the queues in between.
 fn long_answer(end: impl IntoIterator<Item = mock_model::Step>) -> Reply {
     let piece = format!("{}\n\n", "word ".repeat(2000));
@@ -163,7 +177,8 @@ fn a_storm_of_resizes_loses_nothing() {
     let mut screen = Screen::ready(&qwen(&mock));
     screen.type_keys("go\r");
     for n in 0..300 {
-        screen.resize(20 + n * 7 % 180, 3 + n * 5 % 60);
+        // Wide enough for a paragraph, so that each is printed as one row whatever the moment.
+        screen.resize(40 + n * 7 % 160, 3 + n * 5 % 60);
     }
     mock.reached("end");
     screen.resize(80, 24);

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use qwen_engine::{Cancel, Stop};
-use qwen_events::{Command, EndStatus, Event};
+use qwen_events::{Body, Command, EndStatus, Event};
 use qwen_tui::{Decoder, Millis, Options, Past, Terminal, TerminalInput};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
@@ -28,7 +28,7 @@ use crate::settings::TrustList;
 pub const COMMANDS: usize = 256;
 
 /// The minimum time between frames for events. A key is drawn immediately.
-const FRAME: Duration = Duration::from_millis(33);
+pub const FRAME: Duration = Duration::from_millis(33);
 
 /// While more bytes than this wait to be written, no further event is read, and the session blocks.
 const MAX_BACKLOG: usize = 256 * 1024;
@@ -109,6 +109,12 @@ struct Ready {
     has_input: bool,
     /// Somebody wrote to standard error.
     has_errors: bool,
+}
+
+/// True for an event that answers what was just typed. It is drawn at once, as the key itself was, and not with the next
+/// frame.
+pub fn answers_key(event: &Event) -> bool {
+    matches!(event.body, Body::HintResult(_) | Body::CommandResult(_))
 }
 
 fn enter(tty: &Tty, is_plain: bool) -> io::Result<()> {
@@ -197,6 +203,7 @@ impl Running {
                 Ok(DriverMessage::Event(event)) => {
                     self.terminal.event(&event, now);
                     self.dirty = true;
+                    self.urgent |= answers_key(&event);
                 }
                 Ok(DriverMessage::Resized) => self.check_size(),
                 Ok(DriverMessage::Suspend) => self.suspend(),
