@@ -123,9 +123,9 @@ impl Terminal {
 
     /// The last rows of the unfinished answer.
     fn open_answer(&self, room: usize) -> Vec<StyledLine> {
-        // Only the end of a huge block is rendered: what fits, with room for marks and characters of several bytes.
+        // Only the end of a huge block is rendered, at least a byte for each cell.
         let limit = room.min(self.options.rows / 2).max(1);
-        let rest = self.answer.rest(limit.saturating_mul(self.options.columns).saturating_mul(2).max(1));
+        let rest = self.answer.rest(limit.saturating_mul(self.options.columns).max(1));
         if rest.trim().is_empty() {
             return Vec::new();
         }

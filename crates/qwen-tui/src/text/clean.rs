@@ -13,7 +13,8 @@ use super::style::{Color, Style, StyledLine};
 /// (`⟨U+202E⟩`), because without it the text would mean something else than its source. A carriage return inside a line restarts the
 /// line, as a progress bar intends; before a line feed it disappears.
 pub fn clean(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_unsafe) {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    if text.bytes().all(is_plain) || !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());

@@ -12,8 +12,24 @@ pub enum Risk {
 }
 
 /// The grapheme clusters of a text.
-pub fn graphemes(text: &str) -> impl DoubleEndedIterator<Item = &str> {
-    text.graphemes(true)
+pub fn graphemes(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let length = match rest.as_bytes() {
+            [] => return None,
+            // Nothing in ASCII joins a letter before it, and most text is ASCII.
+            [first, behind @ ..] if is_printable(*first) && behind.first().is_none_or(u8::is_ascii) => 1,
+            _ => rest.graphemes(true).next()?.len(),
+        };
+        let (cluster, behind) = rest.split_at(length);
+        rest = behind;
+        Some(cluster)
+    })
+}
+
+/// True for a printable character of ASCII.
+fn is_printable(byte: u8) -> bool {
+    (b' '..=b'~').contains(&byte)
 }
 
 /// The width of a cluster in cells, and whether terminals agree on it.
@@ -29,7 +45,7 @@ pub fn grapheme_width(cluster: &str) -> (usize, Risk) {
 
 /// The width of a text in cells; a tab counts as one.
 pub fn width(text: &str) -> usize {
-    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+    if text.bytes().all(is_printable) {
         return text.len();
     }
     graphemes(text).map(|cluster| if cluster == "\t" { 1 } else { grapheme_width(cluster).0 }).sum()
@@ -54,7 +70,10 @@ pub fn wrap_words(text: &str, columns: usize) -> Vec<&str> {
         let mut used = 0;
         // The last possible break, after a space, and the width up to it.
         let mut breakable = None;
-        for (at, cluster) in line.grapheme_indices(true) {
+        let mut next_at = 0;
+        for cluster in graphemes(line) {
+            let at = next_at;
+            next_at += cluster.len();
             let cells = grapheme_width(cluster).0;
             if used + cells > columns && at > start {
                 if cluster == " " {
@@ -92,6 +111,16 @@ mod tests {
             [("abc", 3), ("日本", 4), ("e\u{301}", 1), ("👨\u{200d}👩\u{200d}👧", 2), ("", 0)]
         {
             assert_eq!(width(text), cells, "{text}");
+        }
+    }
+
+    #[test]
+    fn clusters_are_those_of_the_standard_whatever_is_next_to_ascii() {
+        for text in
+            ["plain", "e\u{301}a\u{308}x", "a\u{200d}b", "1\u{fe0f}\u{20e3}2", "\r\na\tb", "🇩🇪🇫🇷x", "日本 a"]
+        {
+            let expected: Vec<&str> = text.graphemes(true).collect();
+            assert_eq!(graphemes(text).collect::<Vec<_>>(), expected, "{text:?}");
         }
     }
 

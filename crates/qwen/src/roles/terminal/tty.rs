@@ -20,6 +20,24 @@ pub struct Tty {
     before: Termios,
 }
 
+/// Input that was not read before the terminal is taken over.
+#[derive(Clone, Copy)]
+pub enum PendingInput {
+    /// The user typed it while the program started.
+    Kept,
+    /// It was meant for another program, such as a terminal's late answer to an editor.
+    Discarded,
+}
+
+impl PendingInput {
+    fn action(self) -> OptionalActions {
+        match self {
+            Self::Kept => OptionalActions::Now,
+            Self::Discarded => OptionalActions::Flush,
+        }
+    }
+}
+
 impl Tty {
     /// Opens the terminal on standard input with a separate file description, so that the shell's stays
     /// blocking.
@@ -33,25 +51,26 @@ impl Tty {
         Ok(Self { fd, before })
     }
 
-    /// Takes over the terminal: raw input, and the modes that the interface uses.
-    pub fn enter(&self) -> io::Result<()> {
+    /// Takes over the terminal: raw input, and the modes that the interface uses. `pending` says what happens to the input that
+    /// was not read yet.
+    pub fn enter(&self, pending: PendingInput) -> io::Result<()> {
         let mut raw = self.before.clone();
         raw.make_raw();
         raw.local_modes.remove(LocalModes::TOSTOP);
-        tcsetattr(&self.fd, OptionalActions::Flush, &raw)?;
+        tcsetattr(&self.fd, pending.action(), &raw)?;
         modes::entered(&self.fd, &self.before, true);
         Ok(())
     }
 
     /// Takes over the terminal in line mode: the kernel edits and echoes. Ctrl+C and Ctrl+Z end a line
     /// instead of sending signals, so that they mean the same as elsewhere in the interface.
-    pub fn enter_lines(&self) -> io::Result<()> {
+    pub fn enter_lines(&self, pending: PendingInput) -> io::Result<()> {
         let mut lines = self.before.clone();
         lines.local_modes.remove(LocalModes::ISIG | LocalModes::TOSTOP);
         lines.local_modes.insert(LocalModes::ICANON | LocalModes::ECHO);
         lines.special_codes[SpecialCodeIndex::VEOL] = 0x03;
         lines.special_codes[SpecialCodeIndex::VEOL2] = 0x1a;
-        tcsetattr(&self.fd, OptionalActions::Flush, &lines)?;
+        tcsetattr(&self.fd, pending.action(), &lines)?;
         modes::entered(&self.fd, &self.before, false);
         Ok(())
     }

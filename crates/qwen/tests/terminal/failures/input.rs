@@ -8,6 +8,14 @@ const PASTE: &str = "\u{1b}[200~";
 const PASTE_END: &str = "\u{1b}[201~";
 
 #[test]
+fn what_is_typed_while_the_program_starts_is_not_lost() {
+    let mock = MockModel::with([]);
+    let mut screen = Screen::start(&qwen(&mock));
+    screen.type_keys("typed early");
+    screen.wait_for("> typed early");
+}
+
+#[test]
 fn a_paste_that_never_ends_does_not_block_the_keyboard() {
     let mock = MockModel::with([Reply::text("Got it.")]);
     let mut screen = Screen::ready(&qwen(&mock));

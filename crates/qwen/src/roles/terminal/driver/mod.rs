@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::clipboard::Clipboard;
 use super::files::Files;
-use super::tty::Tty;
+use super::tty::{PendingInput, Tty};
 use super::wake::Wake;
 use super::{StoredEvents, modes, stderr};
 use crate::roles::worker::Incoming;
@@ -28,7 +28,7 @@ use crate::settings::TrustList;
 pub const COMMANDS: usize = 256;
 
 /// The minimum time between frames for events. A key is drawn immediately.
-pub const FRAME: Duration = Duration::from_millis(33);
+pub const FRAME: Duration = Duration::from_millis(50);
 
 /// While more bytes than this wait to be written, no further event is read, and the session blocks.
 const MAX_BACKLOG: usize = 256 * 1024;
@@ -117,8 +117,8 @@ pub fn answers_key(event: &Event) -> bool {
     matches!(event.body, Body::HintResult(_) | Body::CommandResult(_))
 }
 
-fn enter(tty: &Tty, is_plain: bool) -> io::Result<()> {
-    if is_plain { tty.enter_lines() } else { tty.enter() }
+fn enter(tty: &Tty, is_plain: bool, pending: PendingInput) -> io::Result<()> {
+    if is_plain { tty.enter_lines(pending) } else { tty.enter(pending) }
 }
 
 impl Driver {
@@ -128,7 +128,7 @@ impl Driver {
         let stderr = stderr::take_over().unwrap_or_default();
         let is_plain = options.plain;
         let size = (options.columns, options.rows);
-        if enter(&self.tty, is_plain).is_err() {
+        if enter(&self.tty, is_plain, PendingInput::Kept).is_err() {
             stderr::give_back();
             ending.stop(Stop { status: EndStatus::Interrupted, error: None });
             return;
@@ -441,7 +441,7 @@ impl Running {
             self.stderr = reader;
         }
         // If the terminal has disappeared, the next read reports it.
-        let _ = enter(&self.driver.tty, self.is_plain);
+        let _ = enter(&self.driver.tty, self.is_plain, PendingInput::Discarded);
         self.check_size();
         self.terminal.repaint();
         self.dirty = true;
