@@ -96,13 +96,14 @@ struct Seen {
 impl Run {
     #[track_caller]
     pub(super) fn new(what: String, mut child: Child, first: &[u8], program: Program) -> Self {
-        let Some(stdin) = child.stdin.take() else { fail("a program is started with a pipe to its input") };
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let pid = Pid::from_child(&child);
         let watch = Arc::new(Watch::default());
         let (input, to_write) = channel::<Vec<u8>>();
         let (line_out, lines) = sync_channel(1);
-        thread::spawn(move || feed(stdin, &to_write));
+        if let Some(stdin) = stdin {
+            thread::spawn(move || feed(stdin, &to_write));
+        }
         if let Some(stdout) = stdout {
             thread::spawn(move || split(stdout, &line_out));
         }

@@ -9,6 +9,7 @@ use std::thread;
 
 use mock_model::process::{Run, Signal};
 use mock_model::{MockModel, Reply, ReplyEvent, WAIT_LIMIT, gate, sse};
+use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -22,12 +23,14 @@ pub struct Screen {
 
 /// A pseudo-terminal: what a person sees, and the end that the program writes to.
 pub fn terminal() -> (Screen, OwnedFd) {
-    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&screen).unwrap();
     unlockpt(&screen).unwrap();
     let name = ptsname(&screen, Vec::new()).unwrap();
     tcsetwinsize(screen.as_fd(), Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    let inner = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    // Whoever runs the tests must not get it as its controlling terminal, which would hang up with the test.
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let inner = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
     let (sender, pieces) = channel();
     let mut file = File::from(screen);
     thread::spawn(move || {
@@ -39,7 +42,7 @@ pub fn terminal() -> (Screen, OwnedFd) {
             }
         }
     });
-    (Screen { pieces, seen: String::new() }, inner.into())
+    (Screen { pieces, seen: String::new() }, inner)
 }
 
 impl Screen {

@@ -13,6 +13,7 @@ use std::time::Instant;
 use mock_model::process::Program;
 use mock_model::{MockModel, WAIT_LIMIT};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
@@ -76,8 +77,10 @@ impl Screen {
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
         tcsetwinsize(master.as_fd(), size(columns, rows)).unwrap();
-        let open = || File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        let slave: OwnedFd = open().into();
+        // Whoever runs the tests must not get it as its controlling terminal, which would hang up with the test.
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let open = || rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
+        let slave: OwnedFd = open();
         let before = tcgetattr(&slave).unwrap();
         let mut command = program.command();
         command.stdin(Stdio::from(open())).stdout(Stdio::from(open())).stderr(Stdio::from(open()));
