@@ -9,13 +9,14 @@ mod openai;
 mod options;
 mod part;
 mod prompt;
+mod rejected;
 mod request;
 pub(crate) mod scan;
 mod trace;
 
 pub use control::permission_answer;
 
-use qwen_events::{Command, ErrorInfo, PromptId};
+use qwen_events::{Command, ErrorInfo};
 use serde_json::value::RawValue;
 
 use self::error::{missing, refuse, refuse_at};
@@ -43,19 +44,30 @@ pub fn decode(line: &[u8]) -> Result<Vec<Command>> {
             format!("the line is not JSON: {error}; send one JSON object a line"),
         ));
     }
-    scan::check(text)?;
+    let scanned = scan::check(text);
     let value = Value::new(text, "");
     if value.kind() != Kind::Object {
+        scanned?;
         return Err(refuse(
             "not_an_object",
             "the line is JSON but not an object; send one JSON object a line",
         ));
     }
-    let object = value.object()?;
+    let object = match (value.object(), &scanned) {
+        (Ok(object), _) => object,
+        // A key that is no text: the scan has found it.
+        (Err(_), Err(error)) => return Err(error.clone()),
+        (Err(error), Ok(())) => return Err(error),
+    };
+    scanned.and_then(|()| commands(&object)).or_else(|error| rejected::reject(&object, error))
+}
+
+/// The commands of a line, in order.
+fn commands(object: &Object<'_>) -> Result<Vec<Command>> {
     let mut commands = Vec::new();
-    commands.extend(requires(&object)?);
+    commands.extend(requires(object)?);
     let demands = !commands.is_empty();
-    commands.extend(command(&object, demands)?);
+    commands.extend(command(object, demands)?);
     Ok(commands)
 }
 
@@ -82,15 +94,11 @@ fn command(object: &Object<'_>, demands: bool) -> Result<Vec<Command>> {
             }
         };
     }
-    let refused = |error: ErrorInfo| {
-        let named = |key| options::name(object, key).ok().flatten();
-        error.for_prompt(named("session_id").as_deref(), named("prompt_id").map(PromptId::new))
-    };
     if object.get("input").is_some() {
-        return one(prompt::request(object).map_err(refused)?);
+        return one(prompt::request(object)?);
     }
     if object.get("messages").is_some() {
-        return one(openai::conversation(object).map_err(refused)?);
+        return one(openai::conversation(object)?);
     }
     if demands {
         return Ok(Vec::new());

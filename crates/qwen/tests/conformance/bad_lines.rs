@@ -230,3 +230,90 @@ fn a_prompt_id_that_runs_or_waits_is_used_too() {
         assert_eq!(lines.iter().filter(|line| ends_turn(line)).count(), 2);
     });
 }
+
+#[test]
+fn the_error_of_a_prompt_that_cannot_be_read_names_that_prompt_and_not_the_running_one() {
+    each_format(|format| {
+        let mock = echo();
+        mock.push(Reply::new([sse::text("x"), gate("hold"), sse::finish("stop"), sse::done()]));
+        let mut host = Host::with(&mock, format);
+        host.send(chat("p1", "one"));
+        mock.reached("hold");
+        let lines = [
+            (r#"{"prompt_id":"bad","input":{"parts":[{"text":"a","text":"b"}]}}"#, "duplicate_key"),
+            (r#"{"prompt_id":"bad","input":{"parts":[{"text":"\ud800"}]}}"#, "lone_surrogate"),
+            (r#"{"prompt_id":"bad","input":{"parts":7}}"#, "wrong_type"),
+            (r#"{"prompt_id":"bad","messages":[]}"#, "no_prompt"),
+            (r#"{"prompt_id":"bad","type":"prompt","text":"a"}"#, "unknown_type"),
+            (
+                r#"{"prompt_id":"bad","tool_call_id":"c","input":{"origin":"tool_response","parts":[{"text":"a"}]}}"#,
+                "unknown_tool_call",
+            ),
+        ];
+        for (line, code) in lines {
+            host.send(line);
+            let error = host.until(is_error);
+            assert_eq!(
+                (&error["metadata"]["error"]["code"], &error["prompt_id"]),
+                (&json!(code), &json!("bad")),
+                "{line}"
+            );
+        }
+        // A prompt id that is there twice names no prompt.
+        host.send(r#"{"prompt_id":"bad","prompt_id":"worse","input":{"parts":[{"text":"a"}]}}"#);
+        assert_eq!(host.until(is_error)["prompt_id"], "p1");
+        mock.open("hold");
+        host.turn();
+        host.leave();
+    });
+}
+
+#[test]
+fn a_control_request_that_cannot_be_read_is_answered_under_its_request_id() {
+    each_format(|format| {
+        let mock = echo();
+        let mut host = Host::with(&mock, format);
+        let deep = format!(
+            r#"{{"type":"control_request","request_id":"r","subtype":"initialize","x":{}1{}}}"#,
+            "[".repeat(200),
+            "]".repeat(200)
+        );
+        let lines = [
+            (
+                r#"{"type":"control_request","request_id":"r","subtype":"set_model","model":"a","model":"b"}"#,
+                "duplicate_key",
+            ),
+            (
+                r#"{"type":"control_request","request_id":"r","subtype":"set_model","model":"\udfff"}"#,
+                "lone_surrogate",
+            ),
+            (&deep, "too_deep"),
+            (
+                r#"{"type":"control_request","request_id":"r","subtype":"interrupt","requires":7}"#,
+                "wrong_type",
+            ),
+            (r#"{"type":"control/cancel","request_id":"r","reason":7}"#, "wrong_type"),
+        ];
+        for (line, code) in lines {
+            host.send(line);
+            let answer = host.run.json();
+            assert_eq!(
+                (&answer["type"], &answer["request_id"]),
+                (&json!("control_response"), &json!("r")),
+                "{line}"
+            );
+            assert_eq!(answer["response"]["error"]["code"], code, "{line}: {answer}");
+        }
+        host.send(r#"{"type":"control_request","request_id":"r","request":{"subtype":"set_model","model":"a","model":"b"}}"#);
+        let answer = host.run.json();
+        assert_eq!(
+            (&answer["response"]["subtype"], &answer["response"]["request_id"]),
+            (&json!("error"), &json!("r"))
+        );
+        // Without an id that can be read there is one error.
+        host.send(r#"{"type":"control_request","request_id":"r","request_id":"s","subtype":"interrupt"}"#);
+        assert!(is_error(&host.run.json()));
+        host.is_well();
+        host.leave();
+    });
+}

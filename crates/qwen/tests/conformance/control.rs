@@ -125,6 +125,27 @@ fn a_malformed_answer_is_no_at_once() {
 }
 
 #[test]
+fn an_answer_that_is_no_proper_json_is_no_at_once_too() {
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    for (result, code) in [
+        (r#"{"behavior":"allow","behavior":"allow"}"#.to_owned(), "duplicate_key"),
+        (r#"{"behavior":"allow","message":"\ud800"}"#.to_owned(), "lone_surrogate"),
+        (format!(r#"{{"behavior":"allow","x":{deep}}}"#), "too_deep"),
+    ] {
+        let (_mock, mut host, question) = asked("stream-json");
+        let id = &question["request_id"];
+        host.send(format!(
+            r#"{{"type":"control_response","request_id":{id},"response":{{"subtype":"success","result":{result}}}}}"#
+        ));
+        let end = host.turn().pop().unwrap();
+        assert!(!file(&host), "{code}");
+        assert_eq!(end["metadata"]["control_errors"][0]["code"], code, "{end}");
+        assert_eq!(end["metadata"]["turn"]["permission_denials"].as_array().unwrap().len(), 1, "{end}");
+        host.leave();
+    }
+}
+
+#[test]
 fn late_double_and_foreign_answers_are_reported_and_the_question_stands() {
     each_format(|format| {
         let (_mock, mut host, question) = asked(format);

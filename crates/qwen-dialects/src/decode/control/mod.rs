@@ -43,7 +43,13 @@ pub(in crate::decode) fn request(object: &Object<'_>) -> Result<Vec<Command>> {
     Ok(commands)
 }
 
-fn malformed(request_id: Arc<str>, nested: bool, subtype: Arc<str>, error: ErrorInfo) -> Command {
+/// A request that cannot be read, to be answered with `error`.
+pub(in crate::decode) fn malformed(
+    request_id: Arc<str>,
+    nested: bool,
+    subtype: Arc<str>,
+    error: ErrorInfo,
+) -> Command {
     let body = ControlBody::Malformed { subtype, error: Box::new(error) };
     Command::Control { request_id, nested, body: Box::new(body) }
 }

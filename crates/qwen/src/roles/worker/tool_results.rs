@@ -17,6 +17,7 @@ impl Worker {
             None => self.resume_waiting_turn(&mut prompt, &results),
         };
         if let Err(error) = taken {
+            let error = error.for_prompt(prompt.session_id.as_deref(), prompt.prompt_id.clone());
             return self.emit.emit(Body::Error(Box::new(error))).await;
         }
         for result in results {
