@@ -143,7 +143,9 @@ async fn run_prompt(
 ) -> PromptEnd {
     let mut said = vec![Part::Text(prompt.into())];
     let prompt_id = session.next_prompt_id();
-    if let Some(call) = slash::command(process, &said, None) {
+    let command = slash::command(process, &said, None);
+    let is_submitted = command.is_some();
+    if let Some(call) = command {
         match command_run(process, Some(session), prompt_id.clone(), emit, cancel).run(call).await {
             NextStep::Over { failed } => return PromptEnd::Command { failed },
             NextStep::Switch(_) | NextStep::Quit => return PromptEnd::Command { failed: false },
@@ -160,7 +162,7 @@ async fn run_prompt(
         }
     }
     let Attachments { parts: attachments, resources } =
-        slash::attach(&said, process, session, &prompt_id, emit).await;
+        slash::attach(&said, process, session, &prompt_id, is_submitted, emit).await;
     let input = TurnInput {
         prompt_id: Some(prompt_id),
         parts: said,

@@ -336,16 +336,18 @@ pub fn attached_files(said: &[Part], process: &ProcessContext) -> Vec<Part> {
 }
 
 /// Resolves the references of a prompt so that their contents are sent with it. A prompt that starts with a
-/// reference is reported as a command.
+/// reference is reported as a command, unless `reported` says that a command has submitted it.
 pub async fn attach(
     said: &[Part],
     process: &ProcessContext,
     session: &Session,
     prompt_id: &PromptId,
+    reported: bool,
     emit: &Emitter,
 ) -> Attachments {
     let attached = named(said, process, session);
-    if !(attached.parts.is_empty() && attached.resources.is_empty())
+    if !reported
+        && !(attached.parts.is_empty() && attached.resources.is_empty())
         && let Some(Part::Text(text)) = said.first()
         && let Some((path, rest)) = at::leading(text)
     {

@@ -172,7 +172,8 @@ fn a_declared_reference_to_nothing_is_an_error_and_no_turn() {
         assert_eq!(result(&mut host)["result"]["type"], "submit_prompt");
         host.turn();
         assert!(mock.requests()[0].last_user_text().contains("content"));
-        host.leave();
+        let lines = host.leave();
+        assert_eq!(lines.iter().filter(|line| line["type"] == "result/command").count(), 4, "{lines:#?}");
     });
 }
 

@@ -44,12 +44,16 @@ impl Worker {
             None => prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id()),
         };
         let mut typed_command = None;
+        let mut is_submitted = false;
         if !queued.continues_turn
             && let Some(call) = self.command_in(&prompt)
         {
             let message = HostMessage { uuid: prompt.uuid.clone(), origin: prompt.message_origin.clone() };
             match self.run_command(call, message, &mut session, &prompt_id, incoming).await {
-                AfterCommand::Turn(prompt_text) => prompt.parts = vec![Part::Text(prompt_text)],
+                AfterCommand::Turn(prompt_text) => {
+                    prompt.parts = vec![Part::Text(prompt_text)];
+                    is_submitted = true;
+                }
                 AfterCommand::TypedCommand(command) => {
                     prompt.parts = vec![Part::Text(format!("!{command}").into())];
                     prompt.verbatim = true;
@@ -78,7 +82,7 @@ impl Worker {
                 Attachments::default()
             } else {
                 prompt.parts = with_local_files(std::mem::take(&mut prompt.parts));
-                attach(&prompt.parts, &self.process, &session, &prompt_id, &self.emit).await
+                attach(&prompt.parts, &self.process, &session, &prompt_id, is_submitted, &self.emit).await
             };
         if !queued.continues_turn && session.history().is_empty() {
             attachments.extend(workspace_notice(&self.process));
