@@ -78,7 +78,8 @@ fn slash(typed: &str, commands: &CommandSet) -> Candidate {
     found
 }
 
-/// The best matches, best first; ties are sorted by name.
+/// The names that start with what is typed, or if there are none the most similar ones, best first; ties are
+/// sorted by name.
 fn ranked(typed: &str, all: impl Iterator<Item = (Arc<str>, Option<Arc<str>>)>) -> Candidate {
     let query = Query::new(typed);
     let mut best = Best::default();
@@ -86,6 +87,7 @@ fn ranked(typed: &str, all: impl Iterator<Item = (Arc<str>, Option<Arc<str>>)>) 
     for (name, about) in &all {
         best.offer(&query, name, about.as_ref());
     }
+    best.prefer_prefixes();
     best.into_candidate(typed)
 }
 
@@ -119,6 +121,13 @@ impl<'a> Best<'a> {
         let at = self.matches.partition_point(|other| (other.rank, other.name) <= (rank, name));
         self.matches.truncate(MAX_SUGGESTIONS - 1);
         self.matches.insert(at, Match { rank, name, about });
+    }
+
+    /// Removes matches in the middle of a name where there are exact or prefix matches.
+    fn prefer_prefixes(&mut self) {
+        if self.matches.first().is_some_and(|best| best.rank.0 < 2) {
+            self.matches.retain(|found| found.rank.0 < 2);
+        }
     }
 
     fn into_candidate(self, typed: &str) -> Candidate {
