@@ -27,6 +27,15 @@ struct Stop<'a> {
     usage: Tokens,
 }
 
+/// Reads a line; the reason of a `message_stop` may have either name.
+pub(crate) fn frame<'a>(object: &'a Object<'_>) -> Result<Frame<'a>, Violation> {
+    if object.kind() == Some("message_stop") && object.has("reason") && !object.has("stop_reason") {
+        let Stop { reason, usage } = object.read()?;
+        return Ok(Frame::MessageStop { stop_reason: reason, reason: None, usage });
+    }
+    object.read()
+}
+
 fn read<'a>(object: &'a Object<'_>) -> Result<Option<Frame<'a>>, Violation> {
     if let Some(fits) = channel::read(object) {
         return fits.map(|()| None);
@@ -34,11 +43,7 @@ fn read<'a>(object: &'a Object<'_>) -> Result<Option<Frame<'a>>, Violation> {
     if object.kind().is_none() {
         return Err(object.unknown_type());
     }
-    if object.kind() == Some("message_stop") && object.has("reason") && !object.has("stop_reason") {
-        let Stop { reason, usage } = object.read()?;
-        return Ok(Some(Frame::MessageStop { stop_reason: reason, reason: None, usage }));
-    }
-    let frame: Frame<'_> = object.read()?;
+    let frame = frame(object)?;
     match &frame {
         Frame::ToolCall { arguments, .. } if !arguments.as_str().starts_with('{') => {
             Err(Violation::new("shape", "the `arguments` of a call are always an object"))

@@ -30,11 +30,12 @@ fn by_type(object: &Object<'_>, kind: &str) -> Option<Dialect> {
         "system" | "assistant" | "user" | "result" | "stream_event" => Dialect::Claude,
         "control_request" if object.get("request").is_some_and(Value::is_object) => Dialect::Claude,
         "content_block_start" | "content_block_stop" | "message_delta" => Dialect::Claude,
+        // An unwrapped event of `claude`, or a `claude-lite` line with a field more.
         "message_start" if object.get("message").is_some_and(|message| message.get("role").is_some()) => {
-            Dialect::Claude
+            return None;
         }
         "content_block_delta" if object.has("delta") => Dialect::Claude,
-        "message_stop" if !object.has("stop_reason") => Dialect::Claude,
+        "message_stop" if !object.has("stop_reason") && !object.has("reason") => Dialect::Claude,
         "message_start" | "content_block_delta" | "message_stop" | "thinking_delta" | "tool_result" => {
             Dialect::ClaudeLite
         }

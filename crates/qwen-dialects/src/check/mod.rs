@@ -8,7 +8,7 @@ pub(crate) mod bounded;
 mod calls;
 mod channel;
 mod claude;
-mod claude_lite;
+pub(crate) mod claude_lite;
 mod core;
 mod digest;
 pub(crate) mod document;

@@ -132,7 +132,8 @@ impl Viewer {
         }
         let known = match &mut self.reader {
             Some(reader) => reader.read(object),
-            None => read::channel(object),
+            // What several dialects have is shown as in the plainest of them.
+            None => read::channel(object).or_else(|| read::reader(Dialect::ClaudeLite).read(object)),
         };
         // The line does not fit the dialect; the guessed dialect is tried instead.
         let other = || guessed.filter(|guessed| Some(*guessed) != self.dialect);

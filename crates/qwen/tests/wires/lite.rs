@@ -256,3 +256,26 @@ fn text_and_json_are_still_there() {
     assert_eq!(run("json").json_lines().len(), 1);
     assert_eq!(run("stream-json").json_lines().len(), 3);
 }
+
+#[test]
+fn a_foreign_stream_with_more_fields_or_the_other_name_of_the_reason_is_checked_and_viewed() {
+    let usage = json!({ "input_tokens": 10, "output_tokens": 25 });
+    for (message, stop) in [
+        (json!({ "id": "m", "role": "assistant", "model": "x" }), "stop_reason"),
+        (json!({ "id": "m", "model": "x" }), "reason"),
+        (json!({ "id": "m", "role": "assistant", "model": "x", "content": [] }), "reason"),
+    ] {
+        let lines = [
+            json!({ "type": "message_start", "message": message }),
+            json!({ "type": "tool_call", "name": "look", "arguments": {} }),
+            json!({ "type": "content_block_delta", "text": "found it" }),
+            json!({ "type": "message_stop", stop: "stop_turn", "usage": usage }),
+        ];
+        let stream: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let checked = qwen().arg("check").stdin(&stream).run();
+        assert!(checked.code == Some(0) && checked.stderr.contains(LITE), "{stream}{checked:?}");
+        let viewed = qwen().arg("view").stdin(&stream).run();
+        assert!(viewed.stdout.contains("look") && viewed.stdout.contains("25 written"), "{viewed:?}");
+        assert!(!viewed.stdout.contains("not understood"), "{viewed:?}");
+    }
+}

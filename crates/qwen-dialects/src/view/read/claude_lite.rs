@@ -3,6 +3,7 @@
 use super::super::event::{End, Tokens, ViewEvent, ViewLine};
 use super::super::words;
 use super::{Reader, channel_of};
+use crate::check::claude_lite::frame;
 use crate::check::syntax::Object;
 use crate::claude_lite::Frame;
 
@@ -14,7 +15,7 @@ pub(super) struct LiteReader {
 
 impl Reader for LiteReader {
     fn read(&mut self, object: &Object<'_>) -> Option<Vec<ViewLine>> {
-        let Ok(frame) = object.read::<Frame<'_>>() else {
+        let Ok(frame) = frame(object) else {
             return channel_of(self.session.as_deref(), object);
         };
         let seen = match frame {
