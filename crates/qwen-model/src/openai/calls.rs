@@ -132,7 +132,10 @@ impl Calls {
             Some(at) => {
                 let call = &self.all[at];
                 let same = match (id, call.wire_id.as_deref()) {
-                    (Some(id), Some(known)) => id == known,
+                    // Some servers make up a new id for every piece; a piece that begins a call has a name.
+                    (Some(id), Some(known)) => {
+                        id == known || (name.is_none() && call.name.is_some() && !arguments.is_empty())
+                    }
                     // A late id belongs to the call, unless the piece names another call.
                     (Some(_), None) => name.is_none() || call.name.is_none(),
                     (None, Some(_)) => true,

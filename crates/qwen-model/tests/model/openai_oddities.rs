@@ -84,6 +84,16 @@ async fn calls_are_put_together_however_they_are_cut_and_labelled() {
             &[("x", "f", A), ("y", "g", B)],
         ),
         (
+            "a new id with every piece: a piece without a name goes on",
+            &[
+                r#"{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\""}}"#,
+                r#"{"index":0,"id":"y","function":{"arguments":":1}"}}"#,
+                r#"{"index":1,"id":"z","function":{"name":"g","arguments":"{\"b\""}}"#,
+                r#"{"index":1,"id":"w","function":{"arguments":":2}"}}"#,
+            ],
+            &[("x", "f", A), ("z", "g", B)],
+        ),
+        (
             "no ids at all: they are minted",
             &[
                 r#"{"index":0,"function":{"name":"f","arguments":"{\"a\":1}"}}"#,
