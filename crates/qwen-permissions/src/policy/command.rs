@@ -160,7 +160,8 @@ impl Policy {
                 let found = analysis.invocations.iter().map(|invocation| {
                     let looks = only_looks(invocation);
                     let counts = (reads && !only_prints(invocation)) || (writes && !looks);
-                    let words = named_words(invocation).filter(|_| counts);
+                    // What a command copies from it does not change.
+                    let words = named_words(invocation, !reads).filter(|_| counts);
                     let runs = counts && invocation.program_name().is_some_and(takes_code);
                     let targets = invocation
                         .redirections
@@ -276,15 +277,7 @@ impl Policy {
             let named = |word: &Word| {
                 protected(word) || (runs_its_arguments(name) && mentions_protected(word.known_start()))
             };
-            let copied = copied_words(invocation);
-            let is_copied = |word: &Word| {
-                invocation
-                    .words
-                    .iter()
-                    .zip(&copied)
-                    .any(|(other, copied)| *copied && std::ptr::eq(other, word))
-            };
-            let mut targets = named_words(invocation).filter(|word| !is_copied(word));
+            let mut targets = named_words(invocation, true);
             redirected || sets_git_config(invocation) || (acts && targets.any(named))
         })
     }
@@ -325,11 +318,13 @@ impl Line<'_> {
     }
 }
 
-/// The arguments of a command that may name what it works on.
-fn named_words(invocation: &SimpleCommand) -> impl Iterator<Item = &Word> {
+/// The arguments of a command that may name what it works on; with `changed`, only those that may name what it
+/// changes.
+fn named_words(invocation: &SimpleCommand, changed: bool) -> impl Iterator<Item = &Word> {
     let excluded = excluded_words(invocation);
-    let words = invocation.words.iter().zip(excluded).skip(1);
-    words.filter(|(_, is_excluded)| !is_excluded).map(|(word, _)| word)
+    let copied = copied_words(invocation).into_iter().map(move |is_copied| is_copied && changed);
+    let words = invocation.words.iter().zip(excluded.into_iter().zip(copied)).skip(1);
+    words.filter(|(_, (is_excluded, is_copied))| !is_excluded && !is_copied).map(|(word, _)| word)
 }
 
 /// False for a command that changes no file by itself.

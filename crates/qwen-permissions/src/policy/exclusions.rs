@@ -1,6 +1,7 @@
 //! Words of a command that leave files out, so that they name no file that the command touches, and words that only name
 //! what a command copies from.
 
+use crate::git::command_line::subcommand_index;
 use crate::programs::is_find_test;
 use crate::shell::options::is_listed;
 use crate::shell::{SimpleCommand, Word};
@@ -125,6 +126,9 @@ const COPIERS: &[Copier] = &[
 pub(crate) fn copied_words(invocation: &SimpleCommand) -> Vec<bool> {
     let words = &invocation.words;
     let none = vec![false; words.len()];
+    if let Some(at) = adds_with_git(invocation) {
+        return (0..words.len()).map(|index| index > at).collect();
+    }
     let copier = invocation
         .program_name()
         .and_then(|name| COPIERS.iter().find(|copier| is_listed(copier.names, name)));
@@ -169,4 +173,10 @@ pub(crate) fn copied_words(invocation: &SimpleCommand) -> Vec<bool> {
         return none;
     }
     (0..words.len()).map(|index| operands.contains(&index) && index != written).collect()
+}
+
+/// Where `add` stands in a `git add`, which changes git's index and none of the files that it names.
+fn adds_with_git(invocation: &SimpleCommand) -> Option<usize> {
+    let at = subcommand_index(&invocation.words).filter(|_| invocation.program_name() == Some("git"))?;
+    (invocation.words[at].literal() == Some("add")).then_some(at)
 }

@@ -156,3 +156,21 @@ fn touching_what_is_protected_asks_even_where_everything_is_allowed() {
         Ok(())
     });
 }
+
+#[test]
+fn a_file_that_must_not_be_edited_may_be_copied_and_staged() {
+    let reading = ["cp file copy", "cp -p file sub", "tar cf a.tar file", "git add file", "git add -- file"];
+    let writing =
+        ["cp evil file", "cp -l file linked", "mv file gone", "git checkout HEAD -- file", "tar cf file sub"];
+    for (commands, refused) in [(&reading, false), (&writing, true)] {
+        each(commands, |command| {
+            let scene = Scene::in_repository().args(["--yolo", "--disallowed-tools", "Edit(./file)"]);
+            let played = scene.play(&[("run_shell_command", json!({ "command": command }))]);
+            if played.lists("c1") == refused {
+                Ok(())
+            } else {
+                Err(format!("{command}: {}", played.result("c1")))
+            }
+        });
+    }
+}
