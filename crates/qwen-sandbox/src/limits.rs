@@ -56,7 +56,16 @@ const NO_SOCKET: &[&str] = &[
     "socket: operation not permitted",
 ];
 
+const NOTE_START: &str = "[The sandbox may have caused this failure: ";
+const NOTE_END: &str = ". Only the user can change that: say so instead of trying again.]";
+
 impl SandboxLimits {
+    /// The causes and remedies in the note at the end of a failed command's output, if it has one.
+    pub fn causes_in(output: &str) -> Option<&str> {
+        let (_, note) = output.rsplit_once(NOTE_START)?;
+        note.trim_end().strip_suffix(NOTE_END)
+    }
+
     /// The note for a failed command's output, with what the user can do about it. None if the sandbox did not cause
     /// the failure, as far as the output tells.
     pub fn explain(&self, output: &str) -> Option<String> {
@@ -79,12 +88,7 @@ impl SandboxLimits {
                     .to_owned(),
             );
         }
-        (!causes.is_empty()).then(|| {
-            format!(
-                "[The sandbox may have caused this failure: {}. Only the user can change that: say so instead of trying again.]",
-                causes.join("; ")
-            )
-        })
+        (!causes.is_empty()).then(|| format!("{NOTE_START}{}{NOTE_END}", causes.join("; ")))
     }
 }
 
@@ -119,7 +123,10 @@ mod tests {
         for (output, limits, remedy) in cases {
             let note = limits.explain(output);
             assert_eq!(note.is_some(), remedy.is_some(), "{output}: {note:?}");
-            assert!(remedy.is_none_or(|remedy| note.unwrap_or_default().contains(remedy)), "{output}");
+            let told = note.map(|note| format!("{output}\n{note}")).unwrap_or_default();
+            let causes = SandboxLimits::causes_in(&told);
+            assert_eq!(causes.is_some(), remedy.is_some(), "{told}");
+            assert!(remedy.is_none_or(|remedy| causes.unwrap_or_default().contains(remedy)), "{output}");
         }
     }
 }

@@ -7,6 +7,7 @@ use qwen_events::{
     Body, ConsoleLevel, Display, EndStatus, Event, MessageEnd, SessionEvent, SessionId, Timestamp, ToolCall,
     ToolEnd, ToolStatus, TurnEnd, message_pieces, notices, outside_turns, terminal_text,
 };
+use qwen_sandbox::SandboxLimits;
 use serde_json::{Map, Value, json};
 
 use crate::settings::LogLevel;
@@ -15,6 +16,9 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 
 /// The maximum number of changed files that the last line lists.
 const LISTED_FILES: usize = 5;
+
+/// The maximum number of different limits of the sandbox that are reported.
+const REPORTED_LIMITS: usize = 3;
 
 /// How a line looks: the sequence before it.
 const PLAIN: &str = "";
@@ -45,6 +49,8 @@ pub struct Reporter {
     /// Calls with an open permission question.
     open_questions: Vec<(Arc<ToolCall>, Arc<str>)>,
     session_id: Option<SessionId>,
+    /// Limits of the sandbox that were reported already.
+    reported_limits: Vec<String>,
     at: Timestamp,
 }
 
@@ -68,6 +74,7 @@ impl Reporter {
             files_changed: Vec::new(),
             open_questions: Vec::new(),
             session_id: None,
+            reported_limits: Vec::new(),
             at: Timestamp::default(),
         }
     }
@@ -209,7 +216,22 @@ impl Reporter {
                 }
             }
         }
+        if end.status == ToolStatus::Error && self.style.is_text_mode {
+            self.sandbox_limit(end, err);
+        }
         self.spinning = Some("thinking");
+    }
+
+    /// Reports the limit of the sandbox that may have made a command fail, and the remedy. Each limit is reported once.
+    fn sandbox_limit(&mut self, end: &ToolEnd, err: &mut Vec<u8>) {
+        let Some(causes) = SandboxLimits::causes_in(&end.text).map(one_line) else { return };
+        if self.reported_limits.len() >= REPORTED_LIMITS || self.reported_limits.contains(&causes) {
+            return;
+        }
+        let text = format!("qwen: the sandbox may have made {} fail: {causes}", describe(&end.call));
+        let fields = json!({"tool": &*end.call.name, "call_id": end.call.id.as_str(), "message": causes});
+        self.line(err, Severity::Warning, "sandbox_limit", &text, fields);
+        self.reported_limits.push(causes);
     }
 
     fn notice(&mut self, notice: &SessionEvent, err: &mut Vec<u8>) {

@@ -55,6 +55,31 @@ fn a_call_that_a_rule_forbids_is_shown_with_the_place_of_the_rule() {
 }
 
 #[test]
+fn a_command_that_the_sandbox_made_fail_is_told_to_the_user_once_with_the_remedy() {
+    if qwen().arg("sandbox").run().code != Some(0) {
+        return;
+    }
+    let unreachable = r#"{"command":"echo 'Could not resolve host: example.org' >&2; false"}"#;
+    let elsewhere = r#"{"command":"echo 'cannot touch: Read-only file system' >&2; false"}"#;
+    let call = |arguments| text_and_call("", "run_shell_command", arguments);
+    let own_fault = call(r#"{"command":"echo 'expected 1, found 2'; false"}"#);
+    let replies = [call(unreachable), call(unreachable), call(elsewhere), own_fault, Reply::text("No.")];
+    let mock = MockModel::with(replies);
+    let ended =
+        qwen().with_model(&mock).args(["-p", "x", "--model", "mock", "-q", "--yolo", "--sandbox"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "No.\n"), "{ended:?}");
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    let remedies = ["--sandbox-network", "--include-directories"];
+    assert_eq!(lines.len(), remedies.len(), "{lines:#?}");
+    for (line, remedy) in lines.iter().zip(remedies) {
+        assert!(
+            line.contains("the sandbox may have made run_shell_command") && line.contains(remedy),
+            "{line}"
+        );
+    }
+}
+
+#[test]
 fn a_call_that_only_a_person_can_allow_says_so() {
     let hook = r#"{"file_path":".git/hooks/pre-commit","content":"x"}"#;
     let told = refusal("write_file", hook, &["--yolo"]);
