@@ -346,8 +346,9 @@ pub async fn attach(
     emit: &Emitter,
 ) -> Attachments {
     let attached = named(said, process, session);
+    let is_empty = attached.parts.is_empty() && attached.resources.is_empty();
     if !reported
-        && !(attached.parts.is_empty() && attached.resources.is_empty())
+        && !is_empty
         && let Some(Part::Text(text)) = said.first()
         && let Some((path, rest)) = at::leading(text)
     {
