@@ -245,19 +245,21 @@ async fn follow(
         }
     });
     let exit = loop {
+        // In this order, so that what is there at the same moment always comes out the same way: output, then errors.
         let (pipe, channel) = tokio::select! {
+            biased;
             why = &mut stop, if ending.is_none() => {
                 ending = Some(why);
                 running.terminate();
                 continue;
             }
-            () = stdout.0.ready() => &mut stdout,
-            () = stderr.0.ready() => &mut stderr,
-            exit = running.gone() => break exit,
             () = foreground.moved(), if ending.is_none() => {
                 transcript.push(&plain.finish());
                 return Followed::Moved(Box::new(StartedCommand { running, pipes: [stdout.0, stderr.0] }));
             }
+            () = stdout.0.ready() => &mut stdout,
+            () = stderr.0.ready() => &mut stderr,
+            exit = running.gone() => break exit,
         };
         let Some(text) = pipe.read(&mut buffer).filter(|text| !text.is_empty()) else { continue };
         transcript.push(&plain.push(&text));
