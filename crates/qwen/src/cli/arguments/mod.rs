@@ -26,7 +26,7 @@ pub fn parsed() -> Result<(Cli, Option<&'static str>), clap::Error> {
     }
 }
 
-/// `qwen help` is `qwen --help`, and flags in front of a subcommand that takes them are that subcommand's: a model would
+/// `qwen help` is `qwen --help`, `qwen help sessions` is `qwen sessions --help`, and flags in front of a subcommand that takes them are that subcommand's: a model would
 /// make nothing of `config` as a prompt. `config` itself may be asked about any run, with its flags before or behind it.
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     if let Some(run) = fast_path::read(arguments).or_else(|| only_flags(arguments)) {
@@ -46,8 +46,11 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         words if words.is_empty() || cli.run.prompt.is_some() => return Ok(cli),
         words => (words, arguments.len().saturating_sub(words.len())),
     };
-    if arguments.len() == 2 && words == ["help"] {
-        return Cli::try_parse_from([&arguments[0], &OsString::from("--help")]);
+    if flags == 1
+        && words[0] == "help"
+        && let Some(help) = help_about(arguments)
+    {
+        return Err(help);
     }
     // Only where all words come last: elsewhere a flag may take the first of them.
     if arguments[flags..].iter().zip(words).any(|(argument, word)| argument != word.as_str()) {
@@ -70,6 +73,16 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         }
     }
     Ok(cli)
+}
+
+/// The help that `qwen help`, or `qwen help SUBCOMMAND`, asks for. None if further words make it a prompt.
+fn help_about(arguments: &[OsString]) -> Option<clap::Error> {
+    let flag = OsString::from("--help");
+    let asked = arguments[..1].iter().chain(&arguments[2..]).chain([&flag]);
+    let is_known =
+        |name: &OsString| name.to_str().is_some_and(|name| Cli::command().find_subcommand(name).is_some());
+    let help = Cli::try_parse_from(asked).err().filter(|error| error.kind() == ErrorKind::DisplayHelp);
+    help.filter(|_| arguments.get(2).is_none_or(is_known))
 }
 
 /// A line of nothing but flags that `fast_path` leaves to clap: read without defining the subcommands, a third of the
@@ -231,8 +244,18 @@ mod tests {
             let found = parse(&given).is_ok_and(|cli| cli.command.is_some());
             assert_eq!(found, is_command, "{given:?}");
         }
-        let help = parse(&["qwen".into(), "help".into()]).unwrap_err();
-        assert_eq!(help.kind(), clap::error::ErrorKind::DisplayHelp);
+        for (given, is_help) in [
+            ("qwen help", true),
+            ("qwen help sessions", true),
+            ("qwen help sessions list", true),
+            ("qwen help me", false),
+            ("qwen help doctor who", false),
+            ("qwen -p help sessions", false),
+        ] {
+            let given: Vec<OsString> = given.split(' ').map(OsString::from).collect();
+            let shows = parse(&given).err().is_some_and(|error| error.kind() == ErrorKind::DisplayHelp);
+            assert_eq!(shows, is_help, "{given:?}");
+        }
     }
 
     #[test]
