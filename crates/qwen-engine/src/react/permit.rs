@@ -187,12 +187,21 @@ fn declined(turn: &TurnContext, call: &ToolCall, tool: &dyn Tool, decision: &Dec
     let subject =
         turn.permissions.subject(&RefusedCall { call, declaration: tool.declaration(), blocked_path: None });
     if let Some(subject) = subject.filter(|subject| !text.contains(subject.as_str())) {
-        text.push_str(&format!(" It was asked for `{subject}`."));
+        add_sentence(&mut text, &format!("It was asked for `{subject}`."));
     }
     if let Some(way_out) = turn.permissions.way_out(decision.verdict, decision.rule.as_deref()) {
-        text.push_str(&format!(" The user can {way_out}."));
+        add_sentence(&mut text, &format!("The user can {way_out}."));
     }
     text
+}
+
+/// Appends a sentence. A hook's reason need not end like one.
+fn add_sentence(text: &mut String, sentence: &str) {
+    if !text.ends_with(['.', '!', '?']) {
+        text.push('.');
+    }
+    text.push(' ');
+    text.push_str(sentence);
 }
 
 /// Why a call is refused that needs an answer when no one can give it: the subject, the reason and the
