@@ -98,7 +98,23 @@ fn response_format(format: &Object<'_>) -> Result<Option<Json>> {
 
 /// Tools that the host runs, as OpenAI function schemas.
 fn tools(value: &Value<'_>) -> Result<Vec<ToolSpec>> {
-    value.array()?.iter().map(tool).collect()
+    let mut tools: Vec<ToolSpec> = Vec::new();
+    for item in value.array()? {
+        let tool = tool(&item)?;
+        if tools.iter().any(|other| other.name == tool.name) {
+            let message = format!("the tool `{}` is declared twice", tool.name);
+            return Err(refuse_at("duplicate_tool", item.path(), message));
+        }
+        tools.push(tool);
+    }
+    Ok(tools)
+}
+
+/// The name of a tool that the host runs. Model servers refuse a request with other characters in it.
+fn tool_name(value: &Value<'_>) -> Result<Arc<str>> {
+    let name = filled(value)?;
+    let fits = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    if fits { Ok(name) } else { Err(invalid(value.path(), &name, "letters, digits, `_`, `-` and `.`")) }
 }
 
 fn tool(value: &Value<'_>) -> Result<ToolSpec> {
@@ -114,7 +130,7 @@ fn tool(value: &Value<'_>) -> Result<ToolSpec> {
         None => Json::trusted(r#"{"type":"object","properties":{}}"#),
     };
     Ok(ToolSpec {
-        name: filled(&function.need("name", "the tool's name")?)?,
+        name: tool_name(&function.need("name", "the tool's name")?)?,
         description: function.string("description")?.unwrap_or_default(),
         parameters,
     })

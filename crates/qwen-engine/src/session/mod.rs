@@ -64,6 +64,8 @@ pub struct TurnInput {
     pub trace: Option<TraceContext>,
     /// A command that the user typed: the turn runs it instead of calling the model.
     pub typed_command: Option<Arc<str>>,
+    /// What is wrong with the request without keeping the turn from running; reported at its start.
+    pub warnings: Vec<String>,
 }
 
 /// A conversation and its turns.
@@ -124,6 +126,8 @@ struct Turn {
     kept: Option<StoredRun>,
     /// The turn continues under the id of a turn that had already ended.
     continuation: bool,
+    /// Reported at the start of the turn.
+    warnings: Vec<String>,
 }
 
 /// The recipients of a message that is emitted again.

@@ -148,6 +148,7 @@ impl Session {
             retold,
             kept,
             continuation: false,
+            warnings: Vec::new(),
         };
         Some(self.run(turn, emit, cancel).await)
     }

@@ -100,6 +100,7 @@ impl Session {
             retold,
             kept: None,
             continuation,
+            warnings: input.warnings,
         };
         let end = self.run(turn, emit, cancel).await;
         if heard.objection.is_some() {
@@ -195,6 +196,7 @@ impl Session {
             retold,
             kept,
             continuation,
+            warnings,
         } = turn;
         let agent = start.agent.clone();
         let live = emit;
@@ -230,6 +232,7 @@ impl Session {
             .into_iter()
             .map(Into::into)
             .chain(schema_warnings.into_iter().map(Into::into))
+            .chain(warnings.into_iter().map(Into::into))
         {
             let (level, scope) = (ConsoleLevel::Warn, LogScope::System);
             emit.emit(Body::Console { level, scope, text }).await;

@@ -38,6 +38,7 @@ pub use invocation::Invocation;
 pub use layers::{Layered, SettingsFile};
 pub use project::trust::{Trust, TrustList};
 pub use rules::tool_names::is_tool_rule;
+pub(crate) use rules::tool_names::problem as tool_name_problem;
 pub use rules::writer::add_allow_rule;
 pub use sessions::{SessionStart, session_by_prefix, store};
 pub use telemetry::{HEADERS as EXPORT_HEADERS, of_hub as telemetry_of_hub};

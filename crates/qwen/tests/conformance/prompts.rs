@@ -207,6 +207,54 @@ fn options_override_model_and_sampling_for_one_request() {
 }
 
 #[test]
+fn a_name_of_no_tool_in_the_list_of_tools_is_a_warning_of_its_turn() {
+    each_format(|format| {
+        let mock = echo();
+        let mut host = Host::with(&mock, format);
+        let known =
+            json!({"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}});
+        let mut request = chat("p1", "x");
+        request["options"] = json!({"tools": [known],
+            "tool_overrides": ["EditTool", "read_file", "look", "mcp__a__b", "read_fiel"]});
+        host.send(request);
+        let lines = host.turn();
+        let told: Vec<&Value> = lines.iter().filter(|line| line["console_level"] == "warn").collect();
+        assert_eq!(told.len(), 1, "{told:#?}");
+        let text = told[0]["text"].as_str().unwrap();
+        assert!(text.contains("'read_fiel'") && text.contains("did you mean 'read_file'"), "{text}");
+        assert_eq!(told[0]["prompt_id"], "p1");
+        host.leave();
+    });
+}
+
+#[test]
+fn a_host_tool_that_no_model_server_accepts_is_an_error_that_names_it() {
+    each_format(|format| {
+        let mock = echo();
+        let mut host = Host::with(&mock, format);
+        let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
+        for (tools, param, code) in [
+            (json!([tool("look"), tool("look at")]), "options.tools[1].function.name", "invalid_value"),
+            (json!([tool("größe")]), "options.tools[0].function.name", "invalid_value"),
+            (json!([tool("")]), "options.tools[0].function.name", "empty_field"),
+            (json!([tool("look"), tool("look")]), "options.tools[1]", "duplicate_tool"),
+        ] {
+            let mut request = chat("p1", "x");
+            request["options"] = json!({"tools": tools});
+            host.send(request);
+            let error = &host.until(is_error)["metadata"]["error"];
+            assert_eq!((&error["param"], &error["code"]), (&json!(param), &json!(code)), "{error}");
+        }
+        assert!(mock.requests().is_empty());
+        let mut request = chat("p1", "x");
+        request["options"] = json!({"tools": [tool("look"), tool("look_2"), tool("my.look-3")]});
+        host.send(request);
+        host.turn();
+        host.leave();
+    });
+}
+
+#[test]
 fn continuation_may_name_the_same_prompt_again_and_nothing_else_may() {
     each_format(|format| {
         let mock = echo();

@@ -87,6 +87,8 @@ impl Worker {
         if !queued.continues_turn && session.history().is_empty() {
             attachments.extend(workspace_notice(&self.process));
         }
+        let options = &prompt.options;
+        let warnings = main_agent::unknown_tools(options.tool_overrides.as_deref(), &options.host_tools);
         let input = TurnInput {
             prompt_id: Some(prompt_id.clone()),
             message_uuid: prompt.uuid,
@@ -101,6 +103,7 @@ impl Worker {
             answer_schema,
             trace: prompt.trace,
             typed_command,
+            warnings,
         };
         let emit = self.emit.clone();
         let cancel = Cancel::default();
