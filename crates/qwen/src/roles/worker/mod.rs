@@ -81,7 +81,9 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
         let emit = setup::emitter(&config, sender);
         let dialect = config.stream.dialect;
         let claude_sdk = dialect == Dialect::Claude && !config.claude.qwen_sdk;
-        let is_attached = !claude_sdk || config.claude.permission_prompts;
+        // Text has no lines for questions, so a host that reads text cannot answer them.
+        let reads_questions = config.stream.format.is_some();
+        let is_attached = reads_questions && (!claude_sdk || config.claude.permission_prompts);
         let timeout = if claude_sdk { PEOPLE_TIMEOUT } else { CONTROL_TIMEOUT };
         let host = Arc::new(ControlHost::new(emit.clone(), config.session.id.clone(), is_attached, timeout));
         if let Some(parent) = &parent {
