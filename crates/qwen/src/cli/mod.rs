@@ -2,6 +2,7 @@
 //! resolves these words against the world.
 
 mod arguments;
+mod auth;
 mod claude;
 mod configuration;
 mod diagnostics;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use arguments::{arguments, parsed};
+pub use auth::{AuthAction, AuthStatusArgs};
 pub use claude::ClaudeFlags;
 pub use configuration::Configuration;
 pub use diagnostics::{DiagnosticFlags, LogFormat};
@@ -79,6 +81,12 @@ pub enum Subcommands {
     Config(ConfigArgs),
     /// Trust a directory: its settings, hooks and MCP servers apply from then on
     Trust(TrustArgs),
+    /// Show where the model's key comes from: status
+    Auth {
+        /// What to do
+        #[command(subcommand)]
+        action: AuthAction,
+    },
     /// Manage MCP servers: list
     Mcp {
         /// What to do with them

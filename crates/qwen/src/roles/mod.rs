@@ -17,7 +17,7 @@ use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp
 use rustix::fs::FileType;
 
 use crate::cli::{
-    Cli, LogFormat, McpAction, McpListArgs, Run, SessionsAction, Subcommands, arguments, parsed,
+    AuthAction, Cli, LogFormat, McpAction, McpListArgs, Run, SessionsAction, Subcommands, arguments, parsed,
 };
 use crate::runtime::exit;
 use crate::runtime::privacy;
@@ -26,6 +26,7 @@ use crate::runtime::version;
 use crate::session::{prompt, retention};
 use crate::settings::{Config, Invocation, Layered, OutputWire};
 use crate::subcommands;
+use crate::subcommands::auth::AuthReport;
 use crate::subcommands::doctor::Diagnosis;
 use crate::subcommands::mcp::ServerListing;
 use crate::subcommands::sessions::SubcommandError;
@@ -106,6 +107,7 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             let printed = print_bytes(text.as_bytes());
             if report.enforceable() { printed } else { ExitCode::from(44) }
         }
+        Subcommands::Auth { action } => auth(action),
         Subcommands::Mcp { action: McpAction::List(args) } => mcp_list(args),
         Subcommands::Check(args) => ExitCode::from(subcommands::check::run(args)),
         Subcommands::View(args) => ExitCode::from(subcommands::view::run(args)),
@@ -117,6 +119,16 @@ fn subcommand(command: &Subcommands) -> ExitCode {
                 ExitCode::from(error.exit_code())
             }
         },
+    }
+}
+
+fn auth(action: &AuthAction) -> ExitCode {
+    match invocation().and_then(|mut invocation| subcommands::auth::run(action, &mut invocation)) {
+        Ok(AuthReport { text, is_configured }) => {
+            let printed = print_bytes(text.as_bytes());
+            if is_configured { printed } else { ExitCode::FAILURE }
+        }
+        Err(error) => fatal(Dialect::Qwen, None, &error),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub mod auth;
 pub mod check;
 pub mod completions;
 pub mod config;

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use mock_model::process::Signal;
+use mock_model::process::{Program, Signal};
 use mock_model::{MockModel, Reply, gate};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::stage::{qwen, shell};
 
@@ -227,4 +227,47 @@ fn a_closed_terminal_still_gets_its_terminal_record() {
     let ended = run.wait();
     let last = ended.json_lines().pop().unwrap();
     assert_eq!(last["metadata"]["turn"]["status"], "interrupted", "{ended:?}");
+}
+
+#[test]
+fn auth_status_reports_where_the_key_comes_from_and_asks_no_model() {
+    let mock = MockModel::start();
+    let status = |program: Program, args: &[&str]| {
+        let ended = program.args(args).run();
+        (ended.code, serde_json::from_str::<Value>(&ended.stdout).unwrap(), ended.stderr)
+    };
+    for args in [
+        &["auth", "status"][..],
+        &["auth", "status", "--json"],
+        &["--settings", "{}", "auth", "status", "--json"],
+    ] {
+        let (code, said, _) = status(qwen().with_model(&mock).env("CLAUDE_CONFIG_DIR", "/c"), args);
+        assert_eq!(code, Some(0), "{args:?}: {said}");
+        let expected = json!({
+            "loggedIn": true, "authMethod": "api_key", "apiProvider": "openai", "apiKeySource": "OPENAI_API_KEY",
+            "configDirectory": "/c", "projectsDirectory": "/c/projects", "loginExpiresAt": null,
+        });
+        assert_eq!(said, expected, "{args:?}");
+    }
+    let (code, said, _) = status(qwen(), &["auth", "status"]);
+    assert_eq!((code, &said["loggedIn"], said.get("apiKeySource")), (Some(1), &json!(false), None), "{said}");
+    let text = qwen().with_model(&mock).args(["auth", "status", "--text"]).run();
+    assert_eq!((text.code, &*text.stdout), (Some(0), "API key: OPENAI_API_KEY\n"));
+    assert_eq!(qwen().args(["auth", "logout"]).run().code, Some(0));
+    let login = qwen().args(["auth", "login", "--console"]).run();
+    assert!(login.code == Some(41) && login.stderr.contains("OPENAI_API_KEY"), "{login:?}");
+    assert!(mock.requests().is_empty());
+}
+
+#[test]
+fn a_subcommand_of_another_cli_is_an_error_and_no_prompt() {
+    let mock = MockModel::start();
+    for words in [&["update"][..], &["setup-token"], &["plugin", "list", "--json"], &["extensions", "list"]] {
+        let ended = qwen().with_model(&mock).args(words).run();
+        assert!(
+            ended.code == Some(2) && ended.stderr.contains("there is no subcommand"),
+            "{words:?}: {ended:?}"
+        );
+    }
+    assert!(mock.requests().is_empty());
 }

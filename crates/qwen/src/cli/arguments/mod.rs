@@ -52,15 +52,19 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     {
         return Err(help);
     }
-    // Only where all words come last: elsewhere a flag may take the first of them.
-    if arguments[flags..].iter().zip(words).any(|(argument, word)| argument != word.as_str()) {
-        return Ok(cli);
+    if let Some(error) = foreign_subcommand(words) {
+        return Err(error);
     }
-    let turned = arguments[..1].iter().chain(&arguments[flags..]).chain(&arguments[1..flags]);
+    let word = arguments.iter().rposition(|argument| argument == words[0].as_str()).unwrap_or(flags);
+    let turned = arguments[..1].iter().chain(&arguments[word..]).chain(&arguments[1..word]);
     if let Ok(turned) = Cli::try_parse_from(turned)
         && turned.command.is_some()
     {
         return Ok(turned);
+    }
+    // Only where all words come last: elsewhere a flag may take the first of them.
+    if arguments[flags..].iter().zip(words).any(|(argument, word)| argument != word.as_str()) {
+        return Ok(cli);
     }
     if let Some(error) = mistyped_subcommand(words, flags == 1) {
         return Err(error);
@@ -113,6 +117,71 @@ fn as_hub(arguments: Vec<OsString>) -> Vec<OsString> {
     let dialect = if is_claude { "claude" } else { "qwen" };
     let own = ["hub", "--min-workers", "0", "--dialect", dialect, "--"].map(OsString::from);
     arguments[..1].iter().chain(&own).chain(&arguments[1..]).cloned().collect()
+}
+
+/// Subcommands of Claude Code's and Qwen Code's CLIs that do not exist here.
+const FOREIGN_SUBCOMMANDS: &[&str] = &[
+    "agents",
+    "attach",
+    "auto-mode",
+    "channel",
+    "extensions",
+    "gateway",
+    "hook",
+    "hooks",
+    "import",
+    "install",
+    "kill",
+    "logs",
+    "plugin",
+    "plugins",
+    "purge",
+    "respawn",
+    "review",
+    "rm",
+    "serve",
+    "setup-token",
+    "stop",
+    "ultrareview",
+    "update",
+    "upgrade",
+];
+
+/// What follows the subcommands that have subcommands of their own.
+const FOREIGN_ACTIONS: &[&str] = &[
+    "add",
+    "config",
+    "disable",
+    "enable",
+    "help",
+    "install",
+    "link",
+    "list",
+    "marketplace",
+    "new",
+    "pairing",
+    "remove",
+    "settings",
+    "start",
+    "status",
+    "stop",
+    "uninstall",
+    "update",
+    "validate",
+];
+
+/// Programs that run a subcommand of another CLI get an error; a model call would cost money and answer something else.
+fn foreign_subcommand(words: &[String]) -> Option<clap::Error> {
+    let is_one = FOREIGN_SUBCOMMANDS.contains(&words[0].as_str())
+        && words.get(1).is_none_or(|action| words.len() < 4 && FOREIGN_ACTIONS.contains(&action.as_str()));
+    is_one.then(|| {
+        let message = format!(
+            "there is no subcommand '{}' here, which other CLIs have; to send it as a prompt, use: qwen -p \"{}\"\n",
+            words[0],
+            words.join(" ")
+        );
+        clap::Error::raw(ErrorKind::InvalidSubcommand, message)
+    })
 }
 
 /// A word or two that look like a mistyped subcommand are one: as a prompt they would make no sense, and cost a model call.
@@ -239,6 +308,10 @@ mod tests {
             ("qwen -p config", false),
             ("qwen --settings config", false),
             ("qwen config the server --yolo", false),
+            ("qwen auth status", true),
+            ("qwen --settings {} auth status --json", true),
+            ("qwen auth login --claudeai", true),
+            ("qwen --model demo auth", false),
         ] {
             let given: Vec<OsString> = given.split(' ').map(OsString::from).collect();
             let found = parse(&given).is_ok_and(|cli| cli.command.is_some());
@@ -255,6 +328,17 @@ mod tests {
             let given: Vec<OsString> = given.split(' ').map(OsString::from).collect();
             let shows = parse(&given).err().is_some_and(|error| error.kind() == ErrorKind::DisplayHelp);
             assert_eq!(shows, is_help, "{given:?}");
+        }
+        for foreign in
+            ["update", "setup-token", "plugin list", "extensions install https://x", "plugin list --json"]
+        {
+            let given: Vec<OsString> = format!("qwen {foreign}").split(' ').map(OsString::from).collect();
+            let error = parse(&given).unwrap_err();
+            assert!(error.to_string().contains("no subcommand"), "{foreign}: {error}");
+        }
+        for prompt in ["update the readme", "review this", "install it --yolo", "stop the server"] {
+            let given: Vec<OsString> = format!("qwen {prompt}").split(' ').map(OsString::from).collect();
+            assert!(parse(&given).is_ok_and(|cli| cli.command.is_none()), "{prompt}");
         }
     }
 
