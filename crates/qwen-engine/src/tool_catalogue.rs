@@ -75,7 +75,8 @@ mod tests {
     fn what_claude_renames_omits_or_implies_is_an_argument_of_the_tool() {
         for declaration in TOOLS.all() {
             for claude in declaration.claude {
-                let renamed = claude.renamed.iter().chain(claude.implied).map(|(ours, _)| *ours);
+                let renamed =
+                    claude.renamed.iter().chain(claude.also).chain(claude.implied).map(|(ours, _)| *ours);
                 for name in renamed.chain(claude.absent.iter().chain(claude.from_one).copied()) {
                     assert!(declaration.argument(name).is_some(), "{name} of {}", declaration.name);
                 }

@@ -59,7 +59,9 @@ impl ClaudeNamed {
             .filter(|argument| !claude.absent.contains(&argument.name) && !implied(argument.name))
             .map(|argument| Argument {
                 name: claude_name(claude, argument.name),
-                required: argument.required && !has_default(claude, argument.name),
+                required: argument.required
+                    && !has_default(claude, argument.name)
+                    && !claude.also.iter().any(|(ours, _)| *ours == argument.name),
                 description: if claude.from_one.contains(&argument.name) {
                     "The line to start from, counted from 1."
                 } else {
@@ -67,6 +69,7 @@ impl ClaudeNamed {
                 },
                 ..*argument
             })
+            .chain(further_names(declared, claude))
             .chain(claude.added.iter().copied())
             .collect();
         // A tool whose schema depends on the session declares no arguments.
@@ -98,13 +101,25 @@ impl ClaudeNamed {
     }
 
     fn argument(&self, name: String, value: Value) -> (String, Value) {
-        let renamed = self.claude.renamed.iter().find(|(_, claude)| *claude == name);
+        let mut names = self.claude.renamed.iter().chain(self.claude.also);
+        let renamed = names.find(|(_, claude)| *claude == name);
         let name = renamed.map_or(name, |(ours, _)| (*ours).to_owned());
         match value.as_u64().filter(|_| self.claude.from_one.contains(&name.as_str())) {
             Some(line) => (name, Value::from(line.saturating_sub(1))),
             None => (name, value),
         }
     }
+}
+
+/// The arguments under the further names that Claude's tool accepts.
+fn further_names(
+    declared: &'static ToolDeclaration,
+    claude: &'static ClaudeTool,
+) -> impl Iterator<Item = Argument> {
+    let also = |(ours, name): &(&'static str, &'static str)| {
+        Some(Argument { name, required: false, ..*declared.argument(ours)? })
+    };
+    claude.also.iter().filter_map(also)
 }
 
 fn has_default(claude: &ClaudeTool, ours: &str) -> bool {

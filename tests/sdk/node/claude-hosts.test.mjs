@@ -60,7 +60,9 @@ for (const name of ['Bash', 'run_shell_command']) {
 test('what a host asks for and nothing is done about is named', async (t) => {
   const at = await place(t, [say('done')]);
   const errors = [];
-  await ask(at, { title: 'A title', promptSuggestions: true, stderr: (data) => errors.push(data) });
+  const hooks = { TeammateIdle: [{ hooks: [async () => ({})] }], Stop: [{ hooks: [async () => ({})] }] };
+  await ask(at, { title: 'A title', promptSuggestions: true, hooks, stderr: (data) => errors.push(data) });
   assert.match(errors.join(''), /promptSuggestions is accepted and changes nothing here/);
   assert.match(errors.join(''), /title is accepted and changes nothing here/);
+  assert.deepEqual(errors.join('').match(/hooks for the event \w+ never run here/g), ['hooks for the event TeammateIdle never run here']);
 });

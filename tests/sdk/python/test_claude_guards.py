@@ -200,7 +200,34 @@ async def test_an_audit_after_a_call_sees_claudes_names(model, place):
     )
     hooks = {"PostToolUse": [HookMatcher(matcher="Edit|Write", hooks=[audit])]}
     await run("go", hooks=hooks, permission_mode="bypassPermissions")
-    assert written == [("Write", "a"), ("Edit", "a")]
+    path = str(place.work / "a")
+    assert written == [("Write", path), ("Edit", path)]
+
+
+async def test_an_audit_sees_results_in_the_fields_of_claudes_cli(model, place):
+    seen = {}
+
+    async def audit(told, _id, _context):
+        seen[told["tool_name"]] = told["tool_response"]
+        return {}
+
+    path = str(place.work / "a")
+    model(
+        say(call("Write", {"file_path": "a", "content": "1\n"})),
+        say(call("Read", {"file_path": "a"})),
+        say(call("Edit", {"file_path": "a", "old_string": "1", "new_string": "2"})),
+        say(call("Bash", {"command": "echo hi"})),
+        say("done"),
+    )
+    await run("go", hooks={"PostToolUse": [HookMatcher(hooks=[audit])]}, permission_mode="bypassPermissions")
+    patch = {"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1, "lines": ["-1", "+2"]}
+    expected = {
+        "Write": {"type": "create", "filePath": path, "content": "1\n", "structuredPatch": [], "originalFile": None},
+        "Read": {"type": "text", "file": {"filePath": path, "content": "1\n", "numLines": 1, "startLine": 1, "totalLines": 1}},
+        "Edit": {"filePath": path, "oldString": "1", "newString": "2", "originalFile": "1\n", "structuredPatch": [patch]},
+        "Bash": {"stdout": "hi\n", "stderr": "", "interrupted": False},
+    }
+    assert {name: {key: seen[name][key] for key in fields} for name, fields in expected.items()} == expected
 
 
 async def test_output_that_a_hook_finds_critical_ends_the_run(model, place):

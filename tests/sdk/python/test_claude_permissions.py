@@ -46,7 +46,7 @@ async def test_an_allowed_call_runs(model, place):
     assert (place.work / "out.txt").read_text() == "written"
     (tool, tool_input, context), = questions
     assert tool == calls(messages)[0].name
-    assert tool_input == calls(messages)[0].input
+    assert tool_input == {**calls(messages)[0].input, "file_path": str(place.work / "out.txt")}
     assert context.tool_use_id == calls(messages)[0].id == "call_w"
     assert tool_results(messages)[0].is_error in (None, False)
     assert tool_results(messages)[0].tool_use_id == "call_w"

@@ -16,6 +16,15 @@ pub struct CommandSet {
     custom: Vec<Template>,
     /// Names of commands that are switched off.
     disabled: Vec<String>,
+    has_claude_names: bool,
+}
+
+/// The name of a built-in command in Claude's CLI.
+fn claude_name(name: &str) -> &str {
+    match name {
+        "compress" => "compact",
+        other => other,
+    }
 }
 
 /// The directories of user-defined commands, which contain `NAME.md` files.
@@ -62,7 +71,13 @@ impl CommandSet {
             }
         }
         custom.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { custom, disabled: Vec::new() }
+        Self { custom, disabled: Vec::new(), has_claude_names: false }
+    }
+
+    /// Lists commands under the names that they have in Claude's CLI. Calls may use either name in any session.
+    pub fn with_claude_names(mut self) -> Self {
+        self.has_claude_names = true;
+        self
     }
 
     /// Switches off the commands with these names or aliases, with or without the `/`.
@@ -85,7 +100,7 @@ impl CommandSet {
     pub fn list(&self) -> Vec<CommandEntry> {
         let builtin =
             builtin::ALL.iter().filter(|command| !self.is_disabled(command)).map(|command| CommandEntry {
-                name: command.name.into(),
+                name: if self.has_claude_names { claude_name(command.name) } else { command.name }.into(),
                 description: command.description.into(),
                 argument_hint: command.argument_hint.into(),
             });

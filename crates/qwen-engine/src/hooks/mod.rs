@@ -12,6 +12,7 @@ mod http;
 mod matcher;
 mod ruling;
 mod set;
+pub(crate) mod tool_response;
 
 use std::sync::Arc;
 use std::time::Duration;

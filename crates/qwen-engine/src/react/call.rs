@@ -10,13 +10,12 @@ use qwen_events::{
     ToolStatus,
 };
 use qwen_tools::{Arguments, CallContext, Outcome, OutputSink};
-use serde_json::json;
 
 use super::permit::{Permitted, consult};
 use super::{argument_schema, guarded_call, host_tool, parse_arguments};
 use crate::context::TurnContext;
 use crate::graph::RunContext;
-use crate::hooks::HookEvent;
+use crate::hooks::{HookEvent, tool_response};
 use crate::log::INTERRUPTED;
 use crate::{Emitter, Stop, TOOLS, structured};
 
@@ -213,12 +212,14 @@ async fn attempt(
         return Err(NotRun::Stopped(text));
     }
     call_context.trace = cx.emit.place_of(&call.id);
+    let started = Instant::now();
     let mut outcome = if by_host {
         host_tool::wait(context, &permitted.call, cx).await
     } else {
         let _runs = (!context.in_background).then(|| context.overrides.in_flight().track_running(call));
         tool.run(&permitted.call, &call_context).await
     };
+    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     if kind == ToolKind::ExitPlan && outcome.error_code.is_none() && context.permissions.mode() == "plan" {
         leave_plan_mode(context, cx).await;
     }
@@ -228,7 +229,7 @@ async fn attempt(
     if let Some(context) = &permitted.context {
         add(&mut outcome, context);
     }
-    review(context, &permitted.call, &mut outcome, cx).await;
+    review(context, &permitted.call, &mut outcome, elapsed_ms, cx).await;
     Ok(outcome)
 }
 
@@ -241,16 +242,22 @@ async fn leave_plan_mode(context: &TurnContext, cx: &RunContext) {
 }
 
 /// Runs the hooks on the result of a call.
-async fn review(context: &TurnContext, call: &ToolCall, outcome: &mut Outcome, cx: &RunContext) {
+async fn review(
+    context: &TurnContext,
+    call: &ToolCall,
+    outcome: &mut Outcome,
+    elapsed_ms: u64,
+    cx: &RunContext,
+) {
     let failed = outcome.error_code.is_some();
     let event = if failed { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
     if outcome.cancelled || !context.hooks.listens(event) {
         return;
     }
-    let response = json!({"output": outcome.text, "is_error": failed, "exit_code": outcome.exit_code});
-    let mut fields = vec![("tool_response", response)];
+    let response = tool_response::of(call, outcome, context.tools.vocabulary());
+    let mut fields = vec![("tool_response", response), ("duration_ms", elapsed_ms.into())];
     if failed {
-        fields.push(("error", outcome.text.as_str().into()));
+        fields.extend([("error", outcome.text.as_str().into()), ("is_interrupt", false.into())]);
     }
     let ruling = context.fire(event, Some(call), "", fields, cx).await;
     if let Some(text) = &ruling.updated_output {

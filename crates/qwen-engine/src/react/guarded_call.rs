@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use crate::context::TurnContext;
 
 /// The call under the name that the session uses for its tool: the model may know another one, and guards are written for
-/// this one. In Claude's vocabulary a file that is named by way of `.` or `..` is named by its absolute path, as
-/// in Claude's CLI: guards compare paths.
+/// this one. In Claude's vocabulary a file has its absolute path without `.` and `..`, as in Claude's CLI: guards
+/// compare paths.
 pub(super) fn of(call: &Arc<ToolCall>, tool: &dyn Tool, context: &TurnContext) -> Arc<ToolCall> {
     let arguments = match (context.tools.vocabulary(), tool.declaration()) {
         (ToolVocabulary::Claude, Some(declaration)) => {
@@ -28,7 +28,7 @@ pub(super) fn of(call: &Arc<ToolCall>, tool: &dyn Tool, context: &TurnContext) -
     Arc::new(ToolCall { name: name.clone(), arguments, ..(**call).clone() })
 }
 
-/// The arguments with absolute paths in place of those that contain `.` or `..`; none if they need no change.
+/// The arguments with absolute, plain paths; none if they have them already.
 fn with_plain_files(arguments: &Json, declaration: &ToolDeclaration, cwd: &Path) -> Option<Json> {
     if !matches!(declaration.kind, ToolKind::Read | ToolKind::Edit) {
         return None;
@@ -41,7 +41,10 @@ fn with_plain_files(arguments: &Json, declaration: &ToolDeclaration, cwd: &Path)
         if path.trim().is_empty() || path.starts_with('~') || path.contains('\0') {
             continue;
         }
-        if Path::new(path).components().any(|part| matches!(part, Component::CurDir | Component::ParentDir)) {
+        let named = Path::new(&*path);
+        let has_dots =
+            named.components().any(|part| matches!(part, Component::CurDir | Component::ParentDir));
+        if has_dots || named.is_relative() {
             *path = normal(&cwd.join(&*path)).to_string_lossy().into_owned();
             has_changed = true;
         }
@@ -54,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_that_are_named_by_way_of_dots_become_absolute() {
+    fn files_get_absolute_paths_without_dots() {
         let of = |tool: &str, arguments: &str| {
             let declaration = crate::TOOLS.find(tool).expect("a tool");
             with_plain_files(&Json::trusted(arguments), declaration, Path::new("/w/sub"))
@@ -63,7 +66,7 @@ mod tests {
         let written = of("Write", r#"{"file_path":"./a/../../b","content":"./c"}"#);
         assert_eq!(written.as_deref(), Some(r#"{"content":"./c","file_path":"/w/b"}"#));
         assert_eq!(of("Read", r#"{"file_path":"/etc/x"}"#), None);
-        assert_eq!(of("Read", r#"{"file_path":"a/b"}"#), None);
+        assert_eq!(of("Read", r#"{"file_path":"a/b"}"#).as_deref(), Some(r#"{"file_path":"/w/sub/a/b"}"#));
         assert_eq!(
             of("Read", r#"{"file_path":"/a/../etc/x"}"#).as_deref(),
             Some(r#"{"file_path":"/etc/x"}"#)

@@ -96,6 +96,8 @@ pub struct ClaudeTool {
     pub name: &'static str,
     /// Arguments with another name: ours, then Claude's.
     pub renamed: &'static [(&'static str, &'static str)],
+    /// Further names of arguments that calls may use: ours, then Claude's.
+    pub also: &'static [(&'static str, &'static str)],
     /// Arguments of ours that Claude's tool does not have.
     pub absent: &'static [&'static str],
     /// Arguments of ours that the name of Claude's tool implies: name and value.
@@ -111,7 +113,16 @@ pub struct ClaudeTool {
 impl ClaudeTool {
     /// A tool whose arguments are the same in both vocabularies.
     pub const fn named(name: &'static str) -> Self {
-        Self { name, renamed: &[], absent: &[], implied: &[], from_one: &[], added: &[], defaults: &[] }
+        Self {
+            name,
+            renamed: &[],
+            also: &[],
+            absent: &[],
+            implied: &[],
+            from_one: &[],
+            added: &[],
+            defaults: &[],
+        }
     }
 }
 

@@ -62,7 +62,11 @@ impl DeclaredTool for ShellTask {
                 defaults: &[("block", "true"), ("timeout", "30000")],
                 ..ClaudeTool::named("TaskOutput")
             },
-            ClaudeTool { implied: &[("action", "kill")], ..ClaudeTool::named("TaskStop") },
+            ClaudeTool {
+                also: &[("task_id", "shell_id")],
+                implied: &[("action", "kill")],
+                ..ClaudeTool::named("TaskStop")
+            },
         ],
     };
 

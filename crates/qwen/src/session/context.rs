@@ -12,6 +12,7 @@ use qwen_events::{ErrorInfo, ErrorKind};
 use qwen_mcp::{Deps, Servers, WorkspaceServers};
 use qwen_redact::is_secret;
 use qwen_sandbox::process::{Environment, WITHHELD};
+use qwen_tools::ToolVocabulary;
 
 use super::{sandbox_policy, setup};
 use crate::io::debug_log::DebugLog;
@@ -101,7 +102,11 @@ fn commands(config: &Config) -> CommandSet {
         workspace: config.extensions.project_commands.clone(),
         plugins: plugins.map(|(name, root)| (name.clone(), root.join("commands"))).collect(),
     };
-    CommandSet::load(&places).without(&config.settings.slash_commands.disabled)
+    let commands = CommandSet::load(&places).without(&config.settings.slash_commands.disabled);
+    match config.agent.tool_names {
+        ToolVocabulary::Qwen => commands,
+        ToolVocabulary::Claude => commands.with_claude_names(),
+    }
 }
 
 /// Builds the permission checker from the approval mode and the rules of this run.

@@ -200,13 +200,19 @@ fn background_tasks_are_read_and_stopped_by_every_name_of_their_tools() {
         start("sleep 600"),
         ("BashOutput", json!({ "bash_id": "shell-3" })),
         ("KillShell", json!({ "shell_id": "shell-3" })),
+        start("sleep 600"),
+        ("TaskStop", json!({ "shell_id": "shell-4" })),
     ];
     let (results, lines) = results_of(&calls, |_| {});
     assert_eq!(results.len(), calls.len(), "{lines:#?}");
     assert!(results[1].contains("one"), "a wait lasts until the end: {results:?}");
-    for (at, expected) in
-        [(3, "It is running"), (4, "It was ended"), (6, "It is running"), (7, "It was ended")]
-    {
+    for (at, expected) in [
+        (3, "It is running"),
+        (4, "It was ended"),
+        (6, "It is running"),
+        (7, "It was ended"),
+        (9, "It was ended"),
+    ] {
         assert!(results[at].contains(expected), "{at}: {results:?}");
     }
 }

@@ -16,6 +16,8 @@ for (const name of ['@agentclientprotocol/claude-agent-acp', '@zed-industries/cl
     assert(client.session.modes.availableModes.length > 1);
     assert.equal((await client.prompt('hi')).stopReason, 'end_turn');
     assert.equal(client.said(), 'Hello there.');
+    // What the adapter asks the program besides, such as 'auth status', is no prompt.
+    assert.equal((await at.requests()).length, 1);
   });
 
   test(`${name}: an edit is asked about with its path and both texts, and runs when allowed`, async (t) => {

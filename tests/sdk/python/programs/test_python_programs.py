@@ -57,7 +57,7 @@ async def test_claude_code_sdk_denies_what_its_callback_answers_without_a_behavi
         await client.query("make it")
         messages = [message async for message in client.receive_response()]
     assert isinstance(messages[-1], sdk.ResultMessage)
-    assert asked == [("Write", {"file_path": "made", "content": "text"})]
+    assert asked == [("Write", {"file_path": str(place.work / "made"), "content": "text"})]
     assert not (place.work / "made").exists()
 
 

@@ -3,7 +3,7 @@
 use super::{Builtin, Call, CommandContext, CommandOutcome};
 pub(super) const COMMAND: Builtin = Builtin {
     name: "stats",
-    aliases: &["usage"],
+    aliases: &["cost", "usage"],
     description: "Show what the session has spent.",
     argument_hint: "",
     subcommands: &[],

@@ -309,6 +309,9 @@ impl Worker {
         }
         let unknown_events = self.process.config.extensions.hooks.set_host_hooks(&initialize.hooks);
         let unknown_events: Vec<&str> = unknown_events.iter().map(|event| &**event).collect();
+        for event in &unknown_events {
+            exit::report(&format!("qwen: hooks for the event {event} never run here"));
+        }
         let model = &*self.process.config.model.name;
         let agents: Vec<Value> = setup::agents(&self.process.config)
             .iter()
