@@ -65,6 +65,8 @@ pub struct Policy {
     failed_read_only: Vec<Arc<str>>,
     /// Whether the kernel keeps commands from what rules deny to read and to edit.
     kernel: Option<fn() -> Kernel>,
+    /// The mode `yolo` cannot be chosen.
+    is_yolo_disabled: bool,
 }
 
 /// How many commands are remembered that failed in the read-only sandbox.
@@ -104,6 +106,7 @@ impl Policy {
             added: Vec::new(),
             failed_read_only: Vec::new(),
             kernel: None,
+            is_yolo_disabled: false,
         }
     }
 
@@ -127,8 +130,19 @@ impl Policy {
         self.mode
     }
 
+    /// Sets the mode; `yolo` has no effect where it is disabled.
     pub fn set_mode(&mut self, mode: Mode) {
-        self.mode = mode;
+        if !(self.is_yolo_disabled && mode == Mode::Yolo) {
+            self.mode = mode;
+        }
+    }
+
+    /// Disables the mode `yolo` for the rest of the session.
+    pub fn disable_yolo(&mut self) {
+        self.is_yolo_disabled = true;
+        if self.mode == Mode::Yolo {
+            self.mode = Mode::Default;
+        }
     }
 
     /// Adds a directory to the workspace.
@@ -207,8 +221,12 @@ impl Policy {
     pub fn apply(&mut self, update: &PermissionUpdate) -> Result<(), RuleError> {
         match update {
             PermissionUpdate::SetMode(word) => {
-                self.mode =
+                let mode =
                     Mode::parse(word).ok_or_else(|| RuleError::new(word, "it names no approval mode"))?;
+                if self.is_yolo_disabled && mode == Mode::Yolo {
+                    return Err(RuleError::new(word, "it is disabled by settings or flags"));
+                }
+                self.mode = mode;
             }
             PermissionUpdate::AddRules { behavior, rules } => {
                 for rule in rules {

@@ -26,6 +26,10 @@ pub(super) fn set(hooks: Vec<HookConfig>, run: &Run, dialect: Dialect) -> Arc<Ho
 /// Converts hooks to the engine's type. The settings were validated when they were read, so every hook is
 /// complete.
 pub(super) fn resolve(hooks: &Hooks, root: &Node) -> Vec<HookConfig> {
+    let disabled = root.at("disableAllHooks").filter(|node| node.value == Value::Bool(true));
+    let is_disabled = |of_workspace: bool| {
+        disabled.is_some_and(|node| of_workspace || node.origin.source.layer != Layer::Workspace)
+    };
     let mut configs = Vec::new();
     for (name, groups) in hooks.events().into_iter().filter(|(_, groups)| !groups.is_empty()) {
         let Some(event) = HookEvent::parse(name) else { continue };
@@ -37,6 +41,9 @@ pub(super) fn resolve(hooks: &Hooks, root: &Node) -> Vec<HookConfig> {
                 }
                 _ => true,
             };
+            if is_disabled(of_workspace) {
+                continue;
+            }
             let hooks = of_group(event, &group.value).into_iter();
             configs.extend(hooks.map(|hook| HookConfig { of_workspace, ..hook }));
         }

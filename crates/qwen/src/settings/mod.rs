@@ -111,16 +111,30 @@ impl Config {
     pub fn resolve(
         run: &Run,
         invocation: &Invocation,
-        settings: Settings,
+        mut settings: Settings,
         layered: Layered,
         wire: &OutputWire,
     ) -> Result<Self, ErrorInfo> {
         if run.configuration.restricted && settings.permissions.default_mode == Some(Mode::Yolo) {
             return Err(bad_flag("--restricted refuses the mode yolo (bypassPermissions)".to_owned()));
         }
+        // A host could choose the mode later.
+        if run.configuration.restricted {
+            settings.permissions.disable_bypass_permissions_mode = Some(true);
+        }
         let mut warnings = ignored_flags(run);
+        if settings.permissions.disable_bypass_permissions_mode == Some(true)
+            && settings.permissions.default_mode == Some(Mode::Yolo)
+        {
+            settings.permissions.default_mode = Some(Mode::Default);
+            warnings.push(
+                "the mode yolo (bypassPermissions) is disabled by the setting permissions.disableBypassPermissionsMode; \
+                 the mode is default"
+                    .to_owned(),
+            );
+        }
         warnings.extend(claude::managed(&run.claude)?.ignored.iter().map(|key| {
-            format!("--managed-settings: \"{key}\" is ignored: it can only forbid, by permissions.deny, permissions.ask and sandbox.enabled")
+            format!("--managed-settings: \"{key}\" is ignored: it can only forbid, by permissions.deny, permissions.ask, permissions.disableBypassPermissionsMode and sandbox.enabled")
         }));
         let store = sessions::store(invocation);
         let (session_id, start) = sessions::resolve(run, invocation, wire.dialect, store.as_ref())?;
@@ -331,6 +345,9 @@ fn policy(
             let can = qwen_sandbox::can();
             Kernel { hides: can.deny_read, holds: can.protect_settings }
         });
+    }
+    if settings.permissions.disable_bypass_permissions_mode == Some(true) {
+        policy.disable_yolo();
     }
     tooling::add_rules(&mut policy, settings, in_worker, warnings)?;
     Ok(policy)

@@ -113,3 +113,127 @@ fn claude_md_is_read_by_setting_sources_for_claude_hosts_and_as_a_fallback_for_o
     assert_eq!(told(any_host(&mock), true), (false, true), "another host, beside QWEN.md");
     assert_eq!(told(any_host(&mock), false), (true, false), "another host, alone");
 }
+
+/// A hook that leaves a file behind.
+fn hook(file: &str) -> String {
+    format!(
+        r#""hooks": {{"UserPromptSubmit": [{{"hooks": [{{"type": "command", "command": "touch {file}"}}]}}]}}"#
+    )
+}
+
+#[test]
+fn hooks_can_be_switched_off_and_a_workspace_switches_off_its_own_only() {
+    let on = r#"{"disableAllHooks": false}"#;
+    let off = r#"{"disableAllHooks": true}"#;
+    // What the user and the workspace say beside their hooks, and `--settings`; then whose hooks run.
+    for (users, workspaces, given, expected) in [
+        ("false", "false", "{}", (true, true)),
+        ("true", "false", "{}", (false, false)),
+        ("false", "true", "{}", (true, false)),
+        ("false", "false", off, (false, false)),
+        ("true", "false", on, (true, true)),
+    ] {
+        let mock = MockModel::with([Reply::text("Done.")]);
+        let program = claude_host(&mock).args(["--trust-workspace", "--settings", given]);
+        let of_user = format!(r#"{{"disableAllHooks": {users}, {}}}"#, hook("users"));
+        let of_workspace = format!(r#"{{"disableAllHooks": {workspaces}, {}}}"#, hook("workspaces"));
+        write(program.home_path().join(".claude/settings.json"), of_user);
+        write(program.cwd_path().join(".claude/settings.json"), of_workspace);
+        let ended = program.run();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let ran = |name: &str| program.cwd_path().join(name).exists();
+        assert_eq!((ran("users"), ran("workspaces")), expected, "{users} {workspaces} {given}: {ended:?}");
+    }
+}
+
+#[test]
+fn the_mode_that_bypasses_permissions_can_be_disabled_for_flags_settings_and_hosts() {
+    let disabled = r#"{"permissions": {"disableBypassPermissionsMode": "disable"}}"#;
+    let chosen =
+        r#"{"permissions": {"disableBypassPermissionsMode": "disable", "defaultMode": "bypassPermissions"}}"#;
+    let call = || Reply::call("c1", "Write", r#"{"file_path": "made", "content": "x"}"#);
+    for flags in [
+        &["--settings", disabled, "--dangerously-skip-permissions"][..],
+        &["--settings", disabled, "--permission-mode", "bypassPermissions"],
+        &["--settings", disabled, "--yolo"],
+        &["--settings", chosen],
+        &["--managed-settings", disabled, "--yolo"],
+    ] {
+        let mock = MockModel::with([call(), Reply::text("Done.")]);
+        let program = claude_host(&mock).args(flags);
+        let ended = program.run();
+        assert_eq!(ended.code, Some(0), "{flags:?}: {ended:?}");
+        assert!(ended.stdout.contains(r#""permissionMode":"default""#), "{flags:?}: {ended:?}");
+        assert_eq!(ended.stderr.matches("yolo (bypassPermissions) is disabled").count(), 1, "{ended:?}");
+        assert!(!program.cwd_path().join("made").exists(), "{flags:?}");
+    }
+    let choose = r#"{"type":"control_request","request_id":"1","request":{"subtype":"set_permission_mode","mode":"bypassPermissions"}}"#;
+    let prompt = r#"{"type":"user","message":{"role":"user","content":"Write it."}}"#;
+    for (flags, is_refused) in
+        [(&["--settings", disabled][..], true), (&["--restricted"], true), (&["--settings", "{}"], false)]
+    {
+        let mock = MockModel::with([call(), Reply::text("Done.")]);
+        let program =
+            qwen().with_model(&mock).env("CLAUDE_CODE_ENTRYPOINT", "sdk-py").args(["--model", "mock"]);
+        let program =
+            program.args(["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
+        let program = program.args(flags).stdin(format!("{choose}\n{prompt}\n"));
+        let ended = program.run();
+        assert_eq!(ended.stdout.contains(r#""subtype":"error","request_id":"1""#), is_refused, "{ended:?}");
+        assert_eq!(program.cwd_path().join("made").exists(), !is_refused, "{flags:?}: {ended:?}");
+    }
+}
+
+/// Keys of the settings that the SDK for TypeScript declares, with a value for each that has no effect here.
+const WITHOUT_EFFECT: &[(&str, &str)] = &[
+    ("apiKeyHelper", r#""x""#),
+    ("awsAuthRefresh", r#""x""#),
+    ("cleanupPeriodDays", "30"),
+    ("includeCoAuthoredBy", "false"),
+    ("includeGitInstructions", "false"),
+    ("attribution", r#"{"commit": ""}"#),
+    ("availableModels", r#"["m"]"#),
+    ("modelOverrides", "{}"),
+    ("enableAllProjectMcpServers", "true"),
+    ("enabledMcpjsonServers", r#"["a"]"#),
+    ("allowedMcpServers", "[]"),
+    ("deniedMcpServers", "[]"),
+    ("allowManagedHooksOnly", "true"),
+    ("allowManagedPermissionRulesOnly", "true"),
+    ("statusLine", r#"{"type": "command", "command": "x"}"#),
+    ("enabledPlugins", "{}"),
+    ("extraKnownMarketplaces", "{}"),
+    ("forceLoginMethod", r#""console""#),
+    ("otelHeadersHelper", r#""x""#),
+    ("language", r#""german""#),
+    ("skipWebFetchPreflight", "true"),
+    ("respectGitignore", "true"),
+    ("defaultShell", r#""bash""#),
+    ("alwaysThinkingEnabled", "true"),
+    ("spinnerTipsEnabled", "false"),
+    ("autoUpdatesChannel", r#""stable""#),
+    ("plansDirectory", r#""plans""#),
+    ("worktree", "{}"),
+    ("skillOverrides", "{}"),
+    ("fileSuggestion", "{}"),
+];
+
+#[test]
+fn every_key_of_claude_settings_without_effect_is_reported_once() {
+    for (key, value) in WITHOUT_EFFECT {
+        for from_file in [true, false] {
+            let mock = MockModel::with([Reply::text("Done.")]);
+            let settings = format!(r#"{{"{key}": {value}}}"#);
+            let mut program = claude_host(&mock);
+            if from_file {
+                write(program.home_path().join(".claude/settings.json"), settings);
+            } else {
+                program = program.args(["--settings", &settings]);
+            }
+            let ended = program.run();
+            assert_eq!(ended.code, Some(0), "{key}: {ended:?}");
+            let reports = ended.stderr.lines().filter(|line| line.contains(key)).count();
+            assert_eq!(reports, 1, "{key}, from a file: {from_file}: {ended:?}");
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod claude;
 mod documented;
 mod errors;
 mod flags;
+mod foreign_flags;
 mod layers;
 mod secrets;
 mod stage;

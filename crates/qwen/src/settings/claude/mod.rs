@@ -130,6 +130,7 @@ pub(crate) fn managed(flags: &ClaudeFlags) -> Result<Managed, ErrorInfo> {
     let found = [
         ("permissions.deny", take("permissions", "deny")),
         ("permissions.ask", take("permissions", "ask")),
+        ("permissions.disableBypassPermissionsMode", take("permissions", "disableBypassPermissionsMode")),
         ("tools.sandbox", take("sandbox", "enabled").filter(|enabled| *enabled == true)),
     ];
     settings.retain(|_, value| !value.as_object().is_some_and(Map::is_empty));

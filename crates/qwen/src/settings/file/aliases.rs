@@ -17,6 +17,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("security.auth.selectedType", "model.authType"),
     ("security.auth.apiKey", "model.apiKey"),
     ("security.auth.baseUrl", "model.baseUrl"),
+    ("disabledMcpjsonServers", "mcp.excluded"),
+    ("effortLevel", "model.effort"),
     ("allowMCPServers", "mcp.allowed"),
     ("excludeMCPServers", "mcp.excluded"),
     ("fallbackModel", "model.fallbackModels"),

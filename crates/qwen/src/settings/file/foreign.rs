@@ -16,7 +16,6 @@ const KEYS: &[&str] = &[
     "context.importFormat",
     "context.loadFromIncludeDirectories",
     "context.loadMemoryFromIncludeDirectories",
-    "disableAllHooks",
     "dualOutput",
     "experimental",
     "extensions",

@@ -39,6 +39,18 @@ pub struct Document {
 }
 
 impl Document {
+    /// The same with a warning for every unknown key, for hosts of Claude's family: keys of Qwen Code mean nothing to them.
+    pub fn with_all_warnings(mut self) -> Self {
+        let name = &self.root.origin.source.name;
+        let unreported =
+            |key: &&String| !self.warnings.iter().any(|warning| warning.contains(&format!("\"{key}\"")));
+        let keys: Vec<&String> = self.unknown_keys.iter().filter(unreported).collect();
+        let more: Vec<String> =
+            keys.iter().map(|key| format!("{name}: the key \"{key}\" is unknown and ignored")).collect();
+        self.warnings.extend(more);
+        self
+    }
+
     /// The same with one warning for all unknown keys, for files that are written for another program.
     pub fn with_one_warning(mut self) -> Self {
         if !self.unknown_keys.is_empty() {

@@ -32,6 +32,8 @@ pub struct Settings {
     pub mcp: Mcp,
     /// Programs and addresses that are told what happens.
     pub hooks: Hooks,
+    /// Run none of these hooks. A workspace can only switch off its own.
+    pub disable_all_hooks: Option<bool>,
     /// The agent.
     pub agent: Agent,
     /// What a prompt or a session may spend.
@@ -169,6 +171,14 @@ pub struct Permissions {
     #[serde(deserialize_with = "mode")]
     #[schemars(with = "Option<String>", extend("enum" = ["plan", "default", "auto", "dontAsk", "auto-edit", "yolo"]))]
     pub default_mode: Option<Mode>,
+    /// `disable` makes the mode `yolo` (`bypassPermissions`) unavailable, for flags and hosts too.
+    #[serde(deserialize_with = "disable")]
+    #[schemars(with = "Option<String>", extend("enum" = ["disable"]))]
+    pub disable_bypass_permissions_mode: Option<bool>,
+}
+
+fn disable<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    words::word(deserializer, "\"disable\"", |word| (word == "disable").then_some(true)).map(Some)
 }
 
 fn mode<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Mode>, D::Error> {

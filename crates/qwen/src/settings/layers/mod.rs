@@ -14,7 +14,7 @@ use qwen_events::ErrorInfo;
 pub use self::merge::merge;
 use self::places::Places;
 use super::Invocation;
-use super::claude::config::ClaudeDirectories;
+use super::claude::config::{ClaudeDirectories, is_claude_family};
 use super::file::{self, Document, Layer, Node, Origin, Settings};
 use super::model::KnownProvider;
 use super::project::trust::Trust;
@@ -229,6 +229,7 @@ impl Layered {
             file::load(&path, Layer::Given)?
                 .ok_or_else(|| file::unusable(format!("--settings: there is no file {}", path.display())))?
         };
+        let document = if is_claude_family(invocation) { document.with_all_warnings() } else { document };
         let Document { root, mut warnings, .. } = document;
         self.warnings.append(&mut warnings);
         Ok(Some(root))

@@ -69,6 +69,10 @@ pub(super) fn restrict(root: &mut Node, beneath: &Node, warnings: &mut Vec<Strin
     {
         refuse(&field.origin, "permissions.defaultMode", "a workspace cannot raise its own permissions");
     }
+    let are_hooks_off = beneath.at("disableAllHooks").is_some_and(|node| node.value == Value::Bool(true));
+    if are_hooks_off && let Some(field) = root.remove("disableAllHooks") {
+        refuse(&field.origin, "disableAllHooks", "your own settings switch hooks off");
+    }
     let plays_itself = root.at("model.name").is_some_and(|node| match &node.value {
         Value::Text(name) => qwen_model::parse_model_spec(name).is_some(),
         _ => false,
