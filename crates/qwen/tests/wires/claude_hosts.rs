@@ -531,7 +531,10 @@ fn a_permission_request_for_an_edit_carries_the_change() {
     let asked: Vec<&Value> = of(&lines, "control_request").into_iter().map(|line| &line["request"]).collect();
     let diff = |path: &std::path::Path, old: Value, new: &str| json!([{"type": "diff", "path": path.canonicalize().unwrap(), "oldText": old, "newText": new}]);
     assert_eq!((&asked[0]["tool_name"], &asked[0]["kind"]), (&json!("Edit"), &json!("edit")));
-    assert_eq!(asked[0]["input"], edit);
+    assert_eq!(asked[0]["input"]["old_string"], edit["old_string"]);
+    let path = std::path::Path::new(asked[0]["input"]["file_path"].as_str().unwrap());
+    assert!(path.is_absolute(), "{path:?}");
+    assert_eq!(path.canonicalize().unwrap(), changed.canonicalize().unwrap());
     assert_eq!(asked[0]["content"], diff(&changed, json!("one\n"), "two\n"));
     assert_eq!(asked[0]["locations"], json!([{"path": changed.canonicalize().unwrap()}]));
     assert_eq!(asked[1]["content"], diff(&new, Value::Null, "three"));
