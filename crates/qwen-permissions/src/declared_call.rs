@@ -16,6 +16,7 @@ pub struct DeclaredCall {
     paths: Vec<PathBuf>,
     command: Option<String>,
     url: Option<String>,
+    action: Option<String>,
 }
 
 impl DeclaredCall {
@@ -29,6 +30,7 @@ impl DeclaredCall {
             paths: Vec::new(),
             command: None,
             url: None,
+            action: None,
         };
         let Some(declaration) = declaration.filter(|declaration| declaration.kind != ToolKind::Mcp) else {
             return made;
@@ -48,6 +50,11 @@ impl DeclaredCall {
                 ArgumentRole::Plain => {}
             }
         }
+        let implied = declaration.claude.iter().find_map(|tool| tool.implied.first());
+        made.action = declaration
+            .action_of(&call.name)
+            .or_else(|| implied.and_then(|(name, _)| text(name)))
+            .map(str::to_owned);
         if made.kind == ToolKind::Read && made.paths.is_empty() {
             made.paths.push(cwd.to_owned());
         }
@@ -63,6 +70,7 @@ impl DeclaredCall {
             paths: self.paths.clone(),
             command: self.command.as_deref(),
             url: self.url.as_deref(),
+            action: self.action.as_deref(),
         }
     }
 

@@ -148,6 +148,12 @@ impl ToolDeclaration {
         names.chain(self.claude.iter().map(|tool| tool.name)).any(|known| is_same_name(known, name))
     }
 
+    /// The action that a name of Claude's vocabulary implies, such as `kill` for `KillShell`.
+    pub fn action_of(&self, name: &str) -> Option<&'static str> {
+        let tool = self.claude.iter().find(|tool| is_same_name(tool.name, name))?;
+        tool.implied.first().map(|(_, action)| *action)
+    }
+
     /// The argument with this name.
     pub fn argument(&self, name: &str) -> Option<&Argument> {
         self.arguments.iter().find(|argument| argument.name == name)

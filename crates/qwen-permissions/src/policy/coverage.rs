@@ -413,7 +413,15 @@ impl<'a> Coverage<'a> {
         let tool = self.policy.tools.first(kind).map_or("", |declared| declared.name);
         for directory in self.directories()? {
             let path = directory.join(target);
-            let call = CallFacts { tool, kind, cwd: self.cwd, paths: vec![path], command: None, url: None };
+            let call = CallFacts {
+                tool,
+                kind,
+                cwd: self.cwd,
+                paths: vec![path],
+                command: None,
+                url: None,
+                action: None,
+            };
             if self.policy.judge(&call).decision.verdict != Verdict::Allow {
                 return Err(format!("it {} {target}", if writes { "writes" } else { "reads" }));
             }

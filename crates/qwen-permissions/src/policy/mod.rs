@@ -31,6 +31,8 @@ pub struct CallFacts<'a> {
     pub command: Option<&'a str>,
     /// The address that it visits.
     pub url: Option<&'a str>,
+    /// What it does, for a tool of ours that stands for several of Claude's, such as `kill`.
+    pub action: Option<&'a str>,
 }
 
 /// A judgement on a call.
@@ -336,6 +338,7 @@ impl Policy {
     /// Whether a rule of the deny or ask list is about a call.
     fn forbids(&self, rule: &Rule, tool: &str, call: &CallFacts<'_>, places: &[Place]) -> bool {
         rule.concerns(tool)
+            && rule.action().is_none_or(|action| call.action.is_none_or(|called| called == action))
             && match &rule.scope {
                 Scope::All | Scope::Unknown | Scope::Command(_) => true,
                 Scope::Path(pattern) => {
@@ -348,6 +351,7 @@ impl Policy {
     /// Whether a rule of the allow list is about a call, to its last path.
     fn allows(&self, rule: &Rule, tool: &str, call: &CallFacts<'_>, places: &[Place]) -> bool {
         rule.concerns(tool)
+            && rule.action().is_none_or(|action| call.action == Some(action))
             && match &rule.scope {
                 // A tool as a whole is allowed in the workspace; what lies outside must be named.
                 Scope::All => {

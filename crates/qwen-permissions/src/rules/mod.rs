@@ -45,6 +45,8 @@ pub struct Rule {
     source: RuleSource,
     tools: Tools,
     pub(crate) scope: Scope,
+    /// The action that the name of one of Claude's tools implies: `KillShell` is about `kill` only.
+    action: Option<&'static str>,
 }
 
 /// The tools that a rule is about.
@@ -104,7 +106,11 @@ impl Rule {
                 _ => Scope::Unknown,
             },
         };
-        Ok(Self { text: text.into(), source, tools, scope })
+        let action = match &tools {
+            Tools::Declared(declared) => declared.action_of(name),
+            _ => None,
+        };
+        Ok(Self { text: text.into(), source, tools, scope, action })
     }
 
     /// The rule as written.
@@ -115,6 +121,11 @@ impl Rule {
     /// Where it comes from.
     pub fn source(&self) -> &RuleSource {
         &self.source
+    }
+
+    /// The only action of the tool that it is about.
+    pub(crate) fn action(&self) -> Option<&'static str> {
+        self.action
     }
 
     /// Whether it is about a tool, by the tool's canonical name.

@@ -124,6 +124,7 @@ fn an_address_is_judged_by_its_host() {
             paths: Vec::new(),
             command: None,
             url: Some(url),
+            action: None,
         };
         assert_eq!(desk.policy.judge(&call).decision.verdict, verdict, "{url}");
     }

@@ -79,6 +79,7 @@ impl Desk {
             paths: Vec::new(),
             command: Some(command),
             url: None,
+            action: None,
         })
     }
 
@@ -90,6 +91,7 @@ impl Desk {
             paths: paths.iter().map(PathBuf::from).collect(),
             command: None,
             url: None,
+            action: None,
         })
     }
 

@@ -299,7 +299,7 @@ proptest! {
             let mut policy = Policy::new(mode, [root.clone()], None, crate::TOOLS);
             policy.add_rule(Behavior::Deny, "Bash(rm *)", RuleSource::Flag).unwrap();
             let (tool, kind) = ("run_shell_command", ToolKind::Execute);
-            policy.judge(&CallFacts { tool, kind, cwd: &root, paths: Vec::new(), command: Some(&text), url: None });
+            policy.judge(&CallFacts { tool, kind, cwd: &root, paths: Vec::new(), command: Some(&text), url: None, action: None });
         }
     }
 

@@ -13,7 +13,7 @@ use qwen_engine::skill::{self, SkillTool};
 use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::{Emitter, Permissions, REACT, SessionContext};
 use qwen_events::{Behavior, ErrorInfo, Event, Part, PermissionUpdate, SessionId};
-use qwen_tools::{MemoryFiles, Registry, SessionResources, WebAccess};
+use qwen_tools::{MemoryFiles, Registry, SessionResources, ToolVocabulary, WebAccess};
 use tokio::sync::mpsc;
 
 use super::context::ProcessContext;
@@ -191,6 +191,9 @@ pub fn skills(config: &Config) -> Option<Arc<SkillTool>> {
 pub fn tools(config: &Config, skills: Option<&Arc<SkillTool>>) -> Registry {
     let mut tools =
         Registry::builtin_in(config.agent.tool_names, |name| settings::has_tool(&config.settings, name));
+    if config.agent.tool_names == ToolVocabulary::Claude {
+        tools = tools.without(settings::excluded_actions(&config.settings));
+    }
     if let Some(skills) = skills {
         tools.add(skills.clone());
     }

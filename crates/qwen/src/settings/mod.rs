@@ -42,7 +42,7 @@ pub(crate) use rules::tool_names::problem as tool_name_problem;
 pub use rules::writer::add_allow_rule;
 pub use sessions::{SessionStart, session_by_prefix, store};
 pub use telemetry::{HEADERS as EXPORT_HEADERS, of_hub as telemetry_of_hub};
-pub use tooling::{has_tool, redactor};
+pub use tooling::{excluded_actions, has_tool, redactor};
 
 use crate::cli::{InputFormat, LogFormat, OutputFormat, Run};
 use crate::session::agent_definitions;

@@ -104,7 +104,27 @@ pub fn has_tool(settings: &Settings, name: &str) -> bool {
     let tools = &settings.tools;
     // A rule with a pattern forbids some calls; only a bare name removes the tool.
     tools.core.as_ref().is_none_or(|core| core.iter().any(|wanted| means(wanted)))
-        && !tools.exclude.iter().any(|rule| !rule.value.contains('(') && means(&rule.value))
+        && !tools
+            .exclude
+            .iter()
+            .any(|rule| !rule.value.contains('(') && means(&rule.value) && !is_about_one_action(&rule.value))
+}
+
+/// The tools of Claude's vocabulary that do what an excluded one does, where it is only a part of one of ours.
+pub fn excluded_actions(settings: &Settings) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for rule in settings.tools.exclude.iter().map(|rule| rule.value.as_str()) {
+        let Some(declared) = TOOLS.find(rule) else { continue };
+        let Some(action) = declared.action_of(rule) else { continue };
+        let same = declared.claude.iter().filter(|tool| declared.action_of(tool.name) == Some(action));
+        names.extend(same.map(|tool| tool.name));
+    }
+    names
+}
+
+/// True for a name such as `KillShell`, which is one action of a tool of ours.
+fn is_about_one_action(rule: &str) -> bool {
+    TOOLS.find(rule).is_some_and(|declared| declared.action_of(rule).is_some())
 }
 
 /// Additional directories of the workspace, by their real paths. A missing directory is left out with a

@@ -263,3 +263,34 @@ fn an_approved_question_about_a_path_outside_the_workspace_grants_it_for_that_ca
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "approved", "each call asks anew");
     host.leave();
 }
+
+#[test]
+fn a_denied_action_of_background_tasks_leaves_the_other_one() {
+    let mock = echo();
+    mock.push(Reply::call("c1", "Bash", r#"{"command":"sleep 600","run_in_background":true}"#));
+    mock.push(Reply::call("c2", "BashOutput", r#"{"bash_id":"shell-1"}"#));
+    let mut host = Host::start_in(claude(&mock).args(["--yolo", "--disallowedTools", "KillShell"]), CLAUDE);
+    host.send(user("go"));
+    let lines = host.turn();
+    host.leave();
+    let told = told(&mock);
+    let offered = |name: &str| told.iter().any(|tool| tool == name);
+    assert!(offered("BashOutput") && offered("TaskOutput"), "{told:?}");
+    assert!(!offered("KillShell") && !offered("TaskStop"), "{told:?}");
+    let results: String = lines.iter().filter(|line| line["type"] == "user").map(Value::to_string).collect();
+    assert!(results.contains("It is running"), "{results}");
+
+    // In our vocabulary one tool does both.
+    let mock = echo();
+    mock.push(Reply::call("c1", "run_shell_command", r#"{"command":"sleep 600","is_background":true}"#));
+    mock.push(Reply::call("c2", "shell_task", r#"{"task_id":"shell-1","action":"kill"}"#));
+    mock.push(Reply::call("c3", "shell_task", r#"{"task_id":"shell-1","action":"output"}"#));
+    let mut host =
+        Host::start_in(worker(&mock, CLAUDE).args(["--yolo", "--exclude-tools", "KillShell"]), CLAUDE);
+    host.send(user("go"));
+    let lines = host.turn();
+    host.leave();
+    let results: String = lines.iter().filter(|line| line["type"] == "user").map(Value::to_string).collect();
+    assert!(results.contains("Permission for shell_task was declined"), "{results}");
+    assert!(results.contains("It is running"), "{results}");
+}
