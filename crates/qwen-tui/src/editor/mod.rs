@@ -19,6 +19,9 @@ const CHIP_LAST: u32 = 0xf_ffff;
 const CHIP_LINES: usize = 5;
 const CHIP_BYTES: usize = 800;
 
+/// A text that is larger than this is a chip wherever it comes from: each frame lays the text out.
+const MAX_SHOWN: usize = 32 * 1024;
+
 /// The number of undo states, and of cuts for yank.
 const MAX_UNDO: usize = 200;
 const MAX_KILLS: usize = 30;
@@ -112,6 +115,11 @@ impl Editor {
     /// Replaces the text; undo restores it.
     pub fn set(&mut self, text: &str) {
         self.remember(Edit::Other);
+        if text.len() > MAX_SHOWN {
+            (self.text, self.caret) = (String::new(), 0);
+            self.insert_chip(Chip::Text(text.to_owned()));
+            return;
+        }
         self.text = without_chips(text);
         self.caret = self.text.len();
     }

@@ -76,3 +76,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_huge_text_from_the_history_or_a_draft_is_a_chip_and_stays_whole() {
+    let text = "a line of a log\n".repeat(100_000);
+    let mut editor = Editor::default();
+    editor.set(&text);
+    assert_eq!(editor.raw().chars().count(), 1);
+    assert_eq!(editor.text(), text);
+    editor.set("short");
+    assert_eq!(editor.text(), "short");
+}
