@@ -42,6 +42,20 @@ fn escape_interrupts_a_turn_and_the_next_prompt_works() {
 }
 
 #[test]
+fn ctrl_c_clears_the_draft_first_and_then_ends_the_turn() {
+    let mock = MockModel::with([Reply::new([gate("never")]), Reply::text("Second answer.")]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("first\r");
+    mock.reached("never");
+    screen.type_keys("a draft");
+    screen.wait_for("> a draft");
+    screen.type_keys("\u{3}\u{3}");
+    screen.wait_for("Interrupted.");
+    screen.type_keys("second\r");
+    screen.wait_for("Second answer.");
+}
+
+#[test]
 fn what_was_cleared_comes_back_with_up() {
     let mock = MockModel::with([]);
     let mut screen = Screen::ready(&qwen(&mock));
