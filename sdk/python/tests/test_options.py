@@ -64,18 +64,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     sys.modules.pop("mock_model", None)
     import mock_model
 
-    started: list[Any] = []
-
-    def start(*replies: Any) -> Any:
-        mock = mock_model.MockModel(tmp_path, [mock_model.say(r) if isinstance(r, str) else r for r in replies])
-        started.append(mock)
-        for name, value in mock.env().items():
-            monkeypatch.setenv(name, value)
-        return mock
-
-    yield start
-    for mock in started:
-        mock.close()
+    models = mock_model.MockModels(tmp_path, monkeypatch.setenv)
+    yield lambda *replies: models.start([mock_model.say(r) if isinstance(r, str) else r for r in replies])
+    models.close()
 
 
 async def ask(opened: QwenAgentOptions | None = None, prompt: Prompt = "Go", **fields: Any) -> ResultMessage:

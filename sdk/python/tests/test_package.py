@@ -14,6 +14,15 @@ import pytest
 from conftest import BINARY, ROOT
 
 
+def build_wheel(folder: Path, environment: dict[str, str]) -> Path:
+    """Builds the package and returns the only wheel in `folder`."""
+    source = str(ROOT / "sdk/python")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(folder), source]
+    subprocess.run(command, check=True, capture_output=True, env=environment)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
     """Built as `make dist` builds it, from the binary under test."""
@@ -22,23 +31,7 @@ def wheel(tmp_path: Path) -> Path:
     if shutil.which("strip"):
         subprocess.run(["strip", str(stripped)], check=True)
     environment = {**os.environ, "QWEN_WHEEL_BINARY": str(stripped), "SOURCE_DATE_EPOCH": "1700000000"}
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "build",
-            "--wheel",
-            "--no-isolation",
-            "-o",
-            str(tmp_path / "dist"),
-            str(ROOT / "sdk/python"),
-        ],
-        check=True,
-        capture_output=True,
-        env=environment,
-    )
-    (built,) = (tmp_path / "dist").glob("*.whl")
-    return built
+    return build_wheel(tmp_path / "dist", environment)
 
 
 @pytest.mark.timeout(300)
@@ -70,18 +63,7 @@ def test_the_wheel_works_in_a_clean_environment_without_a_compiler(wheel: Path, 
 
 @pytest.mark.timeout(300)
 def test_a_wheel_without_a_binary_is_pure_python(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "-o",
-        str(tmp_path),
-        str(ROOT / "sdk/python"),
-    ]
-    subprocess.run(command, check=True, capture_output=True, env={**os.environ})
-    (built,) = tmp_path.glob("*.whl")
+    built = build_wheel(tmp_path, dict(os.environ))
     assert built.name.endswith("-py3-none-any.whl")
 
 

@@ -5,10 +5,9 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from mock_model import MockModel
+from mock_model import MockModel, MockModels
 from watched import watched  # noqa: F401
 
 FOREIGN = ("OPENAI_", "ANTHROPIC_", "DASHSCOPE_", "QWEN_", "CLAUDE_", "OTEL_", "TRACE")
@@ -38,9 +37,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     work.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("QWEN_HOME", str(home / ".qwen"))
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / ".claude"))
+    for name, folder in {"HOME": home, "QWEN_HOME": home / ".qwen", "CLAUDE_CONFIG_DIR": home / ".claude"}.items():
+        monkeypatch.setenv(name, str(folder))
     monkeypatch.chdir(work)
     return Place(home, work, random.randrange(100_000, 900_000))
 
@@ -48,18 +46,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., MockModel]]:
     """Starts a model that gives these replies, and points the program at it."""
-    started: list[MockModel] = []
-
-    def start(*replies: dict[str, Any], loop: bool = False) -> MockModel:
-        mock = MockModel(tmp_path, list(replies), loop=loop)
-        started.append(mock)
-        for name, value in mock.env().items():
-            monkeypatch.setenv(name, value)
-        return mock
-
-    yield start
-    for mock in started:
-        mock.close()
+    models = MockModels(tmp_path, monkeypatch.setenv)
+    yield lambda *replies, loop=False: models.start(list(replies), loop=loop)
+    models.close()
 
 
 def sleeping(nap: int) -> set[int]:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,27 @@ class MockModel:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=10)
+
+
+class MockModels:
+    """The servers of one test. The environment points the program at the one started last."""
+
+    def __init__(self, folder: Path, setenv: Callable[[str, str], None]) -> None:
+        self._folder, self._setenv = folder, setenv
+        self._started: list[MockModel] = []
+
+    def start(self, replies: list[dict[str, Any]], *, loop: bool = False) -> MockModel:
+        """Starts a server that gives these replies."""
+        mock = MockModel(self._folder, replies, loop=loop)
+        self._started.append(mock)
+        for name, value in mock.env().items():
+            self._setenv(name, value)
+        return mock
+
+    def close(self) -> None:
+        """Ends all servers."""
+        for mock in self._started:
+            mock.close()
 
 
 def text_of(message: dict[str, Any]) -> str:

@@ -22,13 +22,55 @@ from .base import (
 )
 
 
-class SessionStarted(Event):
-    """The handshake: the first line of a worker or hub."""
+class _AnyFormat(Event):
+    """A line that both output formats write, each as its own object."""
 
     @property
     def model_name(self) -> str:  # type: ignore[override]
         """The pydantic model, by the output format."""
         return "ChatCompletionChunk" if self.raw.get("object") == CHUNK else "ChatCompletion"
+
+
+class _ModelOutput(Event):
+    """A message of the model, or a piece of one."""
+
+    @property
+    def finish_reason(self) -> str | None:
+        """`stop`, `tool_calls`, `length`, `content_filter` or `error`; of a streamed message, only its last chunk has it."""
+        choices = as_list(self.raw.get("choices"))
+        return as_optional_text(as_object(choices[0]).get("finish_reason")) if choices else None
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens of the message, where they are known; of a streamed message, only its last chunk has them."""
+        raw = self.raw.get("usage")
+        return Usage.from_raw(raw) if isinstance(raw, dict) else None
+
+
+class _WorkerError(Event):
+    """A line that reports an error of the worker."""
+
+    @property
+    def error(self) -> JsonObject:
+        """`message`, `type`, `param` and `code`."""
+        return as_object(self._error_owner().get("error"))
+
+    def _error_owner(self) -> JsonObject:
+        return self.raw
+
+    @property
+    def message(self) -> str:
+        """What went wrong, in words."""
+        return as_text(self.error.get("message"))
+
+    @property
+    def code(self) -> str:
+        """A stable word for it."""
+        return as_text(self.error.get("code"))
+
+
+class SessionStarted(_AnyFormat):
+    """The handshake: the first line of a worker or hub."""
 
     @property
     def metadata(self) -> JsonObject:
@@ -56,7 +98,7 @@ class SessionStarted(Event):
         return as_text(self.raw.get("model"))
 
 
-class AssistantMessage(Event):
+class AssistantMessage(_ModelOutput):
     """A whole message of the model."""
 
     model_name = "ChatCompletion"
@@ -78,24 +120,12 @@ class AssistantMessage(Event):
         return [ToolCall.from_raw(call) for call in as_list(self.message.get("tool_calls"))]
 
     @property
-    def finish_reason(self) -> str | None:
-        """`stop`, `tool_calls`, `length`, `content_filter` or `error`."""
-        choices = as_list(self.raw.get("choices"))
-        return as_optional_text(as_object(choices[0]).get("finish_reason")) if choices else None
-
-    @property
-    def usage(self) -> Usage | None:
-        """Tokens of this message, where they are known."""
-        raw = self.raw.get("usage")
-        return Usage.from_raw(raw) if isinstance(raw, dict) else None
-
-    @property
     def model_used(self) -> str:
         """The model that wrote it."""
         return as_text(self.raw.get("model"))
 
 
-class AssistantChunk(Event):
+class AssistantChunk(_ModelOutput):
     """A piece of a message, with `include_partial_messages`."""
 
     model_name = "ChatCompletionChunk"
@@ -125,29 +155,12 @@ class AssistantChunk(Event):
         """Pieces of tool calls, each with its `index`."""
         return [as_object(item) for item in as_list(self.delta.get("tool_calls"))]
 
-    @property
-    def finish_reason(self) -> str | None:
-        """Set in the last chunk of a message."""
-        choices = as_list(self.raw.get("choices"))
-        return as_optional_text(as_object(choices[0]).get("finish_reason")) if choices else None
 
-    @property
-    def usage(self) -> Usage | None:
-        """Tokens of the message, in its last chunk."""
-        raw = self.raw.get("usage")
-        return Usage.from_raw(raw) if isinstance(raw, dict) else None
-
-
-class ResultMessage(Event):
+class ResultMessage(_AnyFormat):
     """The end of a turn, on every path: the answer, what was spent, and the cause where it did not end well."""
 
     accumulated_text: str | None = None
     output_type: Any = None
-
-    @property
-    def model_name(self) -> str:  # type: ignore[override]
-        """The pydantic model, by the output format."""
-        return "ChatCompletionChunk" if self.raw.get("object") == CHUNK else "ChatCompletion"
 
     @property
     def turn(self) -> JsonObject:
@@ -281,41 +294,14 @@ class ResultMessage(Event):
             raise StructuredOutputError(message, raw=raw) from error
 
 
-class ErrorMessage(Event):
+class ErrorMessage(_WorkerError):
     """A recoverable error: the worker refused one line and goes on."""
 
-    @property
-    def error(self) -> JsonObject:
-        """`message`, `type`, `param` and `code`."""
-        return as_object(as_object(self.raw.get("metadata")).get("error"))
-
-    @property
-    def message(self) -> str:
-        """What went wrong, in words."""
-        return as_text(self.error.get("message"))
-
-    @property
-    def code(self) -> str:
-        """A stable word for it."""
-        return as_text(self.error.get("code"))
+    def _error_owner(self) -> JsonObject:
+        return as_object(self.raw.get("metadata"))
 
 
-class FatalErrorMessage(Event):
+class FatalErrorMessage(_WorkerError):
     """An error after which the worker ends."""
 
     model_name = "FatalError"
-
-    @property
-    def error(self) -> JsonObject:
-        """`message`, `type`, `param` and `code`."""
-        return as_object(self.raw.get("error"))
-
-    @property
-    def message(self) -> str:
-        """What went wrong, in words."""
-        return as_text(self.error.get("message"))
-
-    @property
-    def code(self) -> str:
-        """A stable word for it."""
-        return as_text(self.error.get("code"))

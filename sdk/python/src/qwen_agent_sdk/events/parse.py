@@ -7,45 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .base import CHUNK, Event, JsonObject, ToolCall, as_count, as_object, as_text
-from .messages import (
-    AssistantChunk,
-    AssistantMessage,
-    ErrorMessage,
-    FatalErrorMessage,
-    ResultMessage,
-    SessionStarted,
-)
-from .records import (
-    CancelResult,
-    CommandHint,
-    CommandResult,
-    ControlCancel,
-    ControlRequest,
-    ControlResponse,
-    Heartbeat,
-    MalformedLine,
-    SessionEvent,
-    TerminalOutput,
-    Thought,
-    ToolDisplay,
-    UnknownEvent,
-)
+from .messages import AssistantChunk, AssistantMessage, ErrorMessage, FatalErrorMessage, ResultMessage, SessionStarted
+from .records import RECORDS_BY_TYPE, MalformedLine, UnknownEvent
 
 _scan: Callable[[str, int], tuple[Any, int]] = getattr(json.JSONDecoder(), "scan_once")  # noqa: B009
-
-_BY_TYPE: dict[str, type[Event]] = {
-    "x-qwen-tool-display": ToolDisplay,
-    "x-qwen-terminal": TerminalOutput,
-    "x-qwen-thought": Thought,
-    "x-qwen-session-event": SessionEvent,
-    "result/command": CommandResult,
-    "result/command_hint": CommandHint,
-    "result/heartbeat": Heartbeat,
-    "result/cancel": CancelResult,
-    "control_request": ControlRequest,
-    "control_response": ControlResponse,
-    "control_cancel_request": ControlCancel,
-}
 
 
 def parse_line(line: str) -> Event:
@@ -71,7 +36,7 @@ def _event_of(raw: JsonObject) -> Event:
         if "error" in raw and "type" not in raw:
             return FatalErrorMessage(raw)
         kind = raw.get("type")
-        return _BY_TYPE.get(kind, UnknownEvent)(raw) if isinstance(kind, str) else UnknownEvent(raw)
+        return RECORDS_BY_TYPE.get(kind, UnknownEvent)(raw) if isinstance(kind, str) else UnknownEvent(raw)
     if kind not in (CHUNK, "chat.completion"):
         return UnknownEvent(raw)
     metadata = raw.get("metadata")

@@ -232,3 +232,19 @@ class MalformedLine(UnknownEvent):
         super().__init__({"type": "malformed_line", "line": line[:4096], "problem": problem})
         self.line = line[:4096]
         self.problem = problem
+
+
+RECORDS_BY_TYPE: dict[str, type[Event]] = {
+    "x-qwen-tool-display": ToolDisplay,
+    "x-qwen-terminal": TerminalOutput,
+    "x-qwen-thought": Thought,
+    "x-qwen-session-event": SessionEvent,
+    "result/command": CommandResult,
+    "result/command_hint": CommandHint,
+    "result/heartbeat": Heartbeat,
+    "result/cancel": CancelResult,
+    "control_request": ControlRequest,
+    "control_response": ControlResponse,
+    "control_cancel_request": ControlCancel,
+}
+"""The classes of lines that name their kind in `type`."""

@@ -230,19 +230,23 @@ class StdIOSubprocessTransport:
 
     # Receiving
 
-    async def receive(self) -> Sequence[str]:
+    async def _read(self, stream: str) -> bytes | None:
+        """The next bytes; none of them at the end of the stream or after an error. None once we have closed it."""
         assert self._runtime is not None, "start() comes first"
-        while not self._eof:
-            fd = self._fds.get("stdout")
-            if fd is None:
-                break
+        while (fd := self._fds.get(stream)) is not None:
             try:
-                data = os.read(fd, _READ_SIZE)
+                return os.read(fd, _READ_SIZE)
             except BlockingIOError:
                 await self._runtime.readable(fd)
-                continue
             except OSError:
-                data = b""
+                return b""
+        return None
+
+    async def receive(self) -> Sequence[str]:
+        while not self._eof:
+            data = await self._read("stdout")
+            if data is None:
+                break
             if not data:
                 self._eof = True
                 lines = self._splitter.finish()
@@ -254,25 +258,13 @@ class StdIOSubprocessTransport:
 
     async def _drain_stderr(self) -> None:
         assert self._runtime is not None
-        while True:
-            fd = self._fds.get("stderr")
-            if fd is None:
-                break
-            try:
-                data = os.read(fd, _READ_SIZE)
-            except BlockingIOError:
-                await self._runtime.readable(fd)
-                continue
-            except OSError:
-                break
-            if not data:
-                break
-            self._take_stderr(data)
+        while data := await self._read("stderr"):
+            self._collect_stderr(data)
             # A flood must not starve the other tasks of the loop.
             await self._runtime.checkpoint()
         self._stderr_done = True
 
-    def _take_stderr(self, data: bytes) -> None:
+    def _collect_stderr(self, data: bytes) -> None:
         self._stderr_tail += data
         if len(self._stderr_tail) > _STDERR_TAIL:
             del self._stderr_tail[:-_STDERR_TAIL]

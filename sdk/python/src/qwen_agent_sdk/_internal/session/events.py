@@ -5,25 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...events import (
-    AssistantChunk,
-    AssistantMessage,
-    CancelResult,
-    CommandHint,
-    CommandResult,
-    ControlCancel,
-    ControlRequest,
-    ControlResponse,
-    ErrorMessage,
-    Event,
-    FatalErrorMessage,
-    Heartbeat,
-    MalformedLine,
-    ResultMessage,
-    SessionEvent,
-    TurnReader,
-    parse_line,
-)
+from ...events import Event, TurnReader, parse_line, records
+from ...events.messages import AssistantChunk, AssistantMessage, ErrorMessage, FatalErrorMessage, ResultMessage
 from ...options import QwenAgentOptions
 from ..control.dispatcher import ControlDispatcher
 from ..control.requests import PendingRequests
@@ -63,7 +46,7 @@ class SessionEvents:
         self._reader = TurnReader()
         self._prompts = OpenPrompts()
         self._requests: PendingRequests[JsonObject] = PendingRequests(runtime, "worker")
-        self._hints: PendingRequests[CommandHint] = PendingRequests(runtime, "worker")
+        self._hints: PendingRequests[records.CommandHint] = PendingRequests(runtime, "worker")
         self._mirror: StoreMirror | None = None
         if options.session_store is not None:
             from .store_mirror import StoreMirror
@@ -90,45 +73,45 @@ class SessionEvents:
             self._prompts.mark_started(event.prompt_id)
         if kind is AssistantChunk or kind is AssistantMessage:
             self._reader.read(event)
-        elif kind is ControlRequest:
-            assert isinstance(event, ControlRequest)
+        elif kind is records.ControlRequest:
+            assert isinstance(event, records.ControlRequest)
             self._dispatcher.dispatch(event)
             return
-        elif kind is ControlResponse:
-            assert isinstance(event, ControlResponse)
+        elif kind is records.ControlResponse:
+            assert isinstance(event, records.ControlResponse)
             self._requests.resolve(event.request_id, event.response)
             return
-        elif kind is ControlCancel:
-            assert isinstance(event, ControlCancel)
+        elif kind is records.ControlCancel:
+            assert isinstance(event, records.ControlCancel)
             self._dispatcher.withdraw(event.request_id)
             return
-        elif kind is Heartbeat:
+        elif kind is records.Heartbeat:
             if not self.options.include_heartbeats:
                 return
-        elif kind is CancelResult:
+        elif kind is records.CancelResult:
             return
-        elif kind is CommandHint:
-            assert isinstance(event, CommandHint)
+        elif kind is records.CommandHint:
+            assert isinstance(event, records.CommandHint)
             if self._hints.resolve_oldest(event):
                 return
         elif kind is ResultMessage:
             assert isinstance(event, ResultMessage)
             self._finish_turn(event)
-        elif kind is CommandResult:
-            assert isinstance(event, CommandResult)
+        elif kind is records.CommandResult:
+            assert isinstance(event, records.CommandResult)
             self._finish_command(event)
         elif kind is ErrorMessage:
             assert isinstance(event, ErrorMessage)
             if self._reject_prompt(event):
                 size = 0
-        elif kind is SessionEvent:
-            assert isinstance(event, SessionEvent)
+        elif kind is records.SessionEvent:
+            assert isinstance(event, records.SessionEvent)
             self._join_turn(event)
         elif kind is FatalErrorMessage:
             assert isinstance(event, FatalErrorMessage)
             self._fatal = event
-        elif kind is MalformedLine:
-            assert isinstance(event, MalformedLine)
+        elif kind is records.MalformedLine:
+            assert isinstance(event, records.MalformedLine)
             self._telemetry.count("errors")
             self._log("warning", "malformed_line", problem=event.problem)
         self._queue.put(event, size)
@@ -172,14 +155,14 @@ class SessionEvents:
         if mirror is not None:
             self._runtime.spawn(lambda: mirror.copy(session_id), "qwen-session-store")
 
-    def _finish_command(self, command: CommandResult) -> None:
+    def _finish_command(self, command: records.CommandResult) -> None:
         if command.submits_prompt:
             return
         prompt = self._prompts.finish(command.prompt_id)
         if prompt is not None:
             prompt.span.end("done")
 
-    def _join_turn(self, notice: SessionEvent) -> None:
+    def _join_turn(self, notice: records.SessionEvent) -> None:
         """A prompt that steers has no turn of its own: it ends with the one that it joined."""
         if notice.event == "Steered":
             prompt = self._prompts.finish(notice.prompt_id)
