@@ -12,7 +12,6 @@ macro_rules! confirmation_records {
             /// A file will change.
             Edit {
                 /// A heading.
-                #[serde(borrow)]
                 title: Cow<'a, str>,
                 $($(#[$common_meta])* $common: $common_type,)*
                 $($edit)*
@@ -20,53 +19,42 @@ macro_rules! confirmation_records {
             /// A command will run.
             Exec {
                 /// A heading.
-                #[serde(borrow)]
                 title: Cow<'a, str>,
                 $($(#[$common_meta])* $common: $common_type,)*
                 /// The command line.
-                #[serde(borrow)]
                 command: Cow<'a, str>,
                 /// The programs that it starts.
-                #[serde(borrow)]
                 root_command: Cow<'a, str>,
             },
             /// A tool of an MCP server will be called.
             Mcp {
                 /// A heading.
-                #[serde(borrow)]
                 title: Cow<'a, str>,
                 $($(#[$common_meta])* $common: $common_type,)*
                 /// The server.
-                #[serde(borrow)]
                 server_name: Cow<'a, str>,
                 /// The tool's name there.
-                #[serde(borrow)]
                 tool_name: Cow<'a, str>,
                 /// The tool's name for people.
-                #[serde(borrow)]
                 tool_display_name: Cow<'a, str>,
             },
             /// Something else, in words.
             Info {
                 /// A heading.
-                #[serde(borrow)]
                 title: Cow<'a, str>,
                 $($(#[$common_meta])* $common: $common_type,)*
                 /// What will happen.
-                #[serde(borrow)]
                 prompt: Cow<'a, str>,
                 /// Addresses that will be visited.
-                #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+                #[serde(default, skip_serializing_if = "Vec::is_empty")]
                 urls: Vec<Cow<'a, str>>,
             },
             /// A plan to agree to.
             Plan {
                 /// A heading.
-                #[serde(borrow)]
                 title: Cow<'a, str>,
                 $($(#[$common_meta])* $common: $common_type,)*
                 /// The plan, in Markdown.
-                #[serde(borrow)]
                 plan: Cow<'a, str>,
             },
         }
@@ -118,35 +106,29 @@ macro_rules! display_records {
             /// A list of things to do.
             TodoList {
                 /// The things.
-                #[serde(borrow)]
                 todos: Vec<TodoRecord<'a>>,
             },
             /// A plan.
             PlanSummary {
                 /// A line about it.
-                #[serde(borrow)]
                 message: Cow<'a, str>,
                 /// The plan, in Markdown.
-                #[serde(borrow)]
                 plan: Cow<'a, str>,
             },
             /// A sub-agent at work.
             TaskExecution {
                 /// The sub-agent's name.
-                #[serde(borrow)]
                 $agent: Cow<'a, str>,
                 /// What it was asked to do.
-                #[serde(borrow)]
                 $description: Cow<'a, str>,
                 /// `running`, `completed`, `failed` or `cancelled`
-                #[serde(borrow)]
                 status: Cow<'a, str>,
                 /// Its tool calls so far.
                 tool_calls: u64,
                 /// Its tokens so far.
                 tokens: u64,
                 /// What it said at the end.
-                #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+                #[serde(default, skip_serializing_if = "Option::is_none")]
                 result: Option<Cow<'a, str>>,
             },
         }

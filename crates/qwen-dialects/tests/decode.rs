@@ -37,7 +37,8 @@ fn result(call_id: &str, name: &str, text: &str, is_error: bool) -> Part {
 #[test]
 fn a_bad_line_costs_one_error_that_names_the_field() {
     let deep = format!(r#"{{"input":{}{}}}"#, "[".repeat(200), "]".repeat(200));
-    for (line, code, param) in [
+    #[rustfmt::skip]
+    let cases = [
         ("nonsense", "invalid_json", None),
         ("{", "invalid_json", None),
         ("{} {}", "invalid_json", None),
@@ -64,113 +65,50 @@ fn a_bad_line_costs_one_error_that_names_the_field() {
         (r#"{"input":{"parts":[{"type":"video"}]}}"#, "unknown_type", Some("input.parts[0].type")),
         (r#"{"input":{"parts":["a",{"type":"text"}]}}"#, "missing_field", Some("input.parts[1].text")),
         (r#"{"input":{"parts":[{"type":"text","text":[]}]}}"#, "wrong_type", Some("input.parts[0].text")),
-        (
-            r#"{"input":{"parts":[{"type":"image_url","image_url":{}}]}}"#,
-            "missing_field",
-            Some("input.parts[0].image_url.url"),
-        ),
-        (
-            r#"{"input":{"parts":[{"image_url":"data:text/plain,x"}]}}"#,
-            "invalid_value",
-            Some("input.parts[0].image_url"),
-        ),
-        (
-            r#"{"input":{"parts":[{"inline_data":{}}]}}"#,
-            "missing_field",
-            Some("input.parts[0].inline_data.data"),
-        ),
+        (r#"{"input":{"parts":[{"type":"image_url","image_url":{}}]}}"#, "missing_field", Some("input.parts[0].image_url.url")),
+        (r#"{"input":{"parts":[{"image_url":"data:text/plain,x"}]}}"#, "invalid_value", Some("input.parts[0].image_url")),
+        (r#"{"input":{"parts":[{"inline_data":{}}]}}"#, "missing_field", Some("input.parts[0].inline_data.data")),
         (r#"{"input":{"origin":"me","parts":"a"}}"#, "invalid_value", Some("input.origin")),
         (r#"{"input":{"origin":1,"parts":"a"}}"#, "wrong_type", Some("input.origin")),
         (r#"{"input":{"origin":"tool_response","parts":"a"}}"#, "missing_field", Some("tool_call_id")),
         (r#"{"input":{"command":{"kind":"slash"}}}"#, "missing_field", Some("input.command.path")),
-        (
-            r#"{"input":{"command":{"kind":"slash","path":[]}}}"#,
-            "missing_field",
-            Some("input.command.path[0]"),
-        ),
-        (
-            r#"{"input":{"command":{"kind":"shout","path":["a"]}}}"#,
-            "invalid_value",
-            Some("input.command.kind"),
-        ),
+        (r#"{"input":{"command":{"kind":"slash","path":[]}}}"#, "missing_field", Some("input.command.path[0]")),
+        (r#"{"input":{"command":{"kind":"shout","path":["a"]}}}"#, "invalid_value", Some("input.command.kind")),
         (r#"{"session_id":"","input":{"parts":"a"}}"#, "empty_session_id", Some("session_id")),
         (r#"{"session_id":"../x","input":{"parts":"a"}}"#, "invalid_session_id", Some("session_id")),
         (r#"{"session_id":5,"input":{"parts":"a"}}"#, "wrong_type", Some("session_id")),
         (r#"{"prompt_id":"","input":{"parts":"a"}}"#, "empty_field", Some("prompt_id")),
         (r#"{"continuation":"yes","input":{"parts":"a"}}"#, "wrong_type", Some("continuation")),
         (r#"{"input":{"parts":"a"},"options":[]}"#, "wrong_type", Some("options")),
-        (
-            r#"{"input":{"parts":"a"},"options":{"temperature":"hot"}}"#,
-            "wrong_type",
-            Some("options.temperature"),
-        ),
+        (r#"{"input":{"parts":"a"},"options":{"temperature":"hot"}}"#, "wrong_type", Some("options.temperature")),
         (r#"{"input":{"parts":"a"},"options":{"max_tokens":-1}}"#, "wrong_type", Some("options.max_tokens")),
-        (
-            r#"{"input":{"parts":"a"},"options":{"tool_overrides":"edit"}}"#,
-            "wrong_type",
-            Some("options.tool_overrides"),
-        ),
-        (
-            r#"{"input":{"parts":"a"},"options":{"tool_overrides":[1]}}"#,
-            "wrong_type",
-            Some("options.tool_overrides[0]"),
-        ),
-        (
-            r#"{"input":{"parts":"a"},"options":{"tools":[{"function":{}}]}}"#,
-            "missing_field",
-            Some("options.tools[0].function.name"),
-        ),
-        (
-            r#"{"input":{"parts":"a"},"options":{"tools":[{"function":{"name":"a","parameters":1}}]}}"#,
-            "wrong_type",
-            Some("options.tools[0].function.parameters"),
-        ),
+        (r#"{"input":{"parts":"a"},"options":{"tool_overrides":"edit"}}"#, "wrong_type", Some("options.tool_overrides")),
+        (r#"{"input":{"parts":"a"},"options":{"tool_overrides":[1]}}"#, "wrong_type", Some("options.tool_overrides[0]")),
+        (r#"{"input":{"parts":"a"},"options":{"tools":[{"function":{}}]}}"#, "missing_field", Some("options.tools[0].function.name")),
+        (r#"{"input":{"parts":"a"},"options":{"tools":[{"function":{"name":"a","parameters":1}}]}}"#, "wrong_type", Some("options.tools[0].function.parameters")),
         (r#"{"input":{"parts":"a"},"requires":"x"}"#, "wrong_type", Some("requires")),
         (r#"{"messages":{}}"#, "wrong_type", Some("messages")),
         (r#"{"messages":[]}"#, "no_prompt", Some("messages")),
         (r#"{"messages":[{"role":"user"}]}"#, "missing_field", Some("messages[0].content")),
         (r#"{"messages":[{"role":"user","content":""}]}"#, "empty_prompt", Some("messages[0].content")),
         (r#"{"messages":[{"role":"robot","content":"a"}]}"#, "invalid_value", Some("messages[0].role")),
-        (
-            r#"{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}"#,
-            "no_prompt",
-            Some("messages"),
-        ),
-        (
-            r#"{"messages":[{"role":"tool","content":"a"}]}"#,
-            "missing_field",
-            Some("messages[0].tool_call_id"),
-        ),
+        (r#"{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}"#, "no_prompt", Some("messages")),
+        (r#"{"messages":[{"role":"tool","content":"a"}]}"#, "missing_field", Some("messages[0].tool_call_id")),
         (r#"{"type":"user"}"#, "missing_field", Some("message")),
         (r#"{"type":"user","message":{"role":"user"}}"#, "missing_field", Some("message.content")),
-        (
-            r#"{"type":"user","message":{"role":"assistant","content":"a"}}"#,
-            "invalid_value",
-            Some("message.role"),
-        ),
-        (
-            r#"{"type":"user","message":{"role":"user","content":[]}}"#,
-            "missing_field",
-            Some("message.content[0]"),
-        ),
+        (r#"{"type":"user","message":{"role":"assistant","content":"a"}}"#, "invalid_value", Some("message.role")),
+        (r#"{"type":"user","message":{"role":"user","content":[]}}"#, "missing_field", Some("message.content[0]")),
         (r#"{"type":"command_hint_request"}"#, "missing_field", Some("text")),
-        (
-            r#"{"type":"command_hint_request","text":"/","trigger":"dollar"}"#,
-            "invalid_value",
-            Some("trigger"),
-        ),
+        (r#"{"type":"command_hint_request","text":"/","trigger":"dollar"}"#, "invalid_value", Some("trigger")),
         (r#"{"type":"command_hint_request","text":"/","cursor":1.5}"#, "wrong_type", Some("cursor")),
         (r#"{"type":"heartbeat_request","session_id":""}"#, "empty_session_id", Some("session_id")),
         (r#"{"type":"control/cancel","session_id":"a/b"}"#, "invalid_session_id", Some("session_id")),
         (r#"{"type":"control_request","subtype":"interrupt"}"#, "missing_field", Some("request_id")),
-        (
-            r#"{"type":"control_request","request_id":"","subtype":"interrupt"}"#,
-            "empty_field",
-            Some("request_id"),
-        ),
+        (r#"{"type":"control_request","request_id":"","subtype":"interrupt"}"#, "empty_field", Some("request_id")),
         (r#"{"type":"control_response","response":{}}"#, "missing_field", Some("request_id")),
         (r#"{"type":"control_cancel_request"}"#, "missing_field", Some("request_id")),
-    ] {
+    ];
+    for (line, code, param) in cases {
         let error = decode(line.as_bytes()).expect_err(line);
         assert_eq!((error.code, error.param.as_deref()), (code, param), "{line}\n{}", error.message);
         assert_eq!(error.kind, ErrorKind::Input);

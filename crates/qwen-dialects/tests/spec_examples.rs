@@ -72,7 +72,7 @@ const SPEC1_OUTPUT: [&str; 11] = [
 ];
 
 #[test]
-fn what_the_specifications_write_is_read_by_our_types() {
+fn the_examples_of_the_specifications_parse_into_our_types() {
     for line in &examples("spec1-stream-json.jsonl") {
         reads::<ChatCompletion<'_>>(line);
         fits("qwen-stream", line);

@@ -11,78 +11,78 @@ use serde::{Deserialize, Serialize};
 use super::stream::Stream;
 use super::stream::limit::fitted;
 use super::wire::Notice;
+use crate::qwen::wire::wire_struct;
 
 /// The longest text of such a line, in bytes of JSON: it is a line of a list, and three of them fit into any line.
 const LONGEST_TEXT: usize = 8 * 1024;
 
-/// A task has started.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskStarted<'a> {
-    /// The task.
-    pub task_id: Cow<'a, str>,
-    /// The call that started it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_use_id: Option<Cow<'a, str>>,
-    /// What it is about.
-    pub description: Cow<'a, str>,
-    /// `local_bash` for commands, `local_agent` for sub-agents.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_type: Option<Cow<'a, str>>,
-    /// Which sub-agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subagent_type: Option<Cow<'a, str>>,
-    /// Whether its call does not wait for it.
-    #[serde(default)]
-    pub is_backgrounded: bool,
+wire_struct! {
+    /// A task has started.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct TaskStarted<'a> {
+        /// The task.
+        pub task_id: Cow<'a, str>,
+        /// The call that started it.
+        pub tool_use_id?: Cow<'a, str>,
+        /// What it is about.
+        pub description: Cow<'a, str>,
+        /// `local_bash` for commands, `local_agent` for sub-agents.
+        pub task_type?: Cow<'a, str>,
+        /// Which sub-agent.
+        pub subagent_type?: Cow<'a, str>,
+        /// Whether its call does not wait for it.
+        #[serde(default)]
+        pub is_backgrounded: bool,
+    }
 }
 
-/// A sub-agent has taken a step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskProgress<'a> {
-    /// The task.
-    pub task_id: Cow<'a, str>,
-    /// The call that started it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_use_id: Option<Cow<'a, str>>,
-    /// What it is about.
-    pub description: Cow<'a, str>,
-    /// Which sub-agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subagent_type: Option<Cow<'a, str>>,
-    /// What it spent so far.
-    pub usage: TaskUsage,
-    /// The tool that it used last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_tool_name: Option<Cow<'a, str>>,
+wire_struct! {
+    /// A sub-agent has taken a step.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct TaskProgress<'a> {
+        /// The task.
+        pub task_id: Cow<'a, str>,
+        /// The call that started it.
+        pub tool_use_id?: Cow<'a, str>,
+        /// What it is about.
+        pub description: Cow<'a, str>,
+        /// Which sub-agent.
+        pub subagent_type?: Cow<'a, str>,
+        /// What it spent so far.
+        pub usage: TaskUsage,
+        /// The tool that it used last.
+        pub last_tool_name?: Cow<'a, str>,
+    }
 }
 
-/// A task is over.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskNotification<'a> {
-    /// The task.
-    pub task_id: Cow<'a, str>,
-    /// The call that started it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_use_id: Option<Cow<'a, str>>,
-    /// `completed`, `failed` or `stopped`.
-    pub status: Cow<'a, str>,
-    /// The file with all that it wrote; empty where there is none.
-    pub output_file: Cow<'a, str>,
-    /// What came of it.
-    pub summary: Cow<'a, str>,
-    /// What it spent, where it is a sub-agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<TaskUsage>,
+wire_struct! {
+    /// A task is over.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct TaskNotification<'a> {
+        /// The task.
+        pub task_id: Cow<'a, str>,
+        /// The call that started it.
+        pub tool_use_id?: Cow<'a, str>,
+        /// `completed`, `failed` or `stopped`.
+        pub status: Cow<'a, str>,
+        /// The file with all that it wrote; empty where there is none.
+        pub output_file: Cow<'a, str>,
+        /// What came of it.
+        pub summary: Cow<'a, str>,
+        /// What it spent, where it is a sub-agent.
+        pub usage?: TaskUsage,
+    }
 }
 
-/// What changed about a task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskPatch<'a> {
-    /// How it stands now.
-    pub status: Cow<'a, str>,
-    /// When it ended, in milliseconds since the Unix epoch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end_time: Option<u64>,
+wire_struct! {
+    /// What changed about a task.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct TaskPatch<'a> {
+        /// How it stands now.
+        pub status: Cow<'a, str>,
+        /// When it ended, in milliseconds since the Unix epoch.
+        pub end_time?: u64,
+    }
 }
 
 /// What a sub-agent has spent.

@@ -14,26 +14,24 @@ use crate::tool_records::{confirmation_records, display_records};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCallRequest<'a> {
     /// The call.
-    #[serde(borrow, rename = "callId")]
+    #[serde(rename = "callId")]
     pub call_id: Cow<'a, str>,
     /// The tool.
-    #[serde(borrow)]
     pub name: Cow<'a, str>,
     /// The arguments, an object.
-    #[serde(borrow)]
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    #[serde(borrow)]
     pub args: &'a RawValue,
     /// Whether the client asked for it and not the model.
     #[serde(rename = "isClientInitiated")]
     pub is_client_initiated: bool,
     /// The turn.
-    #[serde(borrow)]
     pub prompt_id: Cow<'a, str>,
     /// The model's message that holds the call.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<Cow<'a, str>>,
     /// The call whose sub-agent calls.
-    #[serde(borrow, rename = "parentCallId", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "parentCallId", default, skip_serializing_if = "Option::is_none")]
     pub parent_call_id: Option<Cow<'a, str>>,
 }
 
@@ -44,7 +42,6 @@ pub struct ToolCallConfirmation<'a> {
     #[serde(borrow)]
     pub request: ToolCallRequest<'a>,
     /// What they are shown.
-    #[serde(borrow)]
     pub details: ConfirmationDetails<'a>,
 }
 
@@ -55,23 +52,17 @@ confirmation_records!(
     #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
     ConfirmationDetails (
         /// Where the answer goes.
-        #[serde(borrow)]
         on_confirm: Cow<'a, str>,
     ) {
         /// The path as people know it.
-        #[serde(borrow)]
         file_name: Cow<'a, str>,
         /// The absolute path.
-        #[serde(borrow)]
         file_path: Cow<'a, str>,
         /// The unified diff.
-        #[serde(borrow)]
         file_diff: Cow<'a, str>,
         /// The text before; null when the file is new.
-        #[serde(borrow)]
         original_content: Option<Cow<'a, str>>,
         /// The text after.
-        #[serde(borrow)]
         new_content: Cow<'a, str>,
         /// Whether someone is changing the edit at the moment.
         #[serde(default)]
@@ -101,28 +92,25 @@ impl<'a> ConfirmationDetails<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct ToolCallResponse<'a> {
     /// The call.
-    #[serde(borrow)]
     pub call_id: Cow<'a, str>,
     /// What goes back to the model.
-    #[serde(borrow)]
     pub response_parts: Vec<ResponsePart<'a>>,
     /// What people are shown.
-    #[serde(borrow)]
     pub result_display: ShownResult<'a>,
     /// What went wrong.
-    #[serde(borrow, default)]
+    #[serde(default)]
     pub error: Option<Cow<'a, str>>,
     /// A stable word for it.
-    #[serde(borrow, default)]
+    #[serde(default)]
     pub error_type: Option<Cow<'a, str>>,
     /// Where the whole output is kept, when the text was cut.
-    #[serde(borrow, default)]
+    #[serde(default)]
     pub output_file: Option<Cow<'a, str>>,
     /// The length of the text that goes back, in characters.
     #[serde(default)]
     pub content_length: Option<u64>,
     /// The call whose sub-agent called.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_call_id: Option<Cow<'a, str>>,
 }
 
@@ -131,13 +119,13 @@ pub struct ToolCallResponse<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct ResponsePart<'a> {
     /// Text.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Cow<'a, str>>,
     /// A medium in line.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inline_data: Option<InlineData<'a>>,
     /// A medium at an address.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_data: Option<FileData<'a>>,
 }
 
@@ -162,10 +150,8 @@ impl<'a> From<&'a Media> for ResponsePart<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct InlineData<'a> {
     /// Its type.
-    #[serde(borrow)]
     pub mime_type: Cow<'a, str>,
     /// Its bytes, as base64.
-    #[serde(borrow)]
     pub data: Cow<'a, str>,
 }
 
@@ -174,10 +160,8 @@ pub struct InlineData<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct FileData<'a> {
     /// Its type.
-    #[serde(borrow)]
     pub mime_type: Cow<'a, str>,
     /// The address.
-    #[serde(borrow)]
     pub file_uri: Cow<'a, str>,
 }
 
@@ -186,27 +170,23 @@ pub struct FileData<'a> {
 #[serde(untagged)]
 pub enum ShownResult<'a> {
     /// A text.
-    Text(#[serde(borrow)] Cow<'a, str>),
+    Text(Cow<'a, str>),
     /// A changed file.
     #[serde(rename_all = "camelCase")]
     FileDiff {
         /// The unified diff.
-        #[serde(borrow)]
         file_diff: Cow<'a, str>,
         /// The path as people know it.
-        #[serde(borrow)]
         file_name: Cow<'a, str>,
         /// The text before; null when the file is new.
-        #[serde(borrow)]
         original_content: Option<Cow<'a, str>>,
         /// The text after.
-        #[serde(borrow)]
         new_content: Cow<'a, str>,
         /// Line counts.
         diff_stat: LineCounts,
     },
     /// Something that says in `type` what it is.
-    Typed(#[serde(borrow)] TypedResult<'a>),
+    Typed(TypedResult<'a>),
 }
 
 display_records!(

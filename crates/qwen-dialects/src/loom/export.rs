@@ -36,31 +36,10 @@ pub enum Line<'a> {
 loom_events!(
     /// An event under its key. What the protocol form calls `id` is `node_id` here.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-    Exported {
-        /// A run starts.
-        RunStart {
-            /// The run.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            run_id: Option<Cow<'a, str>>,
-            /// The user's words.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            message: Option<Cow<'a, str>>,
-            /// The agent.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            agent: Option<Cow<'a, str>>,
-        },
-        /// A node run starts.
-        TaskStart {
-            /// The node's name.
-            node_id: Cow<'a, str>,
-        },
-        /// A node run ends.
-        TaskEnd {
-            /// The node's name.
-            node_id: Cow<'a, str>,
-            /// How it went.
-            result: NodeResult<'a>,
-        },
+    Exported
+    node: node_id, start: TaskStart, end: TaskEnd,
+    agent: " The agent.", tool_end: " A call is over.",
+    {
         /// The model wrote a piece.
         Messages {
             /// The piece.
@@ -81,25 +60,6 @@ loom_events!(
         /// Anything else, bare.
         Custom(CustomValue<'a>),
     } {
-        /// Graph: a thought starts.
-        GotNodeStart {
-            /// The thought.
-            node_id: Cow<'a, str>,
-        },
-        /// Graph: a thought is done.
-        GotNodeComplete {
-            /// The thought.
-            node_id: Cow<'a, str>,
-            /// Its result in a line.
-            result_summary: Cow<'a, str>,
-        },
-        /// Graph: a thought failed.
-        GotNodeFailed {
-            /// The thought.
-            node_id: Cow<'a, str>,
-            /// Why.
-            error: Cow<'a, str>,
-        },
         /// Graph: a thought opened a nested graph.
         GotExpand {
             /// The thought.
@@ -108,19 +68,6 @@ loom_events!(
             nodes_added: u64,
             /// How many edges were added.
             edges_added: u64,
-        },
-    } {
-        /// A call is over.
-        ToolEnd {
-            /// The call.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            call_id: Option<Cow<'a, str>>,
-            /// The tool.
-            name: Cow<'a, str>,
-            /// What went back to the model.
-            result: Cow<'a, str>,
-            /// Whether it failed, was refused or was cancelled.
-            is_error: bool,
         },
     }
 );

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::custom::CustomValue;
 use crate::flat::{ControlLine, ResultNote};
 use crate::payload::Payload;
+use crate::qwen::wire::wire_struct;
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,49 +25,74 @@ pub enum Line<'a> {
     Control(ControlLine<'a>),
 }
 
-/// An event and its envelope.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Frame<'a> {
-    /// The session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Cow<'a, str>>,
-    /// The node run; in `got_expand` the thought that opened a nested graph.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node_id: Option<Cow<'a, str>>,
-    /// The line's number in its stream.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub event_id: Option<u64>,
-    /// The event.
-    #[serde(flatten)]
-    pub body: Body<'a>,
+wire_struct! {
+    /// An event and its envelope.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct Frame<'a> {
+        /// The session.
+        pub session_id?: Cow<'a, str>,
+        /// The node run; in `got_expand` the thought that opened a nested graph.
+        pub node_id?: Cow<'a, str>,
+        /// The line's number in its stream.
+        pub event_id?: u64,
+        /// The event.
+        #[serde(flatten)]
+        pub body: Body<'a>,
+    }
 }
 
-/// The reply and its envelope.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ReplyFrame<'a> {
-    /// The session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Cow<'a, str>>,
-    /// The node run that wrote the reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node_id: Option<Cow<'a, str>>,
-    /// The line's number in its stream.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub event_id: Option<u64>,
-    /// The whole answer; empty after failure.
-    pub reply: Cow<'a, str>,
+wire_struct! {
+    /// The reply and its envelope.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct ReplyFrame<'a> {
+        /// The session.
+        pub session_id?: Cow<'a, str>,
+        /// The node run that wrote the reply.
+        pub node_id?: Cow<'a, str>,
+        /// The line's number in its stream.
+        pub event_id?: u64,
+        /// The whole answer; empty after failure.
+        pub reply: Cow<'a, str>,
+    }
 }
 
 /// Defines an enum of Loom events. The protocol form and the export form write most events alike: these variants
-/// stand here once, and the others are given for the four places where they belong.
+/// stand here once, with the names that differ as parameters, and the others are given for the three places where
+/// they belong.
 macro_rules! loom_events {
     (
         $(#[$meta:meta])*
-        $name:ident { $($runs:tt)* } { $($states:tt)* } { $($thoughts:tt)* } { $($ends:tt)* }
+        $name:ident
+        node: $node:ident, start: $start:ident, end: $end:ident, agent: $agent:literal, tool_end: $tool_end:literal,
+        { $($pieces:tt)* } { $($states:tt)* } { $($expand:tt)* }
     ) => {
         $(#[$meta])*
         pub enum $name<'a> {
-            $($runs)*
+            /// A run starts.
+            RunStart {
+                /// The run.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                run_id: Option<Cow<'a, str>>,
+                /// The user's words.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                message: Option<Cow<'a, str>>,
+                #[doc = $agent]
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                agent: Option<Cow<'a, str>>,
+            },
+            /// A node run starts.
+            $start {
+                /// The node's name.
+                $node: Cow<'a, str>,
+            },
+            /// A node run ends.
+            $end {
+                /// The node's name.
+                $node: Cow<'a, str>,
+                /// How it went.
+                result: NodeResult<'a>,
+            },
+            $($pieces)*
             /// Tokens of a model call.
             Usage {
                 /// Tokens read.
@@ -107,7 +133,26 @@ macro_rules! loom_events {
                 /// The thoughts.
                 node_ids: Vec<Cow<'a, str>>,
             },
-            $($thoughts)*
+            /// Graph: a thought starts.
+            GotNodeStart {
+                /// The thought.
+                $node: Cow<'a, str>,
+            },
+            /// Graph: a thought is done.
+            GotNodeComplete {
+                /// The thought.
+                $node: Cow<'a, str>,
+                /// Its result in a line.
+                result_summary: Cow<'a, str>,
+            },
+            /// Graph: a thought failed.
+            GotNodeFailed {
+                /// The thought.
+                $node: Cow<'a, str>,
+                /// Why.
+                error: Cow<'a, str>,
+            },
+            $($expand)*
             /// The model wrote a piece of a call's arguments.
             ToolCallChunk {
                 /// The call.
@@ -139,7 +184,18 @@ macro_rules! loom_events {
                 /// What it wrote.
                 content: Cow<'a, str>,
             },
-            $($ends)*
+            #[doc = $tool_end]
+            ToolEnd {
+                /// The call.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                call_id: Option<Cow<'a, str>>,
+                /// The tool.
+                name: Cow<'a, str>,
+                /// What went back to the model.
+                result: Cow<'a, str>,
+                /// Whether it failed, was refused or was cancelled.
+                is_error: bool,
+            },
             /// Someone is asked about a call.
             ToolApproval(Call<'a>),
         }
@@ -151,31 +207,10 @@ loom_events!(
     /// An event.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(tag = "type", rename_all = "snake_case")]
-    Body {
-        /// A run starts.
-        RunStart {
-            /// The run.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            run_id: Option<Cow<'a, str>>,
-            /// The user's words.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            message: Option<Cow<'a, str>>,
-            /// The agent: `react`, `tot`, `got`.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            agent: Option<Cow<'a, str>>,
-        },
-        /// A node run starts.
-        NodeEnter {
-            /// The node's name.
-            id: Cow<'a, str>,
-        },
-        /// A node run ends.
-        NodeExit {
-            /// The node's name.
-            id: Cow<'a, str>,
-            /// How it went.
-            result: NodeResult<'a>,
-        },
+    Body
+    node: id, start: NodeEnter, end: NodeExit,
+    agent: " The agent: `react`, `tot`, `got`.", tool_end: " A call is over; one that was refused has this alone.",
+    {
         /// The model wrote a piece.
         MessageChunk {
             /// The piece.
@@ -202,44 +237,12 @@ loom_events!(
             value: CustomValue<'a>,
         },
     } {
-        /// Graph: a thought starts.
-        GotNodeStart {
-            /// The thought.
-            id: Cow<'a, str>,
-        },
-        /// Graph: a thought is done.
-        GotNodeComplete {
-            /// The thought.
-            id: Cow<'a, str>,
-            /// Its result in a line.
-            result_summary: Cow<'a, str>,
-        },
-        /// Graph: a thought failed.
-        GotNodeFailed {
-            /// The thought.
-            id: Cow<'a, str>,
-            /// Why.
-            error: Cow<'a, str>,
-        },
         /// Graph: a thought opened a nested graph. The thought itself is `node_id`, in the place of the envelope's.
         GotExpand {
             /// How many thoughts were added.
             nodes_added: u64,
             /// How many edges were added.
             edges_added: u64,
-        },
-    } {
-        /// A call is over; one that was refused has this alone.
-        ToolEnd {
-            /// The call.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            call_id: Option<Cow<'a, str>>,
-            /// The tool.
-            name: Cow<'a, str>,
-            /// What went back to the model.
-            result: Cow<'a, str>,
-            /// Whether it failed, was refused or was cancelled.
-            is_error: bool,
         },
     }
 );

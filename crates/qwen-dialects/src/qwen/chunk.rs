@@ -7,13 +7,12 @@ use qwen_events::{
     session_notices, turn_steps,
 };
 
-use super::annotate::Annotator;
-use super::channel;
-use super::frame::{Fatal, Frame, created, empty_line, fatal, push_fatal};
+use super::frame::{Frame, created, empty_line};
+use super::stream::{ChatStream, Remark, StreamState};
 use super::turn::{Last, message_finish, turn_finish, turn_metadata};
 use super::wire::{
-    AssistantRole, ChatCompletionChunk, ChunkChoice, ChunkObject, Delta, ErrorBody, FunctionDelta,
-    FunctionType, Metadata, TokenUsage, ToolCallDelta,
+    AssistantRole, ChatCompletionChunk, ChunkChoice, ChunkObject, Delta, FunctionDelta, FunctionType,
+    TokenUsage, ToolCallDelta,
 };
 use crate::line::{push_line, push_number, push_string, push_value};
 use crate::{Encoder, StreamInfo};
@@ -23,9 +22,7 @@ const GOES_ON: &[u8] = b",\"finish_reason\":null}]}\n";
 
 /// Writes a stream piece by piece.
 pub(super) struct ChunkEncoder {
-    frame: Frame,
-    annotator: Annotator,
-    last: Last,
+    state: StreamState,
     /// The announced calls of the current message, by index.
     calls: Vec<CallId>,
     /// A line up to its delta, and the second it was rendered for.
@@ -38,27 +35,8 @@ impl ChunkEncoder {
         Self::on(Frame::new(info))
     }
 
-    fn on(frame: Frame) -> Self {
-        Self {
-            frame,
-            annotator: Annotator::default(),
-            last: Last::default(),
-            calls: Vec::new(),
-            prefix: Vec::new(),
-            rendered: None,
-        }
-    }
-
     fn line(&self, at: Timestamp) -> ChatCompletionChunk<'_> {
-        empty_line!(ChatCompletionChunk, ChunkObject::Word, self.frame, at)
-    }
-
-    fn greet(&mut self, at: Timestamp, out: &mut Vec<u8>) {
-        if self.frame.greets() {
-            let metadata = Some(self.frame.announcement());
-            let system_fingerprint = Some(self.frame.fingerprint());
-            push_line(out, &ChatCompletionChunk { system_fingerprint, metadata, ..self.line(at) });
-        }
+        empty_line!(ChatCompletionChunk, ChunkObject::Word, self.state.frame, at)
     }
 
     /// Starts a line, up to the position of the delta. The prefix changes with the message and with the
@@ -128,9 +106,9 @@ impl ChunkEncoder {
 
     /// The message that pieces belong to; it is announced now unless it was before.
     fn open(&mut self, at: Timestamp, out: &mut Vec<u8>) {
-        if !matches!(self.last, Last::Open) {
+        if !matches!(self.state.last, Last::Open) {
             self.release(at, out);
-            self.last = Last::Open;
+            self.state.last = Last::Open;
             self.calls.clear();
             self.role(at, out);
         }
@@ -138,7 +116,7 @@ impl ChunkEncoder {
 
     /// Ends the held message, because another one follows.
     fn release(&mut self, at: Timestamp, out: &mut Vec<u8>) {
-        if let Some(message) = self.last.take_held() {
+        if let Some(message) = self.state.last.take_held() {
             self.finish(at, &message, out);
         }
     }
@@ -155,52 +133,14 @@ impl ChunkEncoder {
         );
     }
 
-    fn remark(&self, at: Timestamp, finish_reason: &'static str, error: ErrorBody<'_>, out: &mut Vec<u8>) {
-        push_line(
-            out,
-            &ChatCompletionChunk {
-                choices: vec![nothing_more(finish_reason)],
-                metadata: Some(Metadata { error: Some(error), ..Metadata::default() }),
-                ..self.line(at)
-            },
-        );
-    }
-
-    fn end_turn(&mut self, at: Timestamp, end: &TurnEnd, out: &mut Vec<u8>) {
-        let follows_calls = matches!(self.last, Last::Calls);
-        let closing = self.last.close(end);
-        if let Some(message) = closing.before {
-            self.finish(at, &message, out);
-        }
-        self.annotator.end_turn(&self.frame, end, out);
-        // The last chunk belongs to a message, so there must be one.
-        if follows_calls || !closing.streamed {
-            self.role(at, out);
-        }
-        if !closing.streamed && !closing.content.is_empty() {
-            self.text(at, &closing.content, out);
-        }
-        push_line(
-            out,
-            &ChatCompletionChunk {
-                choices: vec![nothing_more(turn_finish(end))],
-                usage: Some(TokenUsage::from(&end.usage)),
-                metadata: Some(turn_metadata(end)),
-                ..self.line(at)
-            },
-        );
-        self.frame.end_turn();
-        self.rendered = None;
-    }
-
     /// Writes the pieces of a message, the most frequent lines.
     fn piece(&mut self, event: &Event, out: &mut Vec<u8>) {
         match &event.body {
             Body::MessageStart { model, .. } => {
                 self.release(event.at, out);
-                self.frame.set_model(model);
+                self.state.frame.set_model(model);
                 self.rendered = None;
-                self.last = Last::Nothing;
+                self.state.last = Last::Nothing;
                 self.open(event.at, out);
             }
             Body::TextDelta(text) if !text.is_empty() => {
@@ -225,10 +165,10 @@ impl ChunkEncoder {
             Body::MessageEnd(message) => {
                 self.open(event.at, out);
                 if message.calls.is_empty() {
-                    self.last = Last::Held(message.clone());
+                    self.state.last = Last::Held(message.clone());
                 } else {
                     self.finish(event.at, message, out);
-                    self.last = Last::Calls;
+                    self.state.last = Last::Calls;
                 }
             }
             Body::Ready
@@ -255,29 +195,80 @@ fn nothing_more(finish_reason: &str) -> ChunkChoice<'_> {
     ChunkChoice { index: 0, delta: Delta::default(), finish_reason: Some(Cow::Borrowed(finish_reason)) }
 }
 
+impl ChatStream for ChunkEncoder {
+    fn on(frame: Frame) -> Self {
+        Self { state: StreamState::new(frame), calls: Vec::new(), prefix: Vec::new(), rendered: None }
+    }
+
+    fn state(&self) -> &StreamState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut StreamState {
+        &mut self.state
+    }
+
+    fn push_remark(&self, at: Timestamp, remark: Remark<'_>, out: &mut Vec<u8>) {
+        let choice = remark.finish_reason.map(|finish_reason| nothing_more(finish_reason));
+        push_line(
+            out,
+            &ChatCompletionChunk {
+                choices: choice.into_iter().collect(),
+                system_fingerprint: remark.fingerprint,
+                metadata: Some(remark.metadata),
+                ..self.line(at)
+            },
+        );
+    }
+
+    fn end_turn(&mut self, at: Timestamp, end: &TurnEnd, out: &mut Vec<u8>) {
+        let follows_calls = matches!(self.state.last, Last::Calls);
+        let closing = self.state.last.close(end);
+        if let Some(message) = closing.before {
+            self.finish(at, &message, out);
+        }
+        self.state.annotator.end_turn(&self.state.frame, end, out);
+        // The last chunk belongs to a message, so there must be one.
+        if follows_calls || !closing.streamed {
+            self.role(at, out);
+        }
+        if !closing.streamed && !closing.content.is_empty() {
+            self.text(at, &closing.content, out);
+        }
+        push_line(
+            out,
+            &ChatCompletionChunk {
+                choices: vec![nothing_more(turn_finish(end))],
+                usage: Some(TokenUsage::from(&end.usage)),
+                metadata: Some(turn_metadata(end)),
+                ..self.line(at)
+            },
+        );
+        self.state.frame.end_turn();
+        self.rendered = None;
+    }
+}
+
 impl Encoder for ChunkEncoder {
     fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
         let main = event.scope.parent.is_none();
         match &event.body {
             // Pieces are nearly all of the stream, so they take the shortest path.
-            Body::TextDelta(_) if main && !self.annotator.owes_thought() => {
+            Body::TextDelta(_) if main && !self.state.annotator.owes_thought() => {
                 self.piece(event, out);
                 return;
             }
-            Body::Fatal(error) => {
-                match fatal(error) {
-                    Fatal::Message(body) => self.remark(event.at, "error", body, out),
-                    Fatal::Bare => push_fatal(out, error),
-                }
+            Body::Fatal(..) => {
+                self.encode_fatal(event, out);
                 return;
             }
             Body::TurnStart(start) if main => {
-                self.frame.start_turn(start);
+                self.state.frame.start_turn(start);
                 self.rendered = None;
             }
             // Hooks may be called before the turn that they concern starts.
             Body::ControlRequest { session_id, .. } => {
-                self.frame.enter_session(session_id);
+                self.state.frame.enter_session(session_id);
                 self.rendered = None;
             }
             Body::Ready
@@ -292,31 +283,8 @@ impl Encoder for ChunkEncoder {
             | Body::ControlReply(..)
             | Body::ControlCancel { .. } => {}
         }
-        self.greet(event.at, out);
-        match &event.body {
-            Body::TurnEnd(end) if main && self.frame.runs(&end.prompt_id) => {
-                self.end_turn(event.at, end, out);
-            }
-            // A prompt that was withdrawn before its turn started.
-            Body::TurnEnd(end) if main => {
-                Self::on(self.frame.of_prompt(&end.prompt_id)).end_turn(event.at, end, out);
-            }
-            Body::Error(error) => {
-                let body = ErrorBody::from(&**error);
-                match &error.refused {
-                    Some(refused) => {
-                        Self::on(self.frame.of_refused(refused)).remark(event.at, "stop", body, out);
-                    }
-                    None => self.remark(event.at, "stop", body, out),
-                }
-            }
-            _ => {
-                self.annotator.encode(&self.frame, event, out);
-                channel::encode(self.frame.stamp(), event, out);
-                if main {
-                    self.piece(event, out);
-                }
-            }
+        if !self.encode_common(event, out) && main {
+            self.piece(event, out);
         }
     }
 }

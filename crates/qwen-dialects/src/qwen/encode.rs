@@ -4,21 +4,18 @@ use std::borrow::Cow;
 
 use qwen_events::{Body, Event, MessageEnd, Timestamp, TurnEnd};
 
-use super::annotate::Annotator;
-use super::channel;
-use super::frame::{Fatal, Frame, created, empty_line, fatal, push_fatal};
+use super::frame::{Frame, created, empty_line};
+use super::stream::{ChatStream, Remark, StreamState};
 use super::turn::{Last, message_finish, turn_finish, turn_metadata};
 use super::wire::{
-    AssistantMessage, AssistantRole, ChatCompletion, Choice, CompletionObject, ErrorBody, FunctionCall,
-    FunctionType, Metadata, TokenUsage, WireToolCall,
+    AssistantMessage, AssistantRole, ChatCompletion, Choice, CompletionObject, FunctionCall, FunctionType,
+    TokenUsage, WireToolCall,
 };
 use crate::line::push_line;
 use crate::{Encoder, StreamInfo};
 
 pub(super) struct MessageEncoder {
-    frame: Frame,
-    annotator: Annotator,
-    last: Last,
+    state: StreamState,
 }
 
 impl MessageEncoder {
@@ -26,25 +23,13 @@ impl MessageEncoder {
         Self::on(Frame::new(info))
     }
 
-    fn on(frame: Frame) -> Self {
-        Self { frame, annotator: Annotator::default(), last: Last::default() }
-    }
-
     fn line(&self, at: Timestamp) -> ChatCompletion<'_> {
-        empty_line!(ChatCompletion, CompletionObject::Word, self.frame, at)
-    }
-
-    fn greet(&mut self, at: Timestamp, out: &mut Vec<u8>) {
-        if self.frame.greets() {
-            let metadata = Some(self.frame.announcement());
-            let system_fingerprint = Some(self.frame.fingerprint());
-            push_line(out, &ChatCompletion { system_fingerprint, metadata, ..self.line(at) });
-        }
+        empty_line!(ChatCompletion, CompletionObject::Word, self.state.frame, at)
     }
 
     /// Writes the held message, because another one follows.
     fn release(&mut self, at: Timestamp, out: &mut Vec<u8>) {
-        if let Some(message) = self.last.take_held() {
+        if let Some(message) = self.state.last.take_held() {
             self.message(at, &message, out);
         }
     }
@@ -79,36 +64,6 @@ impl MessageEncoder {
             },
         );
     }
-
-    /// Writes a remark about the stream in `metadata`, without model output.
-    fn remark(&self, at: Timestamp, finish_reason: &'static str, error: ErrorBody<'_>, out: &mut Vec<u8>) {
-        push_line(
-            out,
-            &ChatCompletion {
-                choices: vec![said("", finish_reason)],
-                metadata: Some(Metadata { error: Some(error), ..Metadata::default() }),
-                ..self.line(at)
-            },
-        );
-    }
-
-    fn end_turn(&mut self, at: Timestamp, end: &TurnEnd, out: &mut Vec<u8>) {
-        let closing = self.last.close(end);
-        if let Some(message) = closing.before {
-            self.message(at, &message, out);
-        }
-        self.annotator.end_turn(&self.frame, end, out);
-        push_line(
-            out,
-            &ChatCompletion {
-                choices: vec![said(&closing.content, turn_finish(end))],
-                usage: Some(TokenUsage::from(&end.usage)),
-                metadata: Some(turn_metadata(end)),
-                ..self.line(at)
-            },
-        );
-        self.frame.end_turn();
-    }
 }
 
 fn said<'a>(content: &'a str, finish_reason: &'a str) -> Choice<'a> {
@@ -120,65 +75,83 @@ fn said<'a>(content: &'a str, finish_reason: &'a str) -> Choice<'a> {
     }
 }
 
+impl ChatStream for MessageEncoder {
+    fn on(frame: Frame) -> Self {
+        Self { state: StreamState::new(frame) }
+    }
+
+    fn state(&self) -> &StreamState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut StreamState {
+        &mut self.state
+    }
+
+    fn push_remark(&self, at: Timestamp, remark: Remark<'_>, out: &mut Vec<u8>) {
+        let choice = remark.finish_reason.map(|finish_reason| said("", finish_reason));
+        push_line(
+            out,
+            &ChatCompletion {
+                choices: choice.into_iter().collect(),
+                system_fingerprint: remark.fingerprint,
+                metadata: Some(remark.metadata),
+                ..self.line(at)
+            },
+        );
+    }
+
+    fn end_turn(&mut self, at: Timestamp, end: &TurnEnd, out: &mut Vec<u8>) {
+        let closing = self.state.last.close(end);
+        if let Some(message) = closing.before {
+            self.message(at, &message, out);
+        }
+        self.state.annotator.end_turn(&self.state.frame, end, out);
+        push_line(
+            out,
+            &ChatCompletion {
+                choices: vec![said(&closing.content, turn_finish(end))],
+                usage: Some(TokenUsage::from(&end.usage)),
+                metadata: Some(turn_metadata(end)),
+                ..self.line(at)
+            },
+        );
+        self.state.frame.end_turn();
+    }
+}
+
 impl Encoder for MessageEncoder {
     fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
-        if let Body::Fatal(error) = &event.body {
-            match fatal(error) {
-                Fatal::Message(body) => self.remark(event.at, "error", body, out),
-                Fatal::Bare => push_fatal(out, error),
-            }
+        if self.encode_fatal(event, out) {
             return;
         }
         let main = event.scope.parent.is_none();
         if let Body::TurnStart(start) = &event.body
             && main
         {
-            self.frame.start_turn(start);
+            self.state.frame.start_turn(start);
         }
         // Hooks may be called before the turn that they concern starts.
         if let Body::ControlRequest { session_id, .. } = &event.body {
-            self.frame.enter_session(session_id);
+            self.state.frame.enter_session(session_id);
         }
-        self.greet(event.at, out);
-        match &event.body {
-            Body::TurnEnd(end) if main && self.frame.runs(&end.prompt_id) => {
-                self.end_turn(event.at, end, out);
-            }
-            // A prompt that was withdrawn before its turn started.
-            Body::TurnEnd(end) if main => {
-                Self::on(self.frame.of_prompt(&end.prompt_id)).end_turn(event.at, end, out);
-            }
-            Body::Error(error) => {
-                let body = ErrorBody::from(&**error);
-                match &error.refused {
-                    Some(refused) => {
-                        Self::on(self.frame.of_refused(refused)).remark(event.at, "stop", body, out);
-                    }
-                    None => self.remark(event.at, "stop", body, out),
-                }
-            }
-            _ => {
-                self.annotator.encode(&self.frame, event, out);
-                channel::encode(self.frame.stamp(), event, out);
-            }
-        }
-        if !main {
+        if self.encode_common(event, out) || !main {
             return;
         }
         match &event.body {
             Body::MessageStart { model, .. } => {
                 self.release(event.at, out);
-                self.frame.set_model(model);
-                self.last = Last::Open;
+                self.state.frame.set_model(model);
+                self.state.last = Last::Open;
             }
             Body::MessageEnd(message) if message.calls.is_empty() => {
                 self.release(event.at, out);
-                self.last = Last::Held(message.clone());
+                self.state.last = Last::Held(message.clone());
             }
             Body::MessageEnd(message) => {
                 self.release(event.at, out);
                 self.message(event.at, message, out);
-                self.last = Last::Calls;
+                self.state.last = Last::Calls;
             }
             _ => {}
         }

@@ -5,6 +5,7 @@ pub(crate) mod channel;
 mod chunk;
 mod encode;
 pub(crate) mod frame;
+mod stream;
 mod terminal;
 pub(crate) mod thought;
 pub(crate) mod turn;

@@ -83,7 +83,7 @@ mod tests {
     use crate::qwen::thought::Thought;
 
     #[test]
-    fn what_was_put_into_words_can_be_read_back() {
+    fn formatted_values_can_be_parsed_again() {
         let steps = [
             Thinking::TotExpand { candidates: vec!["4 + 9 = 13".into(), "10 - 4: 6".into()] },
             Thinking::TotEvaluate { chosen: 1, scores: vec![0.25, 0.5] },

@@ -103,7 +103,7 @@ fn a_stream_without_envelope_shows_the_same_but_the_session() {
 }
 
 #[test]
-fn what_is_no_line_is_shown_as_such_and_the_rest_goes_on() {
+fn an_invalid_line_is_shown_as_such_and_the_view_continues() {
     let mut broken = lines("plain-answer/qwen.jsonl");
     broken.insert(1, "nonsense \u{1b}[31m\n".to_owned());
     broken.insert(2, "\n".to_owned());

@@ -52,7 +52,7 @@ fn a_failed_turn_is_a_document_with_an_empty_reply() {
 }
 
 #[test]
-fn what_cannot_wait_does_not() {
+fn urgent_lines_are_written_at_once() {
     let bad = || Body::Error(Box::new(ErrorInfo::new(ErrorKind::Input, "invalid_json", "not JSON")));
     for dialect in [Dialect::Claude, Dialect::ClaudeLite, Dialect::Loom, Dialect::LoomExport] {
         let mut script = Script::default();

@@ -10,7 +10,7 @@ use qwen_events::{
 use serde_json::Value;
 
 use crate::judge::{against_schema, through_wire_type};
-use crate::script::{Script, call, info, lines, turn_end, whole_turn};
+use crate::script::{Script, info, lines, turn_end, whole_turn};
 
 const FILES: [(&str, Dialect); 9] = [
     ("spec2-events", Dialect::Loom),
@@ -136,11 +136,7 @@ fn showcase() -> Vec<Event> {
     script.enter("think", 1).message().call("call_1", "read_file", r#"{"file_path":"a"}"#).end();
     script.ask("req-1", "call_1");
     script.tool_start("call_1", "read_file");
-    script.push(Body::ToolOutput {
-        call: call("call_1", "read_file", "{}"),
-        channel: qwen_events::Channel::Stdout,
-        text: "text".into(),
-    });
+    script.tool_output("call_1", "read_file", "text");
     script.tool_end("call_1", "read_file", ToolStatus::Success, "text");
     script.push(Body::NodeExit { error: Some("text".into()) });
     for step in [

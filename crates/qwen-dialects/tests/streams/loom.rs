@@ -268,6 +268,9 @@ fn modes_narrow_what_is_written_and_numbers_stay_without_a_gap() {
         events.extend(whole_turn());
         events
     };
+    let searches = ["tot_expand", "tot_evaluate", "tot_backtrack", "got_plan", "got_expand"];
+    let thoughts = ["got_node_start", "got_node_complete", "got_node_failed"];
+    let tasks = [&["run_start", "node_enter", "node_exit"][..], &searches, &thoughts].concat();
     for (mode, expected) in [
         (StreamMode::Values, &["values"][..]),
         (StreamMode::Updates, &["updates"]),
@@ -277,22 +280,7 @@ fn modes_narrow_what_is_written_and_numbers_stay_without_a_gap() {
         (StreamMode::Custom, &["thought"]),
         (StreamMode::Type("usage"), &["usage"]),
         (StreamMode::Type("tool_end"), &["tool_end"]),
-        (
-            StreamMode::Tasks,
-            &[
-                "run_start",
-                "node_enter",
-                "node_exit",
-                "tot_expand",
-                "tot_evaluate",
-                "tot_backtrack",
-                "got_plan",
-                "got_node_start",
-                "got_node_complete",
-                "got_node_failed",
-                "got_expand",
-            ],
-        ),
+        (StreamMode::Tasks, &tasks),
     ] {
         let narrowed = StreamInfo { stream_modes: vec![mode], ..info(Dialect::Loom) };
         let lines = crate::script::lines(&narrowed, &events);
@@ -321,7 +309,7 @@ fn no_mode_hides_a_failure() {
 }
 
 #[test]
-fn what_loom_has_no_event_for_is_custom() {
+fn events_unknown_to_loom_are_custom() {
     let mut script = Script::default();
     script.push(Body::Session(Box::new(SessionEvent::Compressed { original_tokens: 9, new_tokens: 3 })));
     script.push(Body::Console { level: ConsoleLevel::Warn, scope: LogScope::Tool, text: "careful".into() });

@@ -164,6 +164,11 @@ impl Script {
         self.push(Body::ToolStart(call(id, name, "{}")))
     }
 
+    pub fn tool_output(&mut self, id: &str, name: &str, text: &str) -> &mut Self {
+        let channel = qwen_events::Channel::Stdout;
+        self.push(Body::ToolOutput { call: call(id, name, "{}"), channel, text: text.into() })
+    }
+
     pub fn tool_end(&mut self, id: &str, name: &str, status: ToolStatus, text: &str) -> &mut Self {
         self.push(Body::ToolEnd(Box::new(tool_end(id, name, status, text))))
     }
@@ -293,11 +298,7 @@ pub fn whole_turn() -> Vec<Event> {
     script.call("call_1", "read_file", r#"{"file_path":"a"}"#).call("call_2", "write_file", "{}").end();
     script.exit().state(r#"{"step":1}"#).enter("act", 1);
     script.tool_start("call_1", "read_file");
-    script.push(Body::ToolOutput {
-        call: call("call_1", "read_file", "{}"),
-        channel: qwen_events::Channel::Stdout,
-        text: "reading\n".into(),
-    });
+    script.tool_output("call_1", "read_file", "reading\n");
     script.tool_end("call_1", "read_file", ToolStatus::Success, "the file");
     script.tool_end("call_2", "write_file", ToolStatus::Denied, "This call was declined.");
     script.exit().state(r#"{"step":2}"#).enter("think", 2).message().text("Done").text(".").end();

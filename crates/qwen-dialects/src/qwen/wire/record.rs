@@ -7,68 +7,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::word;
+use super::{wire_struct, words};
 use crate::tool_records::{confirmation_records, display_records};
 
-word!(
+words! {
     /// What a terminal record says it is.
-    TerminalType = "x-qwen-terminal"
-);
-word!(
+    TerminalType = "x-qwen-terminal";
     /// What a tool display says it is.
-    ToolDisplayType = "x-qwen-tool-display"
-);
-word!(
+    ToolDisplayType = "x-qwen-tool-display";
     /// What a thought says it is.
-    ThoughtType = "x-qwen-thought"
-);
-word!(
+    ThoughtType = "x-qwen-thought";
     /// What a session event says it is.
-    SessionEventType = "x-qwen-session-event"
-);
-
-/// What a terminal would have shown: a tool's output, a log line, or the end of a run.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct TerminalRecord<'a> {
-    /// `x-qwen-terminal`
-    #[serde(rename = "type")]
-    pub kind: TerminalType,
-    /// `stdout` or `stderr`
-    #[serde(borrow)]
-    pub channel: Cow<'a, str>,
-    /// `assistant`, `tool`, `console` or `system`
-    #[serde(borrow)]
-    pub source: Cow<'a, str>,
-    /// What was written, escapes removed.
-    #[serde(borrow, default)]
-    pub text: Cow<'a, str>,
-    /// Styled ranges of `text`.
-    #[serde(borrow, default)]
-    pub spans: Vec<Span<'a>>,
-    /// The escapes that were removed, and where they stood.
-    #[serde(borrow, default)]
-    pub ansi: Vec<AnsiCode<'a>>,
-    /// How loud a console line is.
-    #[serde(borrow, default)]
-    pub console_level: Option<Cow<'a, str>>,
-    /// Which part of the program wrote: `system`, `tool` or `debug`.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub log_scope: Option<Cow<'a, str>>,
-    /// How the run ended; only where the source is `system`.
-    #[serde(default)]
-    pub exit_code: Option<i32>,
-    /// The call that wrote.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub tool_call_id: Option<Cow<'a, str>>,
-    /// The call whose sub-agent's tool wrote.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub parent_tool_call_id: Option<Cow<'a, str>>,
-    /// The session.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Cow<'a, str>>,
-    /// The turn; absent outside one.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub prompt_id: Option<Cow<'a, str>>,
+    SessionEventType = "x-qwen-session-event";
 }
 
 /// A styled range, counted in Unicode scalar values of the record's text.
@@ -79,7 +29,6 @@ pub struct Span<'a> {
     /// The first one after it.
     pub end: u64,
     /// How it looks.
-    #[serde(borrow)]
     pub style: SpanStyle<'a>,
 }
 
@@ -87,7 +36,6 @@ pub struct Span<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SpanStyle<'a> {
     /// The name of a colour in the theme, such as `AccentGreen`.
-    #[serde(borrow)]
     pub theme_token: Cow<'a, str>,
 }
 
@@ -97,45 +45,79 @@ pub struct AnsiCode<'a> {
     /// Where it stood, in Unicode scalar values of the record's text.
     pub offset: u64,
     /// The sequence as it was.
-    #[serde(borrow)]
     pub code: Cow<'a, str>,
 }
 
-/// How a tool call stands.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct ToolDisplayRecord<'a> {
-    /// `x-qwen-tool-display`
-    #[serde(rename = "type")]
-    pub kind: ToolDisplayType,
-    /// The call.
-    #[serde(borrow)]
-    pub tool_call_id: Cow<'a, str>,
-    /// The tool.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub tool_name: Option<Cow<'a, str>>,
-    /// The call whose sub-agent calls.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub parent_tool_call_id: Option<Cow<'a, str>>,
-    /// The session.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Cow<'a, str>>,
-    /// The turn.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub prompt_id: Option<Cow<'a, str>>,
-    /// `pending`, `confirming`, `executing`, `success`, `error` or `canceled`
-    #[serde(borrow)]
-    pub status: Cow<'a, str>,
-    /// What people are shown.
-    #[serde(borrow, default)]
-    pub result_display: Option<ResultDisplay<'a>>,
-    /// What someone is asked to agree to, while they are asked.
-    #[serde(borrow, default)]
-    pub confirmation: Option<ConfirmationRecord<'a>>,
-    /// The call has not started.
-    #[serde(default)]
-    pub pending: bool,
-    /// Seconds since the Unix epoch.
-    pub timestamp: u64,
+wire_struct! {
+    /// What a terminal would have shown: a tool's output, a log line, or the end of a run.
+    #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+    pub struct TerminalRecord<'a> {
+        /// `x-qwen-terminal`
+        #[serde(rename = "type")]
+        pub kind: TerminalType,
+        /// `stdout` or `stderr`
+        pub channel: Cow<'a, str>,
+        /// `assistant`, `tool`, `console` or `system`
+        pub source: Cow<'a, str>,
+        /// What was written, escapes removed.
+        #[serde(default)]
+        pub text: Cow<'a, str>,
+        /// Styled ranges of `text`.
+        #[serde(default)]
+        pub spans: Vec<Span<'a>>,
+        /// The escapes that were removed, and where they stood.
+        #[serde(default)]
+        pub ansi: Vec<AnsiCode<'a>>,
+        /// How loud a console line is.
+        #[serde(default)]
+        pub console_level: Option<Cow<'a, str>>,
+        /// Which part of the program wrote: `system`, `tool` or `debug`.
+        pub log_scope?: Cow<'a, str>,
+        /// How the run ended; only where the source is `system`.
+        #[serde(default)]
+        pub exit_code: Option<i32>,
+        /// The call that wrote.
+        pub tool_call_id?: Cow<'a, str>,
+        /// The call whose sub-agent's tool wrote.
+        pub parent_tool_call_id?: Cow<'a, str>,
+        /// The session.
+        pub session_id?: Cow<'a, str>,
+        /// The turn; absent outside one.
+        pub prompt_id?: Cow<'a, str>,
+    }
+}
+
+wire_struct! {
+    /// How a tool call stands.
+    #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+    pub struct ToolDisplayRecord<'a> {
+        /// `x-qwen-tool-display`
+        #[serde(rename = "type")]
+        pub kind: ToolDisplayType,
+        /// The call.
+        pub tool_call_id: Cow<'a, str>,
+        /// The tool.
+        pub tool_name?: Cow<'a, str>,
+        /// The call whose sub-agent calls.
+        pub parent_tool_call_id?: Cow<'a, str>,
+        /// The session.
+        pub session_id?: Cow<'a, str>,
+        /// The turn.
+        pub prompt_id?: Cow<'a, str>,
+        /// `pending`, `confirming`, `executing`, `success`, `error` or `canceled`
+        pub status: Cow<'a, str>,
+        /// What people are shown.
+        #[serde(default)]
+        pub result_display: Option<ResultDisplay<'a>>,
+        /// What someone is asked to agree to, while they are asked.
+        #[serde(default)]
+        pub confirmation: Option<ConfirmationRecord<'a>>,
+        /// The call has not started.
+        #[serde(default)]
+        pub pending: bool,
+        /// Seconds since the Unix epoch.
+        pub timestamp: u64,
+    }
 }
 
 display_records!(
@@ -146,25 +128,20 @@ display_records!(
         /// A text.
         String {
             /// The text.
-            #[serde(borrow)]
             text: Cow<'a, str>,
             /// For filtering: `tool`.
-            #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+            #[serde(default, skip_serializing_if = "Option::is_none")]
             log_scope: Option<Cow<'a, str>>,
         },
         /// A changed file.
         FileDiff {
             /// The path as people know it.
-            #[serde(borrow)]
             file_name: Cow<'a, str>,
             /// The unified diff.
-            #[serde(borrow)]
             diff: Cow<'a, str>,
             /// The text before; null when the file is new.
-            #[serde(borrow)]
             original: Option<Cow<'a, str>>,
             /// The text after.
-            #[serde(borrow)]
             modified: Cow<'a, str>,
             /// Line counts.
             stat: LineCounts,
@@ -225,13 +202,10 @@ impl From<&DiffStat> for LineCounts {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TodoRecord<'a> {
     /// Its id.
-    #[serde(borrow)]
     pub id: Cow<'a, str>,
     /// What to do.
-    #[serde(borrow)]
     pub content: Cow<'a, str>,
     /// `pending`, `in_progress` or `completed`
-    #[serde(borrow)]
     pub status: Cow<'a, str>,
 }
 
@@ -251,19 +225,14 @@ confirmation_records!(
     #[serde(tag = "type", rename_all = "snake_case")]
     ConfirmationRecord () {
         /// The path as people know it.
-        #[serde(borrow)]
         file_name: Cow<'a, str>,
         /// The absolute path.
-        #[serde(borrow)]
         file_path: Cow<'a, str>,
         /// The unified diff.
-        #[serde(borrow)]
         diff: Cow<'a, str>,
         /// The text before; null when the file is new.
-        #[serde(borrow)]
         original: Option<Cow<'a, str>>,
         /// The text after.
-        #[serde(borrow)]
         modified: Cow<'a, str>,
         /// Line counts.
         stat: LineCounts,
@@ -297,82 +266,71 @@ impl<'a> From<&'a Confirmation> for ConfirmationRecord<'a> {
     }
 }
 
-/// A thought.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct ThoughtRecord<'a> {
-    /// `x-qwen-thought`
-    #[serde(rename = "type")]
-    pub kind: ThoughtType,
-    /// What it is about, in a few words.
-    #[serde(borrow)]
-    pub subject: Cow<'a, str>,
-    /// The thought.
-    #[serde(borrow)]
-    pub description: Cow<'a, str>,
-    /// The call whose sub-agent thinks.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub parent_tool_call_id: Option<Cow<'a, str>>,
-    /// The session.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Cow<'a, str>>,
-    /// The turn.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub prompt_id: Option<Cow<'a, str>>,
+wire_struct! {
+    /// A thought.
+    #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+    pub struct ThoughtRecord<'a> {
+        /// `x-qwen-thought`
+        #[serde(rename = "type")]
+        pub kind: ThoughtType,
+        /// What it is about, in a few words.
+        pub subject: Cow<'a, str>,
+        /// The thought.
+        pub description: Cow<'a, str>,
+        /// The call whose sub-agent thinks.
+        pub parent_tool_call_id?: Cow<'a, str>,
+        /// The session.
+        pub session_id?: Cow<'a, str>,
+        /// The turn.
+        pub prompt_id?: Cow<'a, str>,
+    }
 }
 
-/// A notice about the session.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct SessionEventRecord<'a> {
-    /// `x-qwen-session-event`
-    #[serde(rename = "type")]
-    pub kind: SessionEventType,
-    /// `Finished`, `ChatCompressed`, `MaxSessionTurns`, `USER_CANCELLED`, `MAX_TOKENS`, `Retry`, `ModelFallback`,
-    /// `LoopDetected`, `ModeChanged`, `Steered` or `Custom`
-    #[serde(borrow)]
-    pub event: Cow<'a, str>,
-    /// What happened, in a sentence.
-    #[serde(borrow, default)]
-    pub message: Cow<'a, str>,
-    /// Numbers that go with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metrics: Option<Metrics>,
-    /// What a custom event carries.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<serde_json::Value>")]
-    pub value: Option<&'a RawValue>,
-    /// The call whose sub-agent it is about.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub parent_tool_call_id: Option<Cow<'a, str>>,
-    /// The session.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Cow<'a, str>>,
-    /// The turn; absent outside one. Of `Steered`, the prompt that joins; `value.turn` is the turn.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub prompt_id: Option<Cow<'a, str>>,
+wire_struct! {
+    /// A notice about the session.
+    #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+    pub struct SessionEventRecord<'a> {
+        /// `x-qwen-session-event`
+        #[serde(rename = "type")]
+        pub kind: SessionEventType,
+        /// `Finished`, `ChatCompressed`, `MaxSessionTurns`, `USER_CANCELLED`, `MAX_TOKENS`, `Retry`, `ModelFallback`,
+        /// `LoopDetected`, `ModeChanged`, `Steered` or `Custom`
+        pub event: Cow<'a, str>,
+        /// What happened, in a sentence.
+        #[serde(default)]
+        pub message: Cow<'a, str>,
+        /// Numbers that go with it.
+        pub metrics?: Metrics,
+        /// What a custom event carries.
+        #[schemars(with = "Option<serde_json::Value>")]
+        #[serde(borrow)]
+        pub value?: &'a RawValue,
+        /// The call whose sub-agent it is about.
+        pub parent_tool_call_id?: Cow<'a, str>,
+        /// The session.
+        pub session_id?: Cow<'a, str>,
+        /// The turn; absent outside one. Of `Steered`, the prompt that joins; `value.turn` is the turn.
+        pub prompt_id?: Cow<'a, str>,
+    }
 }
 
-/// Numbers that go with a notice.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Metrics {
-    /// Tokens before compression.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub original_tokens: Option<u64>,
-    /// Tokens after compression.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compressed_tokens: Option<u64>,
-    /// The limit that was reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<u64>,
-    /// The attempt that failed, from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attempt: Option<u32>,
-    /// How many retries there may be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_retries: Option<u32>,
-    /// How long we wait before the next attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delay_ms: Option<u64>,
-    /// The HTTP status of the failed attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
+wire_struct! {
+    /// Numbers that go with a notice.
+    #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+    pub struct Metrics {
+        /// Tokens before compression.
+        pub original_tokens?: u64,
+        /// Tokens after compression.
+        pub compressed_tokens?: u64,
+        /// The limit that was reached.
+        pub limit?: u64,
+        /// The attempt that failed, from 1.
+        pub attempt?: u32,
+        /// How many retries there may be.
+        pub max_retries?: u32,
+        /// How long we wait before the next attempt.
+        pub delay_ms?: u64,
+        /// The HTTP status of the failed attempt.
+        pub status?: u16,
+    }
 }

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_state_of_thoughts_changes_nothing() {
+    fn a_state_without_thoughts_changes_nothing() {
         let mut graph = ThoughtGraph::default();
         for state in ["{}", "[]", r#"{"messages":[]}"#, r#"{"thoughts":[]}"#, r#"{"thoughts":[7]}"#] {
             assert!(!graph.state(state), "{state}");

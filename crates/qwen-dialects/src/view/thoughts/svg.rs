@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_thought_says_is_never_markup() {
+    fn the_text_of_a_thought_is_escaped_in_svg() {
         let mut graph = ThoughtGraph::default();
         graph.step(&Step::Expand(vec!["</text><script>alert('x')</script> & \"more\" \u{0}\u{ffff}".into()]));
         let svg = graph.svg();
