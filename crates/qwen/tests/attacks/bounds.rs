@@ -1,5 +1,5 @@
-//! The bounds of the workspace for commands in the sandbox: directories that are added open at once, what a rule denies
-//! to edit stays as it is whoever tries, and what other sessions keep is out of reach.
+//! The bounds of the workspace for commands in the sandbox: directories that are added open at once, what a
+//! rule denies to edit stays as it is whoever tries, and what other sessions keep is out of reach.
 
 use std::fs;
 

@@ -1,11 +1,13 @@
-//! A program that dials, for commands under attack tests to start: this test binary itself, asked by variables.
+//! A program that dials, for commands under attack tests to start: this test binary itself, asked by
+//! variables.
 
 use std::io::Write;
 use std::net::TcpStream;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 
-/// A command line that dials `address` (`tcp:HOST:PORT`, `unix:PATH`, `abstract:NAME`) and says `reached` if it got through.
+/// A command line that dials `address` (`tcp:HOST:PORT`, `unix:PATH`, `abstract:NAME`) and says `reached` if
+/// it got through.
 pub fn dial(address: &str) -> String {
     let program = std::env::current_exe().unwrap();
     format!("DIAL={address} {} --exact dialler::dials_when_asked_to --nocapture", program.display())

@@ -1,4 +1,5 @@
-//! A repository whose settings name programs: looking at it starts none of them, and shows what there is to see.
+//! A repository whose settings name programs: looking at it starts none of them, and shows what there is to
+//! see.
 
 use std::process::{Command, Stdio};
 

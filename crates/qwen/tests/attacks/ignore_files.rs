@@ -1,4 +1,5 @@
-//! Files that libraries read on our behalf, and files of the repository that we read ourselves: pipes, devices and endless ones.
+//! Files that libraries read on our behalf, and files of the repository that we read ourselves: pipes,
+//! devices and endless ones.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! Attacks through the real binary: a scripted model tries, and the effect is looked for where it would be, on disk, at
-//! a listener or in what the model is told. Rows are numbered after the attack suite of issue 3; those without a number
-//! are our own.
+//! Attacks through the real binary: a scripted model tries, and the effect is looked for where it would be,
+//! on disk, at a listener or in what the model is told. Rows are numbered after the attack suite of issue 3;
+//! those without a number are our own.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 #![expect(
     clippy::needless_pass_by_value,
@@ -22,8 +22,6 @@ mod repository;
 mod sandbox;
 mod servers;
 mod shell;
-mod shell_own;
-mod shell_rows;
 mod stage;
 mod tool_names;
 mod tree;

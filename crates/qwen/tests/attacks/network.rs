@@ -1,4 +1,5 @@
-//! Addresses that lead back inside: this machine, its neighbours and the cloud's own services, however they are spelt.
+//! Addresses that lead back inside: this machine, its neighbours and the cloud's own services, however they
+//! are spelt.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,5 +1,6 @@
-//! Protection covers the object, not one name: links that the repository brings, hard links, worktrees, submodules and
-//! directories below the root, for commands, file tools and MCP servers, with mount namespaces and without them.
+//! Protection covers the object, not one name: links that the repository brings, hard links, worktrees,
+//! submodules and directories below the root, for commands, file tools and MCP servers, with mount namespaces
+//! and without them.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

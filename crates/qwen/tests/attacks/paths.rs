@@ -1,5 +1,5 @@
-//! File tools that are sent outside of the workspace, by every spelling that we know. The mode allows everything, so that
-//! nothing but the boundary holds; then the same without anyone to allow it.
+//! File tools that are sent outside of the workspace, by every spelling that we know. The mode allows
+//! everything, so that nothing but the boundary holds; then the same without anyone to allow it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -84,8 +84,8 @@ fn scene(mode: &str) -> Scene {
     scene.args(["--sandbox=false", "--approval-mode", mode])
 }
 
-/// Makes the calls in both modes. Nothing outside may change or become known; without anyone to allow it, each call is
-/// refused by the permissions or by the tool.
+/// Makes the calls in both modes. Nothing outside may change or become known; without anyone to allow it,
+/// each call is refused by the permissions or by the tool.
 fn held(
     name: &str,
     prepare: fn(&Scene),
@@ -143,15 +143,15 @@ fn no_spelling_leads_to_a_file_outside() {
 fn no_spelling_leads_to_a_directory_outside() {
     #[rustfmt::skip]
     let ways = [
+        Way("a link upwards", "up/{name}", |scene| link(scene, "..", "up")),
         Way("19 up", "{up}", nothing),
         Way("19 a whole path", "{outside}", nothing),
         Way("20 a link", "way-out", nothing),
+        Way("a home", "~", |scene| write(scene.program.home_path().join(TREASURE), "")),
         Way("20 a link with a slash", "way-out/", nothing),
         Way("20 below a link", "way-out/cave/..", nothing),
         Way("23 /proc", "/proc/self/root{outside}", nothing),
-        Way("a link upwards", "up/{name}", |scene| link(scene, "..", "up")),
         Way("a link to a link", "l7", chain),
-        Way("a home", "~", |scene| write(scene.program.home_path().join(TREASURE), "")),
     ];
     each(&ways, |Way(name, path, prepare)| {
         held(name, *prepare, |scene| {
@@ -209,7 +209,7 @@ fn a_link_to_nothing_is_not_written_through() {
 }
 
 #[test]
-fn what_is_no_file_is_not_opened() {
+fn special_files_are_not_opened() {
     let fifo = |scene: &Scene| {
         let made = Command::new("mkfifo").arg(scene.here().join("fifo")).status();
         assert!(made.unwrap().success());

@@ -258,7 +258,8 @@ fn a_secret_that_a_command_prints_in_the_background_is_in_no_file() {
     let temporary = scene.out("tmp");
     fs::create_dir(&temporary).unwrap();
     let scene = scene.env("TMPDIR", &temporary);
-    // The secret comes in two pieces, and once as base64; the copy is made while the session still holds its files.
+    // The secret comes in two pieces, and once as base64; the copy is made while the session still holds its
+    // files.
     let leak = "printf %s \"${DB_PASSWORD%%battery*}\"; sleep 0.2; printf '%s\\n' \"battery${DB_PASSWORD#*battery}\"; \
                 printf %s \"$DB_PASSWORD\" | base64; echo end; echo \"$DB_PASSWORD\" >&2; touch done";
     let wait = format!(

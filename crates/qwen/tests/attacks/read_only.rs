@@ -1,5 +1,5 @@
-//! Commands that run without approval because they only read. Here they do not: the program behind a harmless name
-//! writes and dials, as one would whose options were misjudged, and only the kernel stands in its way.
+//! Commands that run without approval because they only read. Here they do not: the program behind a harmless
+//! name writes and dials, as one would whose options were misjudged, and only the kernel stands in its way.
 
 use std::net::TcpListener;
 
@@ -101,7 +101,7 @@ fn a_command_that_fails_for_want_of_write_access_says_so_and_is_asked_about_next
 }
 
 #[test]
-fn what_really_only_reads_works_as_before() {
+fn commands_that_only_read_still_work() {
     if !has_sandbox() {
         return;
     }

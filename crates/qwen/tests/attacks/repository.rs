@@ -1,4 +1,5 @@
-//! What a repository brings along, in folders that nobody trusted, and what it cannot do even when somebody did.
+//! What a repository brings along, in folders that nobody trusted, and what it cannot do even when somebody
+//! did.
 
 use std::fs;
 
@@ -62,7 +63,7 @@ fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn what_a_repository_brings_along_does_nothing() {
+fn configuration_in_an_untrusted_repository_has_no_effect() {
     each(&rows(), |row| {
         for trusted in [false, true] {
             let scene = Scene::new();

@@ -1,5 +1,5 @@
-//! Commands that nothing forbids: the mode allows everything, they are spelt so that nobody can tell what they do, and
-//! only the kernel stands in their way.
+//! Commands that nothing forbids: the mode allows everything, they are spelt so that nobody can tell what
+//! they do, and only the kernel stands in their way.
 
 use std::fs;
 use std::net::TcpListener;

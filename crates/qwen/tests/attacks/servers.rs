@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::dialler::dial;
 use crate::stage::{Scene, TREASURE, has_sandbox, write, write_program};
 
-/// A server in shell: `tools` is what it lists, `calls` what it does when a tool is called, with `$line` the request and
-/// `answer TEXT` to reply.
+/// A server in shell: `tools` is what it lists, `calls` what it does when a tool is called, with `$line` the
+/// request and `answer TEXT` to reply.
 fn server(scene: &Scene, tools: &Value, calls: &str) -> String {
     let path = scene.out("server.sh");
     let listed = scene.out("tools.json");
@@ -84,7 +84,7 @@ fn a_tool_that_changes_its_description_needs_approval_again() {
 }
 
 #[test]
-fn what_hides_in_descriptions_is_shown() {
+fn hidden_characters_in_descriptions_are_shown() {
     let scene = Scene::new().args(["--sandbox=false"]);
     let tools = json!([
         tool("zero", "Adds.\u{200b}\u{feff}\u{2060}"),

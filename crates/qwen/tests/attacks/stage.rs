@@ -1,4 +1,5 @@
-//! The place of an attack: a workspace with a few files, a home, somewhere outside, and a model that says what it is told.
+//! The place of an attack: a workspace with a few files, a home, somewhere outside, and a model that says
+//! what it is told.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -41,7 +42,8 @@ pub fn write_program(path: impl AsRef<Path>, script: impl AsRef<[u8]>) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Whether this machine can enforce the sandbox; says so where it cannot, for whoever reads the tests' output.
+/// Whether this machine can enforce the sandbox; says so where it cannot, for whoever reads the tests'
+/// output.
 #[expect(clippy::print_stderr, reason = "a test that is passed over says so")]
 pub fn has_sandbox() -> bool {
     let enforced = qwen().arg("sandbox").run().code == Some(0);
@@ -119,7 +121,8 @@ impl Scene {
         assert!(status.unwrap().success(), "git {arguments:?}");
     }
 
-    /// Runs a command that says `twin`. Returns an error if it did not run, or if a file is different afterwards.
+    /// Runs a command that says `twin`. Returns an error if it did not run, or if a file is different
+    /// afterwards.
     pub fn runs_without_changes(&self, name: &str, command: &str) -> Result<(), String> {
         let before = self.tree();
         let played = self.play(&[("run_shell_command", json!({ "command": command }))]);
@@ -250,8 +253,8 @@ impl Played {
     }
 }
 
-/// Runs the rows of a table on a few threads and tells about all that do not hold. A run with Claude's names takes a sample
-/// of the rows: how a command is judged does not depend on the name of its tool.
+/// Runs the rows of a table on a few threads and tells about all that do not hold. A run with Claude's names
+/// takes a sample of the rows: how a command is judged does not depend on the name of its tool.
 #[track_caller]
 pub fn each<R: Sync>(rows: &[R], check: impl Fn(&R) -> Result<(), String> + Sync) {
     let step = match ToolNames::of_this_run() {

@@ -1,5 +1,5 @@
-//! The two vocabularies of tools. Every attack is written with our names; `QWEN_TEST_TOOL_NAMES=claude` runs the same
-//! attacks in sessions that use Claude's names.
+//! The two vocabularies of tools. Every attack is written with our names; `QWEN_TEST_TOOL_NAMES=claude` runs
+//! the same attacks in sessions that use Claude's names.
 
 use mock_model::{ReplyEvent, Step};
 use serde_json::Value;

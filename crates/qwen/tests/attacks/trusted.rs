@@ -1,5 +1,5 @@
-//! A trusted folder's hooks and servers: they run, but reach no private address and get no variable of the user's that is
-//! not theirs, unless the user's own settings allow it.
+//! A trusted folder's hooks and servers: they run, but reach no private address and get no variable of the
+//! user's that is not theirs, unless the user's own settings allow it.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,4 +1,5 @@
-//! Rules hold whichever names they use and whichever names the session uses: each row is tried in both vocabularies.
+//! Rules hold whichever names they use and whichever names the session uses: each row is tried in both
+//! vocabularies.
 
 use serde_json::{Value, json};
 

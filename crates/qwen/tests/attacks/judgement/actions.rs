@@ -1,5 +1,5 @@
-//! Deny rules match what a command does: aliases, reordered and long options, wrappers and other spellings. What is beside
-//! the rule runs.
+//! Deny rules match what a command does: aliases, reordered and long options, wrappers and other spellings.
+//! What is beside the rule runs.
 
 use std::process::Command;
 

@@ -1,5 +1,6 @@
-//! Programs are judged by their real option grammars: what a program reads in its own way (a first word without a dash, words
-//! behind one dash, shortened names, assignments that run something) is not taken for harmless.
+//! Programs are judged by their real option grammars: what a program reads in its own way (a first word
+//! without a dash, words behind one dash, shortened names, assignments that run something) is not taken for
+//! harmless.
 
 use serde_json::json;
 

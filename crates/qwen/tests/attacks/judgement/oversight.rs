@@ -1,4 +1,5 @@
-//! Commands that mention what is protected without touching it run where their mode permits. Those that do touch it ask.
+//! Commands that mention what is protected without touching it run where their mode permits. Those that do
+//! touch it ask.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! A refusal tells nothing about what is outside of the workspace: it reads the same for what is there and for what is not,
-//! and names nothing that the call did not name.
+//! A refusal tells nothing about what is outside of the workspace: it reads the same for what is there and
+//! for what is not, and names nothing that the call did not name.
 
 use serde_json::{Value, json};
 

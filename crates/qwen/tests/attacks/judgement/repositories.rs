@@ -1,5 +1,5 @@
-//! Repositories that git finds where a careless reader would not, and repositories that use files of others. Looking at them
-//! asks; what git itself creates is looked at without a question.
+//! Repositories that git finds where a careless reader would not, and repositories that use files of others.
+//! Looking at them asks; what git itself creates is looked at without a question.
 
 use std::fs;
 use std::path::Path;

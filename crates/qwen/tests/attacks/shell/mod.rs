@@ -1,16 +1,72 @@
-//! Commands that try to get more out of a rule than it says. Each is tried three times: where a rule allows its first
-//! program, it must leave no trace and be listed; beside it its harmless twin must run; and where everything is allowed
-//! it must leave a trace, or it would be no attack.
+//! Commands that try to get more out of a rule than it says. Each is tried three times: where a rule allows
+//! its first program, it must leave no trace and be listed; beside it its harmless twin must run; and where
+//! everything is allowed it must leave a trace, or it would be no attack.
 
+use serde::Deserialize;
 use serde_json::json;
 
-use crate::shell_own;
-use crate::shell_rows::{self, Attack};
 use crate::stage::{Scene, TREASURE, TWIN, each, write_program};
+
+/// The shell section of the attack suite, attacks 1 to 17. Attack 18 is the kernel's and is in `sandbox.rs`.
+const SUITE: &str = include_str!("suite.jsonl");
+/// Attacks of our own in the spirit of the suite.
+const OWN: &str = include_str!("own.jsonl");
+
+/// A command that tries to do more than it may.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attack {
+    name: String,
+    /// The rules that allow something.
+    #[serde(default)]
+    allow: Vec<String>,
+    /// The rules that forbid something.
+    #[serde(default)]
+    deny: Vec<String>,
+    #[serde(default = "default_mode")]
+    mode: String,
+    /// What the model wants to run. `X` is the file that must not be made; the treasure must not be read.
+    command: String,
+    /// The same without the harm: it must run, and its output holds the harmless word.
+    twin: String,
+    /// True if the command has no effect here: it only looks dangerous, or needs something that is missing.
+    #[serde(default)]
+    inert: bool,
+}
+
+fn default_mode() -> String {
+    "default".to_owned()
+}
+
+/// A row of the tables.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Row {
+    /// A heading for the rows below it.
+    Section {
+        #[serde(rename = "section")]
+        _section: String,
+    },
+    Attack(Attack),
+}
+
+fn attacks(table: &str) -> Vec<Attack> {
+    let rows = table.lines().map(|line| match serde_json::from_str(line) {
+        Ok(Row::Attack(attack)) => Some(attack),
+        Ok(Row::Section { .. }) => None,
+        Err(error) => panic!("{error}: {line}"),
+    });
+    rows.flatten().collect()
+}
+
+fn all() -> Vec<Attack> {
+    [attacks(SUITE), attacks(OWN)].concat()
+}
 
 fn scene(attack: &Attack) -> Scene {
     let scene = Scene::in_repository().args(["--sandbox=false"]);
-    // A directory of programs that comes first in the path: what attacks start without there being such a program here.
+    // A directory of programs that comes first in the path: what attacks start without there being such a
+    // program here.
     let programs = scene.out("bin");
     for program in ["rg", "sudo", "busybox", "parallel", "fd"] {
         write_program(programs.join(program), format!("#!/bin/sh\n: > {}/X\n", scene.here().display()));
@@ -18,11 +74,11 @@ fn scene(attack: &Attack) -> Scene {
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", programs.display());
     let mut scene = scene.env("PATH", path).env("MARK", "1");
-    for rule in attack.allow {
-        scene = scene.args(["--allowed-tools", *rule]);
+    for rule in &attack.allow {
+        scene = scene.args(["--allowed-tools", rule.as_str()]);
     }
-    for rule in attack.deny {
-        scene = scene.args(["--exclude-tools", *rule]);
+    for rule in &attack.deny {
+        scene = scene.args(["--exclude-tools", rule.as_str()]);
     }
     scene
 }
@@ -33,9 +89,9 @@ fn shell(scene: &Scene, command: &str) -> (&'static str, serde_json::Value) {
 
 /// The attack is refused and listed, and its twin is not.
 fn withstood(attack: &Attack) -> Result<(), String> {
-    let scene = scene(attack).args(["--approval-mode", attack.mode]);
+    let scene = scene(attack).args(["--approval-mode", attack.mode.as_str()]);
     let before = scene.tree();
-    let played = scene.play(&[shell(&scene, attack.command), shell(&scene, attack.twin)]);
+    let played = scene.play(&[shell(&scene, &attack.command), shell(&scene, &attack.twin)]);
     let say = |what: String| Err(format!("{}: {:?}: {what}", attack.name, attack.command));
     let after = scene.tree();
     let changed = after.changed_since(&before);
@@ -55,12 +111,11 @@ fn withstood(attack: &Attack) -> Result<(), String> {
 }
 
 /// The attack would have had its effect.
-fn bites(attack: &Attack) -> Result<(), String> {
-    let mut free = *attack;
-    (free.allow, free.deny) = (&[], &[]);
+fn assert_effective(attack: &Attack) -> Result<(), String> {
+    let free = Attack { allow: Vec::new(), deny: Vec::new(), ..attack.clone() };
     let scene = scene(&free).args(["--yolo"]);
     let before = scene.tree();
-    let played = scene.play(&[shell(&scene, attack.command)]);
+    let played = scene.play(&[shell(&scene, &attack.command)]);
     let after = scene.tree();
     if after.changed_since(&before).is_empty() && !played.leaks(TREASURE) {
         return Err(format!("{}: {:?} does nothing: {}", attack.name, attack.command, played.result("c1")));
@@ -68,24 +123,20 @@ fn bites(attack: &Attack) -> Result<(), String> {
     Ok(())
 }
 
-fn all(bite: bool) -> Vec<Attack> {
-    let rows = shell_rows::attacks().into_iter().chain(shell_own::attacks());
-    rows.filter(|attack| !bite || attack.bites).collect()
-}
-
 #[test]
 fn no_command_gets_more_out_of_a_rule_than_it_says_and_its_twin_runs() {
-    each(&all(false), withstood);
+    each(&all(), withstood);
 }
 
 #[test]
 fn every_attack_would_have_had_an_effect() {
-    each(&all(true), bites);
+    let effective: Vec<Attack> = all().into_iter().filter(|attack| !attack.inert).collect();
+    each(&effective, assert_effective);
 }
 
 #[test]
 fn no_two_rows_are_one() {
-    let rows = all(false);
+    let rows = all();
     for (at, row) in rows.iter().enumerate() {
         assert!(
             rows[..at].iter().all(|other| other.command != row.command || other.deny != row.deny),
@@ -93,7 +144,7 @@ fn no_two_rows_are_one() {
             row.command
         );
     }
-    assert!(shell_own::attacks().len() >= 30);
+    assert!(attacks(OWN).len() >= 30);
 }
 
 #[test]
