@@ -1,5 +1,5 @@
-//! A slice of `make eval` that is quick enough for every test run: the same ways on fewer tasks, with the same order of
-//! merit.
+//! A slice of `make eval` that is quick enough for every test run: the same ways on fewer tasks, with the
+//! same order of merit.
 
 use eval::{Played, Player, capacity, game24, lists};
 use qwen_engine::{GotOptions, Search, ThinkingOptions};

@@ -96,7 +96,7 @@ fn a_line_is_read_as_bash_reads_it() {
 }
 
 #[test]
-fn what_cannot_be_read_says_so_and_keeps_what_was_found() {
+fn an_unreadable_part_is_reported_and_the_findings_are_kept() {
     let cases = [
         ("$a b", "… b ???"),
         ("eval a", "eval a ???"),

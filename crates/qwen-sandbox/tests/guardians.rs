@@ -75,7 +75,7 @@ async fn commands_beside_each_other_have_guardians_of_their_own() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_behind_is_gone_before_the_next_one_starts() {
+async fn leftover_processes_are_ended_before_the_next_command_starts() {
     let guardians = Arc::default();
     for _ in 0..5 {
         let script = "trap '' TERM HUP; setsid sh -c 'exec sleep 1000 >&- 2>&-' & echo $!; (exec sleep 1000 >&- 2>&- & echo $!)";
@@ -174,7 +174,7 @@ impl BeforeExec for Ready {
 }
 
 #[tokio::test]
-async fn what_came_apart_between_two_commands_is_prepared_anew_by_another_guardian() {
+async fn a_sandbox_broken_between_two_commands_is_prepared_again_by_another_guardian() {
     let guardians: Arc<Guardians> = Arc::default();
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("apart");

@@ -75,7 +75,7 @@ impl BeforeExec for Refuse {
 }
 
 #[tokio::test]
-async fn what_is_to_be_done_before_the_start_is_done_or_nothing_starts() {
+async fn a_failure_before_exec_prevents_the_start() {
     let mut spec = command("umask");
     spec.before_exec = Some(Arc::new(Mask));
     let mut running = spawn(spec).await.unwrap();

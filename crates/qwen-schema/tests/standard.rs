@@ -1,4 +1,5 @@
-//! Schemas are held against a full implementation of the standard; what is not enforced is refused, never ignored.
+//! Schemas are held against a full implementation of the standard; what is not enforced is refused, never
+//! ignored.
 
 use proptest::prelude::*;
 use qwen_schema::Schema;
@@ -154,7 +155,7 @@ proptest! {
 }
 
 #[test]
-fn what_cannot_be_held_is_refused_with_its_place() {
+fn an_unsupported_keyword_is_refused_with_its_path() {
     for (schema, named) in [
         ("[]", "object"),
         ("{", "JSON"),

@@ -1,7 +1,8 @@
-//! The official JSON Schema test suite for draft 2020-12, for the keywords that are supported. Cases that use others must be
-//! refused when the schema is parsed.
+//! The official JSON Schema test suite for draft 2020-12, for the keywords that are supported. Cases that use
+//! others must be refused when the schema is parsed.
 //!
-//! The suite comes with the source package of the Python library `jsonschema`, which is installed under `target` once.
+//! The suite comes with the source package of the Python library `jsonschema`, which is installed under
+//! `target` once.
 
 #![expect(clippy::unwrap_used, reason = "tests may say what they expect, their helpers too")]
 

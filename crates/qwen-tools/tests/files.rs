@@ -1,63 +1,63 @@
 //! The file tools on real files.
 
-mod bench;
+mod fixture;
 
 use std::os::unix::fs::symlink;
 
-use bench::Bench;
+use fixture::Fixture;
 use qwen_events::{Confirmation, Display, MediaSource, TodoStatus};
 use serde_json::json;
 
 #[tokio::test]
 async fn a_text_is_read_as_it_is() {
-    let bench = Bench::new();
-    bench.write("a.txt", "one\r\ntwo\n");
-    assert_eq!(bench.call("read_file", json!({"file_path": "a.txt"})).await.text, "one\r\ntwo\n");
-    let absolute = bench.path().join("a.txt");
-    let outcome = bench.call("read_file", json!({"file_path": absolute, "offset": 1, "limit": 1})).await;
+    let fixture = Fixture::new();
+    fixture.write("a.txt", "one\r\ntwo\n");
+    assert_eq!(fixture.call("read_file", json!({"file_path": "a.txt"})).await.text, "one\r\ntwo\n");
+    let absolute = fixture.path().join("a.txt");
+    let outcome = fixture.call("read_file", json!({"file_path": absolute, "offset": 1, "limit": 1})).await;
     assert_eq!(outcome.text, "[lines 2 to 2 of 2]\ntwo\n");
 }
 
 #[tokio::test]
 async fn images_are_given_as_images_and_other_binaries_kindly_refused() {
-    let bench = Bench::new();
-    bench.write("a.bin", b"\x89PNG\r\n\x1a\nxyz");
-    let outcome = bench.call("read_file", json!({"file_path": "a.bin"})).await;
+    let fixture = Fixture::new();
+    fixture.write("a.bin", b"\x89PNG\r\n\x1a\nxyz");
+    let outcome = fixture.call("read_file", json!({"file_path": "a.bin"})).await;
     assert_eq!(&*outcome.media[0].mime_type, "image/png");
     assert_eq!(outcome.media[0].source, MediaSource::Base64("iVBORw0KGgp4eXo=".into()));
     for (content, word) in [(&b"%PDF-1.4"[..], "PDF"), (b"\x7fELF\0\0", "binary")] {
-        bench.write("b", content);
-        let outcome = bench.call("read_file", json!({"file_path": "b"})).await;
+        fixture.write("b", content);
+        let outcome = fixture.call("read_file", json!({"file_path": "b"})).await;
         assert_eq!(outcome.error_code, Some("binary_file"));
         assert!(outcome.text.contains(word), "{}", outcome.text);
     }
-    bench.write("c", b"caf\xe9\n");
-    let outcome = bench.call("read_file", json!({"file_path": "c"})).await;
+    fixture.write("c", b"caf\xe9\n");
+    let outcome = fixture.call("read_file", json!({"file_path": "c"})).await;
     assert_eq!(outcome.text, "[bytes that are not UTF-8 are shown as \u{fffd}]\ncaf\u{fffd}\n");
 }
 
 #[tokio::test]
 async fn a_file_that_is_too_large_is_refused_with_its_size() {
-    let bench = Bench::new();
-    bench.write("big", "");
+    let fixture = Fixture::new();
+    fixture.write("big", "");
     std::fs::File::options()
         .write(true)
-        .open(bench.path().join("big"))
+        .open(fixture.path().join("big"))
         .unwrap()
         .set_len(20 * 1024 * 1024 + 1)
         .unwrap();
-    let outcome = bench.call("read_file", json!({"file_path": "big"})).await;
+    let outcome = fixture.call("read_file", json!({"file_path": "big"})).await;
     assert_eq!(outcome.error_code, Some("file_too_large"));
     assert!(outcome.text.contains("20971521 bytes"), "{}", outcome.text);
 }
 
 #[tokio::test]
 async fn every_file_tool_stays_in_the_workspace() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("secret"), "secret needle").unwrap();
-    symlink(outside.path(), bench.path().join("out")).unwrap();
-    symlink(outside.path().join("secret"), bench.path().join("secret")).unwrap();
+    symlink(outside.path(), fixture.path().join("out")).unwrap();
+    symlink(outside.path().join("secret"), fixture.path().join("secret")).unwrap();
     let secret = outside.path().join("secret");
     for path in [secret.to_str().unwrap(), "out/secret", "secret"] {
         for (tool, arguments) in [
@@ -66,31 +66,34 @@ async fn every_file_tool_stays_in_the_workspace() {
             ("edit", json!({"file_path": path, "old_string": "secret", "new_string": "x"})),
             ("grep_search", json!({"pattern": "needle", "path": path})),
         ] {
-            let outcome = bench.call(tool, arguments).await;
+            let outcome = fixture.call(tool, arguments).await;
             assert_eq!(outcome.error_code, Some("path_outside_workspace"), "{tool} {path}: {}", outcome.text);
         }
     }
     for tool in ["list_directory", "glob", "grep_search"] {
-        let outcome = bench.call(tool, json!({"path": "out", "pattern": "a"})).await;
+        let outcome = fixture.call(tool, json!({"path": "out", "pattern": "a"})).await;
         assert_eq!(outcome.error_code, Some("path_outside_workspace"), "{tool}: {}", outcome.text);
     }
-    assert_eq!(bench.call("grep_search", json!({"pattern": "needle"})).await.text, "No line matches needle.");
-    assert_eq!(bench.call("glob", json!({"pattern": "**/*"})).await.text, "No file matches **/*.");
+    assert_eq!(
+        fixture.call("grep_search", json!({"pattern": "needle"})).await.text,
+        "No line matches needle."
+    );
+    assert_eq!(fixture.call("glob", json!({"pattern": "**/*"})).await.text, "No file matches **/*.");
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "secret needle");
 }
 
 #[tokio::test]
 async fn a_file_is_made_and_its_diff_shown() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let arguments = json!({"file_path": "new/a.txt", "content": "one\ntwo\n"});
-    let asked = bench.confirmation("write_file", &arguments);
-    assert!(!bench.path().join("new").exists());
-    let outcome = bench.call("write_file", arguments).await;
+    let asked = fixture.confirmation("write_file", &arguments);
+    assert!(!fixture.path().join("new").exists());
+    let outcome = fixture.call("write_file", arguments).await;
     assert_eq!(outcome.text, "Made new/a.txt (+2 -0 lines).");
-    assert_eq!(bench.read("new/a.txt"), "one\ntwo\n");
+    assert_eq!(fixture.read("new/a.txt"), "one\ntwo\n");
     let Some(Display::FileDiff(diff)) = outcome.display else { panic!("no diff") };
     assert_eq!(&*diff.file_name, "new/a.txt");
-    assert_eq!(&*diff.file_path, bench.path().join("new/a.txt").to_str().unwrap());
+    assert_eq!(&*diff.file_path, fixture.path().join("new/a.txt").to_str().unwrap());
     assert_eq!(&*diff.diff, "--- /dev/null\n+++ b/new/a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n");
     assert_eq!((diff.original.clone(), &*diff.modified), (None, "one\ntwo\n"));
     assert_eq!(asked, Some(Confirmation::Edit(diff)));
@@ -98,101 +101,101 @@ async fn a_file_is_made_and_its_diff_shown() {
 
 #[tokio::test]
 async fn a_file_that_changed_since_it_was_read_is_not_overwritten() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let write = json!({"file_path": "a", "content": "ours"});
     let edit = json!({"file_path": "a", "old_string": "e", "new_string": "x", "replace_all": true});
-    bench.write("a", "before");
-    bench.call("read_file", json!({"file_path": "a"})).await;
-    bench.write("a", "the theirs");
+    fixture.write("a", "before");
+    fixture.call("read_file", json!({"file_path": "a"})).await;
+    fixture.write("a", "the theirs");
     for (tool, arguments) in [("write_file", &write), ("edit", &edit)] {
-        let outcome = bench.call(tool, arguments.clone()).await;
+        let outcome = fixture.call(tool, arguments.clone()).await;
         assert_eq!(outcome.error_code, Some("file_changed"), "{tool}: {}", outcome.text);
     }
-    assert_eq!(bench.read("a"), "the theirs");
-    bench.call("read_file", json!({"file_path": "a"})).await;
-    assert_eq!(bench.call("edit", edit.clone()).await.text, "Edited a: 2 occurrences (+1 -1 lines).");
+    assert_eq!(fixture.read("a"), "the theirs");
+    fixture.call("read_file", json!({"file_path": "a"})).await;
+    assert_eq!(fixture.call("edit", edit.clone()).await.text, "Edited a: 2 occurrences (+1 -1 lines).");
     // Our own change is not somebody else's, and a file written anew with the same content has not changed.
-    bench.write("a", "thx thxirs");
-    assert_eq!(bench.call("write_file", write.clone()).await.error_code, None);
-    bench.write("never read", "x");
+    fixture.write("a", "thx thxirs");
+    assert_eq!(fixture.call("write_file", write.clone()).await.error_code, None);
+    fixture.write("never read", "x");
     let unseen = json!({"file_path": "never read", "content": "ours"});
-    assert_eq!(bench.call("write_file", unseen).await.error_code, None);
+    assert_eq!(fixture.call("write_file", unseen).await.error_code, None);
 }
 
 #[tokio::test]
 async fn an_edit_replaces_a_unique_piece_and_an_empty_one_makes_a_file() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let edit = |old: &str, new: &str| json!({"file_path": "a", "old_string": old, "new_string": new});
-    assert_eq!(bench.call("edit", edit("x", "y")).await.error_code, Some("file_not_found"));
-    assert_eq!(bench.call("edit", edit("", "one\ntwo\n")).await.text, "Made a (+2 -0 lines).");
-    assert_eq!(bench.call("edit", edit("", "x")).await.error_code, Some("invalid_arguments"));
-    assert_eq!(bench.call("edit", edit("one", "one")).await.error_code, Some("invalid_arguments"));
-    assert_eq!(bench.call("edit", edit("tow", "2")).await.error_code, Some("edit_no_match"));
-    assert_eq!(bench.call("edit", edit("o", "0")).await.error_code, Some("edit_ambiguous"));
-    assert_eq!(bench.call("edit", edit("two", "2")).await.error_code, None);
-    assert_eq!(bench.read("a"), "one\n2\n");
-    bench.write("b", b"caf\xe9 x");
+    assert_eq!(fixture.call("edit", edit("x", "y")).await.error_code, Some("file_not_found"));
+    assert_eq!(fixture.call("edit", edit("", "one\ntwo\n")).await.text, "Made a (+2 -0 lines).");
+    assert_eq!(fixture.call("edit", edit("", "x")).await.error_code, Some("invalid_arguments"));
+    assert_eq!(fixture.call("edit", edit("one", "one")).await.error_code, Some("invalid_arguments"));
+    assert_eq!(fixture.call("edit", edit("tow", "2")).await.error_code, Some("edit_no_match"));
+    assert_eq!(fixture.call("edit", edit("o", "0")).await.error_code, Some("edit_ambiguous"));
+    assert_eq!(fixture.call("edit", edit("two", "2")).await.error_code, None);
+    assert_eq!(fixture.read("a"), "one\n2\n");
+    fixture.write("b", b"caf\xe9 x");
     let lossy = json!({"file_path": "b", "old_string": "x", "new_string": "y"});
-    assert_eq!(bench.call("edit", lossy).await.error_code, Some("binary_file"));
+    assert_eq!(fixture.call("edit", lossy).await.error_code, Some("binary_file"));
 }
 
 #[tokio::test]
 async fn line_ends_and_byte_order_mark_are_kept() {
-    let bench = Bench::new();
-    bench.write("a", "\u{feff}one\r\ntwo\r\n");
-    bench.call("edit", json!({"file_path": "a", "old_string": "one\ntwo", "new_string": "1\n2"})).await;
-    assert_eq!(bench.read("a"), "\u{feff}1\r\n2\r\n");
-    bench.call("write_file", json!({"file_path": "a", "content": "x\ny\n"})).await;
-    assert_eq!(bench.read("a"), "\u{feff}x\r\ny\r\n");
+    let fixture = Fixture::new();
+    fixture.write("a", "\u{feff}one\r\ntwo\r\n");
+    fixture.call("edit", json!({"file_path": "a", "old_string": "one\ntwo", "new_string": "1\n2"})).await;
+    assert_eq!(fixture.read("a"), "\u{feff}1\r\n2\r\n");
+    fixture.call("write_file", json!({"file_path": "a", "content": "x\ny\n"})).await;
+    assert_eq!(fixture.read("a"), "\u{feff}x\r\ny\r\n");
 }
 
 #[tokio::test]
 async fn a_directory_is_listed_with_kinds_and_sizes() {
-    let bench = Bench::new();
-    bench.write("b.txt", "12345");
-    bench.write("sub/x", "");
-    bench.write("noise.log", "");
-    symlink("b.txt", bench.path().join("link")).unwrap();
-    let outcome = bench.call("list_directory", json!({"path": ".", "ignore": ["*.log"]})).await;
+    let fixture = Fixture::new();
+    fixture.write("b.txt", "12345");
+    fixture.write("sub/x", "");
+    fixture.write("noise.log", "");
+    symlink("b.txt", fixture.path().join("link")).unwrap();
+    let outcome = fixture.call("list_directory", json!({"path": ".", "ignore": ["*.log"]})).await;
     assert_eq!(outcome.text, ".:\nsub/\nb.txt (5 bytes)\nlink -> b.txt\n");
-    bench.write("empty/x", "");
-    std::fs::remove_file(bench.path().join("empty/x")).unwrap();
-    assert_eq!(bench.call("list_directory", json!({"path": "empty"})).await.text, "empty is empty.");
+    fixture.write("empty/x", "");
+    std::fs::remove_file(fixture.path().join("empty/x")).unwrap();
+    assert_eq!(fixture.call("list_directory", json!({"path": "empty"})).await.text, "empty is empty.");
     assert_eq!(
-        bench.call("list_directory", json!({"path": "b.txt"})).await.error_code,
+        fixture.call("list_directory", json!({"path": "b.txt"})).await.error_code,
         Some("not_a_directory")
     );
     assert_eq!(
-        bench.call("list_directory", json!({"path": "none"})).await.error_code,
+        fixture.call("list_directory", json!({"path": "none"})).await.error_code,
         Some("file_not_found")
     );
 }
 
 /// A tree with ignored, hidden and binary files.
-fn tree() -> Bench {
-    let bench = Bench::new();
-    bench.write("src/a.rs", "fn Needle() {}\nlet needle = 1;\n");
-    bench.write("src/deep/b.rs", "no match\n");
-    bench.write("src/c.ts", "needle\r\n");
-    bench.write(".github/ci.yml", "needle: 1\n");
-    bench.write(".gitignore", "target/\n*.tmp\n");
-    bench.write(".qwenignore", "private\n");
-    bench.write("target/x.rs", "needle\n");
-    bench.write("private/x.rs", "needle\n");
-    bench.write("y.tmp", "needle\n");
-    bench.write(".git/x.rs", "needle\n");
-    bench.write("bin.rs", b"needle\0\n");
-    bench
+fn tree() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.write("src/a.rs", "fn Needle() {}\nlet needle = 1;\n");
+    fixture.write("src/deep/b.rs", "no match\n");
+    fixture.write("src/c.ts", "needle\r\n");
+    fixture.write(".github/ci.yml", "needle: 1\n");
+    fixture.write(".gitignore", "target/\n*.tmp\n");
+    fixture.write(".qwenignore", "private\n");
+    fixture.write("target/x.rs", "needle\n");
+    fixture.write("private/x.rs", "needle\n");
+    fixture.write("y.tmp", "needle\n");
+    fixture.write(".git/x.rs", "needle\n");
+    fixture.write("bin.rs", b"needle\0\n");
+    fixture
 }
 
 #[tokio::test]
 async fn files_are_found_by_pattern_newest_first_without_the_ignored() {
-    let bench = tree();
+    let fixture = tree();
     let old = std::time::SystemTime::UNIX_EPOCH;
-    std::fs::File::open(bench.path().join("bin.rs")).unwrap().set_modified(old).unwrap();
+    std::fs::File::open(fixture.path().join("bin.rs")).unwrap().set_modified(old).unwrap();
     let later = old + std::time::Duration::from_secs(9);
-    std::fs::File::open(bench.path().join("src/deep/b.rs")).unwrap().set_modified(later).unwrap();
-    let glob = async |arguments| bench.call("glob", arguments).await.text;
+    std::fs::File::open(fixture.path().join("src/deep/b.rs")).unwrap().set_modified(later).unwrap();
+    let glob = async |arguments| fixture.call("glob", arguments).await.text;
     assert_eq!(
         glob(json!({"pattern": "**/*.rs"})).await,
         "3 files, newest first:\nsrc/a.rs\nsrc/deep/b.rs\nbin.rs\n"
@@ -200,15 +203,15 @@ async fn files_are_found_by_pattern_newest_first_without_the_ignored() {
     assert_eq!(glob(json!({"pattern": "*.rs"})).await, "1 file:\nbin.rs\n");
     assert_eq!(glob(json!({"pattern": "*.{ts,js}", "path": "src"})).await, "1 file:\nsrc/c.ts\n");
     assert_eq!(glob(json!({"pattern": "**/*.yml"})).await, "1 file:\n.github/ci.yml\n");
-    let absolute = format!("{}/src/*.ts", bench.path().display());
+    let absolute = format!("{}/src/*.ts", fixture.path().display());
     assert_eq!(glob(json!({"pattern": absolute})).await, "1 file:\nsrc/c.ts\n");
-    assert_eq!(bench.call("glob", json!({"pattern": "[a"})).await.error_code, Some("invalid_arguments"));
+    assert_eq!(fixture.call("glob", json!({"pattern": "[a"})).await.error_code, Some("invalid_arguments"));
 }
 
 #[tokio::test]
 async fn lines_are_found_by_file_with_their_numbers() {
-    let bench = tree();
-    let grep = async |arguments| bench.call("grep_search", arguments).await.text;
+    let fixture = tree();
+    let grep = async |arguments| fixture.call("grep_search", arguments).await.text;
     assert_eq!(
         grep(json!({"pattern": "needle"})).await,
         "4 matches in 3 files:\n.github/ci.yml\n1: needle: 1\nsrc/a.rs\n1: fn Needle() {}\n2: let needle = 1;\nsrc/c.ts\n1: needle\n"
@@ -230,16 +233,16 @@ async fn lines_are_found_by_file_with_their_numbers() {
             .starts_with("The first 1 matches (there are more")
     );
     assert_eq!(
-        bench.call("grep_search", json!({"pattern": "("})).await.error_code,
+        fixture.call("grep_search", json!({"pattern": "("})).await.error_code,
         Some("invalid_arguments")
     );
 }
 
 #[tokio::test]
-async fn what_is_told_of_many_matches_is_the_first_by_name_however_many_look() {
-    let bench = Bench::new();
+async fn the_first_matches_by_name_are_reported_with_any_number_of_threads() {
+    let fixture = Fixture::new();
     for n in 0..300 {
-        bench.write(&format!("d{:02}/f{n:03}", n % 30), "hit\nmiss\nhit\n");
+        fixture.write(&format!("d{:02}/f{n:03}", n % 30), "hit\nmiss\nhit\n");
     }
     let mut files: Vec<String> = (0..300).map(|n| format!("d{:02}/f{n:03}", n % 30)).collect();
     files.sort();
@@ -250,29 +253,29 @@ async fn what_is_told_of_many_matches_is_the_first_by_name_however_many_look() {
             .collect::<String>()
     };
     for limit in [1, 2, 77, 599] {
-        let text = bench.call("grep_search", json!({"pattern": "hit", "limit": limit})).await.text;
+        let text = fixture.call("grep_search", json!({"pattern": "hit", "limit": limit})).await.text;
         let (head, body) = text.split_once('\n').unwrap();
         assert!(head.starts_with(&format!("The first {limit} matches (there are more")), "{head}");
         assert_eq!(body, expected(limit), "{limit}");
     }
-    let text = bench.call("grep_search", json!({"pattern": "hit", "limit": 600})).await.text;
+    let text = fixture.call("grep_search", json!({"pattern": "hit", "limit": 600})).await.text;
     assert_eq!(text, format!("600 matches in 300 files:\n{}", expected(600)));
 }
 
 #[tokio::test]
 async fn a_search_that_was_cancelled_says_so() {
-    let bench = tree();
-    bench.cx.cancel.cancel();
+    let fixture = tree();
+    fixture.cx.cancel.cancel();
     for tool in ["glob", "grep_search"] {
-        assert!(bench.call(tool, json!({"pattern": "a"})).await.cancelled, "{tool}");
+        assert!(fixture.call(tool, json!({"pattern": "a"})).await.cancelled, "{tool}");
     }
 }
 
 #[tokio::test]
 async fn a_list_of_things_to_do_is_shown() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let todos = json!([{"id": "a", "content": "one", "status": "completed"}, {"content": "two", "status": "in_progress"}]);
-    let outcome = bench.call("todo_write", json!({"todos": todos})).await;
+    let outcome = fixture.call("todo_write", json!({"todos": todos})).await;
     assert_eq!(outcome.text, "The list has 2 entries: 1 completed, 1 in progress, 0 pending.");
     let Some(Display::TodoList(todos)) = outcome.display else { panic!("no list") };
     assert_eq!((&*todos[0].id, &*todos[1].id, todos[1].status), ("a", "2", TodoStatus::InProgress));
@@ -280,8 +283,8 @@ async fn a_list_of_things_to_do_is_shown() {
 
 #[tokio::test]
 async fn wrong_arguments_are_refused_by_the_name_of_their_field() {
-    let bench = Bench::new();
-    bench.write("a", "x\n");
+    let fixture = Fixture::new();
+    fixture.write("a", "x\n");
     for (tool, arguments, field) in [
         ("read_file", json!({}), "file_path"),
         ("read_file", json!({"file_path": 1}), "file_path"),
@@ -324,7 +327,7 @@ async fn wrong_arguments_are_refused_by_the_name_of_their_field() {
         ("todo_write", json!({"todos": [{"content": "x", "status": "done"}]}), "todos[0].status"),
         ("todo_write", json!({"todos": [{"content": "x", "status": "pending", "id": []}]}), "todos[0].id"),
     ] {
-        let outcome = bench.call(tool, arguments.clone()).await;
+        let outcome = fixture.call(tool, arguments.clone()).await;
         assert_eq!(outcome.error_code, Some("invalid_arguments"), "{tool} {arguments}: {}", outcome.text);
         assert!(outcome.text.contains(&format!("`{field}`")), "{tool} {arguments}: {}", outcome.text);
     }
@@ -349,12 +352,12 @@ impl qwen_tools::BeforeWrite for Listener {
 async fn a_listener_receives_the_content_of_a_file_before_it_changes() {
     use std::os::unix::fs::PermissionsExt;
     let listener = std::sync::Arc::new(Listener::default());
-    let bench = Bench::with(|resources| resources.before_write.set(listener.clone()));
-    bench.write("old.txt", b"\xef\xbb\xbfone\r\ntwo\r\n");
-    std::fs::set_permissions(bench.path().join("old.txt"), PermissionsExt::from_mode(0o640)).unwrap();
-    bench.call("edit", json!({"file_path": "old.txt", "old_string": "one", "new_string": "1"})).await;
-    bench.call("edit", json!({"file_path": "old.txt", "old_string": "missing", "new_string": "1"})).await;
-    bench.call("write_file", json!({"file_path": "new.txt", "content": "x"})).await;
+    let fixture = Fixture::with(|resources| resources.before_write.set(listener.clone()));
+    fixture.write("old.txt", b"\xef\xbb\xbfone\r\ntwo\r\n");
+    std::fs::set_permissions(fixture.path().join("old.txt"), PermissionsExt::from_mode(0o640)).unwrap();
+    fixture.call("edit", json!({"file_path": "old.txt", "old_string": "one", "new_string": "1"})).await;
+    fixture.call("edit", json!({"file_path": "old.txt", "old_string": "missing", "new_string": "1"})).await;
+    fixture.call("write_file", json!({"file_path": "new.txt", "content": "x"})).await;
     let changes = listener.0.lock().unwrap();
     let old = b"\xef\xbb\xbfone\r\ntwo\r\n".to_vec();
     assert_eq!(*changes, [("old.txt".to_owned(), Some(old), 0o640), ("new.txt".to_owned(), None, 0)]);

@@ -1,9 +1,9 @@
 //! `save_memory`: what is remembered, where, and what never is.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
-mod bench;
+mod fixture;
 
-use bench::Bench;
+use fixture::Fixture;
 use futures_util::future::join_all;
 use qwen_events::Confirmation;
 use qwen_redact::Redactor;
@@ -11,43 +11,43 @@ use qwen_tools::MemoryFiles;
 use serde_json::json;
 
 /// A session whose memory files are in a directory of its own, which does not exist yet.
-fn remembering() -> (Bench, tempfile::TempDir) {
+fn remembering() -> (Fixture, tempfile::TempDir) {
     let home = tempfile::tempdir().unwrap();
     let files = MemoryFiles {
         user: Some(home.path().join("qwen/QWEN.md")),
         project: Some(home.path().join("p/QWEN.md")),
     };
-    let bench = Bench::with(|resources| {
+    let fixture = Fixture::with(|resources| {
         resources.memory = files;
         resources.redactor = std::sync::Arc::new(Redactor::new(["corridor-1234"]));
     });
-    (bench, home)
+    (fixture, home)
 }
 
 #[tokio::test]
 async fn facts_are_remembered_once_each_for_the_user_or_the_project() {
-    let (bench, home) = remembering();
+    let (fixture, home) = remembering();
     let read = |name: &str| std::fs::read_to_string(home.path().join(name)).unwrap();
-    let saved = bench.call("save_memory", json!({"fact": "- Likes\n tea."})).await;
+    let saved = fixture.call("save_memory", json!({"fact": "- Likes\n tea."})).await;
     assert_eq!(saved.error_code, None, "{}", saved.text);
     assert!(saved.text.starts_with("Remembered in ") && saved.text.ends_with("Likes tea."), "{}", saved.text);
-    bench.call("save_memory", json!({"fact": "Uses tabs."})).await;
-    let again = bench.call("save_memory", json!({"fact": "likes TEA."})).await;
+    fixture.call("save_memory", json!({"fact": "Uses tabs."})).await;
+    let again = fixture.call("save_memory", json!({"fact": "likes TEA."})).await;
     assert!(again.text.ends_with("says so already."), "{}", again.text);
     assert_eq!(read("qwen/QWEN.md"), "## Qwen Added Memories\n\n- Likes tea.\n- Uses tabs.\n");
-    bench.call("save_memory", json!({"fact": "Built with make.", "scope": "project"})).await;
+    fixture.call("save_memory", json!({"fact": "Built with make.", "scope": "project"})).await;
     assert_eq!(read("p/QWEN.md"), "## Qwen Added Memories\n\n- Built with make.\n");
 }
 
 #[tokio::test]
-async fn what_was_in_the_file_stays_as_it_was() {
-    let (bench, home) = remembering();
+async fn saving_a_memory_keeps_the_rest_of_the_file() {
+    let (fixture, home) = remembering();
     std::fs::create_dir(home.path().join("qwen")).unwrap();
     let real = home.path().join("dotfiles.md");
     std::fs::write(&real, "\u{feff}# Mine\r\n\r\n## Qwen Added Memories\r\n- Old.\r\n\r\n# More\r\n")
         .unwrap();
     std::os::unix::fs::symlink(&real, home.path().join("qwen/QWEN.md")).unwrap();
-    let saved = bench.call("save_memory", json!({"fact": "New."})).await;
+    let saved = fixture.call("save_memory", json!({"fact": "New."})).await;
     assert_eq!(saved.error_code, None, "{}", saved.text);
     assert_eq!(
         std::fs::read_to_string(&real).unwrap(),
@@ -55,16 +55,16 @@ async fn what_was_in_the_file_stays_as_it_was() {
     );
     assert!(home.path().join("qwen/QWEN.md").is_symlink());
     std::fs::write(&real, b"\xff\xfe").unwrap();
-    let refused = bench.call("save_memory", json!({"fact": "New."})).await;
+    let refused = fixture.call("save_memory", json!({"fact": "New."})).await;
     assert_eq!(refused.error_code, Some("not_text"));
     assert_eq!(std::fs::read(&real).unwrap(), b"\xff\xfe");
 }
 
 #[tokio::test]
 async fn facts_saved_at_the_same_time_are_all_there() {
-    let (bench, home) = remembering();
+    let (fixture, home) = remembering();
     let facts: Vec<String> = (0..20).map(|n| format!("Fact {n}.")).collect();
-    let saved = join_all(facts.iter().map(|fact| bench.call("save_memory", json!({"fact": fact})))).await;
+    let saved = join_all(facts.iter().map(|fact| fixture.call("save_memory", json!({"fact": fact})))).await;
     assert!(saved.iter().all(|outcome| outcome.error_code.is_none()));
     let text = std::fs::read_to_string(home.path().join("qwen/QWEN.md")).unwrap();
     assert!(facts.iter().all(|fact| text.contains(&format!("- {fact}\n"))), "{text}");
@@ -73,8 +73,8 @@ async fn facts_saved_at_the_same_time_are_all_there() {
 }
 
 #[tokio::test]
-async fn what_must_not_be_remembered_is_refused() {
-    let (bench, home) = remembering();
+async fn secrets_and_invalid_texts_are_not_saved() {
+    let (fixture, home) = remembering();
     for (arguments, words) in [
         (json!({"fact": " \n"}), "is empty"),
         (json!({"fact": "- #"}), "says nothing"),
@@ -84,25 +84,26 @@ async fn what_must_not_be_remembered_is_refused() {
         (json!({"fact": "x", "scope": "world"}), "must be user or project"),
         (json!({}), "is missing"),
     ] {
-        let refused = bench.call("save_memory", arguments.clone()).await;
+        let refused = fixture.call("save_memory", arguments.clone()).await;
         assert_eq!(refused.error_code, Some("invalid_arguments"), "{arguments}");
         assert!(refused.text.contains(words), "{arguments}: {}", refused.text);
     }
     assert!(!home.path().join("qwen").exists());
-    let nowhere = Bench::new().call("save_memory", json!({"fact": "x"})).await;
+    let nowhere = Fixture::new().call("save_memory", json!({"fact": "x"})).await;
     assert_eq!(nowhere.error_code, Some("no_memory"), "{}", nowhere.text);
 }
 
 #[tokio::test]
-async fn whoever_is_asked_sees_the_change() {
-    let (bench, home) = remembering();
-    let asked = |bench: &Bench| match bench.confirmation("save_memory", &json!({"fact": "Likes tea."})) {
+async fn the_confirmation_shows_the_change() {
+    let (fixture, home) = remembering();
+    let asked = |fixture: &Fixture| match fixture.confirmation("save_memory", &json!({"fact": "Likes tea."}))
+    {
         Some(Confirmation::Edit(diff)) => diff,
         other => panic!("{other:?}"),
     };
-    let first = asked(&bench);
+    let first = asked(&fixture);
     assert_eq!((&*first.modified, first.original), ("## Qwen Added Memories\n\n- Likes tea.\n", None));
     assert!(!home.path().join("qwen").exists(), "asking changes nothing");
-    bench.call("save_memory", json!({"fact": "Uses tabs."})).await;
-    assert!(asked(&bench).diff.contains("+- Likes tea."));
+    fixture.call("save_memory", json!({"fact": "Uses tabs."})).await;
+    assert!(asked(&fixture).diff.contains("+- Likes tea."));
 }

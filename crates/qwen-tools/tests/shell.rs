@@ -1,11 +1,11 @@
 //! `run_shell_command` and `shell_task` with real processes.
 
-mod bench;
+mod fixture;
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use bench::{Bench, alive};
+use fixture::{Fixture, alive};
 use qwen_events::Channel;
 use qwen_sandbox::process::Environment;
 use qwen_tools::SessionResources;
@@ -13,17 +13,17 @@ use serde_json::json;
 
 #[tokio::test]
 async fn output_and_exit_code_come_back_and_are_streamed_in_order() {
-    let bench = Bench::new();
-    let outcome = bench.shell("echo one; echo two; echo three").await;
+    let fixture = Fixture::new();
+    let outcome = fixture.shell("echo one; echo two; echo three").await;
     assert_eq!(outcome.text, "one\ntwo\nthree\n");
     assert_eq!(outcome.exit_code, Some(0));
     assert_eq!(outcome.error_code, None);
-    assert_eq!(bench.streamed(Channel::Stdout), "one\ntwo\nthree\n");
+    assert_eq!(fixture.streamed(Channel::Stdout), "one\ntwo\nthree\n");
 }
 
 #[tokio::test]
 async fn how_a_command_ended_is_said() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for (command, text, exit_code, error_code) in [
         ("true", "(no output)", Some(0), None),
         ("echo -n x", "x", Some(0), None),
@@ -34,138 +34,140 @@ async fn how_a_command_ended_is_said() {
         ("cat; echo no input", "no input\n", Some(0), None),
         ("[ -t 0 ] || [ -t 1 ] || echo no terminal", "no terminal\n", Some(0), None),
     ] {
-        let outcome = bench.shell(command).await;
+        let outcome = fixture.shell(command).await;
         assert_eq!(
             (outcome.text.as_str(), outcome.exit_code, outcome.error_code),
             (text, exit_code, error_code),
             "{command}"
         );
     }
-    assert_eq!(bench.streamed(Channel::Stderr), "oops\n");
+    assert_eq!(fixture.streamed(Channel::Stderr), "oops\n");
 }
 
 #[tokio::test]
 async fn a_character_that_comes_in_two_pieces_is_whole() {
-    let bench = Bench::new();
-    bench.fifo("gate");
-    let path = bench.path().join("gate");
-    let sink = bench.sink.clone();
+    let fixture = Fixture::new();
+    fixture.fifo("gate");
+    let path = fixture.path().join("gate");
+    let sink = fixture.sink.clone();
     // The command goes on with the second half only after what came before the first one was streamed.
     let gate = tokio::spawn(async move {
         sink.news.notified().await;
         tokio::task::spawn_blocking(move || std::fs::write(path, "go")).await.unwrap().unwrap();
     });
-    let outcome = bench.shell(r"printf 'a\342\202'; cat gate > /dev/null; printf '\254b\377'").await;
+    let outcome = fixture.shell(r"printf 'a\342\202'; cat gate > /dev/null; printf '\254b\377'").await;
     gate.await.unwrap();
     assert_eq!(outcome.text, "a€b\u{fffd}");
-    assert_eq!(bench.streamed(Channel::Stdout), "a€b\u{fffd}");
+    assert_eq!(fixture.streamed(Channel::Stdout), "a€b\u{fffd}");
 }
 
 #[tokio::test]
-async fn it_runs_where_it_is_told_to() {
-    let bench = Bench::new();
-    bench.write("sub/x", "");
-    let outcome = bench.call("run_shell_command", json!({"command": "pwd", "directory": "sub"})).await;
-    assert_eq!(outcome.text, format!("{}/sub\n", bench.path().display()));
+async fn a_command_runs_in_the_given_directory() {
+    let fixture = Fixture::new();
+    fixture.write("sub/x", "");
+    let outcome = fixture.call("run_shell_command", json!({"command": "pwd", "directory": "sub"})).await;
+    assert_eq!(outcome.text, format!("{}/sub\n", fixture.path().display()));
 }
 
 #[tokio::test]
 async fn a_time_out_ends_what_left_the_session_too() {
-    let bench = Bench::new();
-    // A longer time-out is tried only where the machine did not get to start the command within a shorter one.
+    let fixture = Fixture::new();
+    // A longer time-out is tried only where the machine did not get to start the command within a shorter
+    // one.
     for timeout in [300, 3_000, 30_000] {
         let script = "setsid sh -c 'echo $$ > pid.tmp; mv pid.tmp pid; exec sleep 1000' & wait";
-        let outcome = bench.call("run_shell_command", json!({"command": script, "timeout": timeout})).await;
+        let outcome = fixture.call("run_shell_command", json!({"command": script, "timeout": timeout})).await;
         assert_eq!(outcome.error_code, Some("tool_timeout"), "{}", outcome.text);
         assert!(outcome.text.contains(&format!("timed out after {timeout} ms")), "{}", outcome.text);
-        if bench.path().join("pid").exists() {
+        if fixture.path().join("pid").exists() {
             break;
         }
     }
-    assert!(!alive(bench.number_in("pid")));
+    assert!(!alive(fixture.number_in("pid")));
 }
 
 #[tokio::test]
 async fn a_cancelled_command_is_gone_when_the_call_ends_even_if_it_will_not_listen() {
-    let bench = Bench::new();
-    let canceller = bench.cancel_at_first_output();
-    let outcome = bench.shell("trap '' TERM; echo $$ > pid; echo ready; while :; do sleep 1000; done").await;
+    let fixture = Fixture::new();
+    let canceller = fixture.cancel_at_first_output();
+    let outcome =
+        fixture.shell("trap '' TERM; echo $$ > pid; echo ready; while :; do sleep 1000; done").await;
     canceller.await.unwrap();
     assert!(outcome.cancelled);
     assert_eq!(outcome.error_code, Some("cancelled"));
     assert!(outcome.text.starts_with("ready\nThe command was cancelled"), "{}", outcome.text);
-    assert!(!alive(bench.number_in("pid")));
+    assert!(!alive(fixture.number_in("pid")));
 }
 
 #[tokio::test]
 async fn a_call_that_was_cancelled_before_starts_nothing() {
-    let bench = Bench::new();
-    bench.cx.cancel.cancel();
-    assert!(bench.shell("touch started").await.cancelled);
-    assert!(!bench.path().join("started").exists());
+    let fixture = Fixture::new();
+    fixture.cx.cancel.cancel();
+    assert!(fixture.shell("touch started").await.cancelled);
+    assert!(!fixture.path().join("started").exists());
 }
 
 #[tokio::test]
 async fn a_cancelled_command_may_clean_up() {
-    let bench = Bench::new();
-    let canceller = bench.cancel_at_first_output();
-    let outcome = bench.shell("trap 'echo cleaned; exit' TERM; echo ready; sleep 1000 & wait").await;
+    let fixture = Fixture::new();
+    let canceller = fixture.cancel_at_first_output();
+    let outcome = fixture.shell("trap 'echo cleaned; exit' TERM; echo ready; sleep 1000 & wait").await;
     canceller.await.unwrap();
     assert!(outcome.text.starts_with("ready\ncleaned\n"), "{}", outcome.text);
 }
 
 #[tokio::test]
-async fn what_a_finished_command_left_behind_is_ended() {
-    let bench = Bench::new();
+async fn leftover_processes_of_a_finished_command_are_ended() {
+    let fixture = Fixture::new();
     for left in [
         "sleep 1000 & echo $! > pid",
         "(setsid sh -c 'echo $$ > pid; exec sleep 1000' &) ; until [ -s pid ]; do :; done",
     ] {
-        let outcome = bench.shell(left).await;
+        let outcome = fixture.shell(left).await;
         assert_eq!(outcome.error_code, None, "{}", outcome.text);
-        assert!(!alive(bench.number_in("pid")), "{left}");
-        std::fs::remove_file(bench.path().join("pid")).unwrap();
+        assert!(!alive(fixture.number_in("pid")), "{left}");
+        std::fs::remove_file(fixture.path().join("pid")).unwrap();
     }
 }
 
 #[tokio::test]
 async fn a_crowd_of_processes_is_ended_however_deep_and_wherever_they_went() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let script = "for i in 1 2 3 4 5 6 7 8 9 10; do
         setsid sh -c 'setsid sh -c \"setsid sleep 1000 & echo \\$! >> pids; wait\" & echo $! >> pids; wait' & echo $! >> pids
     done; until [ $(wc -l < pids) = 30 ]; do :; done";
-    let outcome = bench.shell(script).await;
+    let outcome = fixture.shell(script).await;
     assert_eq!(outcome.error_code, None, "{}", outcome.text);
-    let pids = bench.read("pids");
+    let pids = fixture.read("pids");
     assert_eq!(pids.lines().count(), 30);
     assert!(pids.lines().all(|pid| !alive(pid.parse().unwrap())));
 }
 
 #[tokio::test]
 async fn a_slow_reader_slows_the_command_but_does_not_keep_it_alive() {
-    let bench = Bench::new();
-    bench.sink.hold();
-    let sink = bench.sink.clone();
-    let cancel = bench.cx.cancel.clone();
-    let (pid, done) = (bench.path().join("pid"), bench.path().join("done"));
+    let fixture = Fixture::new();
+    fixture.sink.hold();
+    let sink = fixture.sink.clone();
+    let cancel = fixture.cx.cancel.clone();
+    let (pid, done) = (fixture.path().join("pid"), fixture.path().join("done"));
     let reader = tokio::spawn(async move {
         sink.news.notified().await;
         // One piece is with the reader and a pipe is full: the command cannot have got through its megabyte.
         assert!(!done.exists());
         cancel.cancel();
         let pid: i32 = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
-        tokio::task::spawn_blocking(move || bench::wait_until_gone(pid)).await.unwrap();
+        tokio::task::spawn_blocking(move || fixture::wait_until_gone(pid)).await.unwrap();
         sink.release();
     });
-    let outcome = bench.shell("echo $$ > pid; head -c 1000000 /dev/zero | tr '\\0' x; touch done").await;
+    let outcome = fixture.shell("echo $$ > pid; head -c 1000000 /dev/zero | tr '\\0' x; touch done").await;
     reader.await.unwrap();
     assert!(outcome.cancelled);
 }
 
 #[tokio::test]
 async fn long_output_is_cut_in_the_middle_and_kept_whole_in_a_file() {
-    let bench = Bench::new();
-    let outcome = bench.shell("echo first; head -c 10000000 /dev/zero | tr '\\0' x; echo; echo last").await;
+    let fixture = Fixture::new();
+    let outcome = fixture.shell("echo first; head -c 10000000 /dev/zero | tr '\\0' x; echo; echo last").await;
     assert!(outcome.text.starts_with("first\nxxx"));
     assert!(outcome.text.ends_with("xxx\nlast\n"));
     assert!(outcome.text.chars().count() < SessionResources::OUTPUT_LIMIT + 300);
@@ -174,27 +176,27 @@ async fn long_output_is_cut_in_the_middle_and_kept_whole_in_a_file() {
     assert!(outcome.text.contains("9970012 characters cut out"), "{}", &outcome.text[14_900..15_300]);
     assert_eq!(std::fs::metadata(&*file).unwrap().len(), 10_000_012);
     // The model can read on in it, and only read.
-    let part = bench.call("read_file", json!({"file_path": &*file, "offset": 2})).await;
+    let part = fixture.call("read_file", json!({"file_path": &*file, "offset": 2})).await;
     assert_eq!(part.text, "[lines 3 to 3 of 3]\nlast\n");
-    let write = bench.call("write_file", json!({"file_path": &*file, "content": ""})).await;
+    let write = fixture.call("write_file", json!({"file_path": &*file, "content": ""})).await;
     assert_eq!(write.error_code, Some("permission_denied"));
 }
 
 #[tokio::test]
 async fn a_command_that_is_too_long_for_an_argument_runs_all_the_same() {
-    let bench = Bench::new();
-    let outcome = bench.shell(&format!(": {}\necho done $#", "x".repeat(300_000))).await;
+    let fixture = Fixture::new();
+    let outcome = fixture.shell(&format!(": {}\necho done $#", "x".repeat(300_000))).await;
     assert_eq!(outcome.text, "done 0\n");
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_said() {
-    let bench = Bench::new();
-    std::fs::remove_dir(bench.path()).unwrap();
-    let outcome = bench.shell("true").await;
+async fn a_failed_start_is_reported() {
+    let fixture = Fixture::new();
+    std::fs::remove_dir(fixture.path()).unwrap();
+    let outcome = fixture.shell("true").await;
     assert_eq!(outcome.error_code, Some("spawn_failed"));
-    assert!(outcome.text.contains(bench.path().to_str().unwrap()), "{}", outcome.text);
-    std::fs::create_dir(bench.path()).unwrap();
+    assert!(outcome.text.contains(fixture.path().to_str().unwrap()), "{}", outcome.text);
+    std::fs::create_dir(fixture.path()).unwrap();
 }
 
 #[tokio::test]
@@ -202,26 +204,26 @@ async fn without_bash_it_is_sh_and_without_sh_it_is_an_error() {
     let programs = tempfile::tempdir().unwrap();
     let mut env = Environment::empty();
     env.set("PATH", programs.path());
-    let bench = Bench::with(|resources| resources.env = Arc::new(env));
-    let outcome = bench.shell("echo $0").await;
+    let fixture = Fixture::with(|resources| resources.env = Arc::new(env));
+    let outcome = fixture.shell("echo $0").await;
     assert_eq!(outcome.error_code, Some("spawn_failed"));
     assert!(outcome.text.contains("no program called sh in PATH"), "{}", outcome.text);
     let sh = Environment::inherited().find_program("sh".as_ref()).unwrap();
     symlink(sh, programs.path().join("sh")).unwrap();
-    assert_eq!(bench.shell("echo $0").await.text, "sh\n");
+    assert_eq!(fixture.shell("echo $0").await.text, "sh\n");
 }
 
 #[tokio::test]
 async fn commands_get_the_given_environment_and_no_descriptor_of_ours() {
     let mut env = Environment::inherited();
     env.set("GIVEN", "yes");
-    let bench = Bench::with(|resources| resources.env = Arc::new(env));
-    bench.write("leaked", "");
-    let path = bench.path().join("leaked");
+    let fixture = Fixture::with(|resources| resources.env = Arc::new(env));
+    fixture.write("leaked", "");
+    let path = fixture.path().join("leaked");
     let leaked =
         rustix::fs::openat(rustix::fs::CWD, path, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())
             .unwrap();
-    let outcome = bench.shell("echo $GIVEN; ls -l /proc/self/fd").await;
+    let outcome = fixture.shell("echo $GIVEN; ls -l /proc/self/fd").await;
     drop(leaked);
     assert!(outcome.text.starts_with("yes\n"), "{}", outcome.text);
     assert!(!outcome.text.contains("leaked"), "{}", outcome.text);
@@ -229,12 +231,12 @@ async fn commands_get_the_given_environment_and_no_descriptor_of_ours() {
 
 #[tokio::test]
 async fn a_command_that_kills_its_guardian_goes_with_it() {
-    let bench = Bench::new();
-    let outcome = bench.shell("echo $$ > pid; kill -9 $PPID; exec sleep 1000").await;
+    let fixture = Fixture::new();
+    let outcome = fixture.shell("echo $$ > pid; kill -9 $PPID; exec sleep 1000").await;
     assert_eq!(outcome.error_code, Some("command_failed"), "{}", outcome.text);
     tokio::task::spawn_blocking({
-        let pid = bench.number_in("pid");
-        move || bench::wait_until_gone(pid)
+        let pid = fixture.number_in("pid");
+        move || fixture::wait_until_gone(pid)
     })
     .await
     .unwrap();
@@ -242,9 +244,9 @@ async fn a_command_that_kills_its_guardian_goes_with_it() {
 
 #[tokio::test]
 async fn a_line_that_begins_like_an_option_is_a_command() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for line in ["-x", "-c 'echo run'", "--version", "-- echo run", "-s < /dev/null"] {
-        let outcome = bench.shell(line).await;
+        let outcome = fixture.shell(line).await;
         assert_eq!(outcome.exit_code, Some(127), "{line}: {}", outcome.text);
         assert!(outcome.text.contains("command not found"), "{line}: {}", outcome.text);
     }
@@ -252,39 +254,39 @@ async fn a_line_that_begins_like_an_option_is_a_command() {
 
 #[tokio::test]
 async fn a_background_task_runs_on_shows_its_output_and_can_be_ended() {
-    let bench = Bench::new();
-    bench.fifo("gate");
+    let fixture = Fixture::new();
+    fixture.fifo("gate");
     let script = "echo $$ > pid; echo hello; echo > gate; exec sleep 1000";
-    let outcome = bench.call("run_shell_command", json!({"command": script, "is_background": true})).await;
+    let outcome = fixture.call("run_shell_command", json!({"command": script, "is_background": true})).await;
     assert!(
         outcome.text.starts_with("Started in the background as task shell-1 (process "),
         "{}",
         outcome.text
     );
-    bench.read("gate");
-    assert!(alive(bench.number_in("pid")));
+    fixture.read("gate");
+    assert!(alive(fixture.number_in("pid")));
 
     let task =
-        async |action| bench.call("shell_task", json!({"task_id": "shell-1", "action": action})).await.text;
+        async |action| fixture.call("shell_task", json!({"task_id": "shell-1", "action": action})).await.text;
     assert_eq!(task("output").await, format!("Task shell-1: {script}\nIt is running.\nNew output:\nhello\n"));
     assert!(task("output").await.ends_with("Nothing new was written."));
     assert!(task("kill").await.contains("It was ended"));
-    assert!(!alive(bench.number_in("pid")));
+    assert!(!alive(fixture.number_in("pid")));
     assert!(task("output").await.contains("It was killed by signal 15."));
-    let unknown = bench.call("shell_task", json!({"task_id": "shell-2", "action": "kill"})).await;
+    let unknown = fixture.call("shell_task", json!({"task_id": "shell-2", "action": "kill"})).await;
     assert_eq!(unknown.error_code, Some("task_not_found"));
     assert!(unknown.text.contains("shell-1"), "{}", unknown.text);
 }
 
 #[tokio::test]
 async fn background_tasks_end_with_the_session() {
-    let bench = Bench::new();
-    bench.fifo("gate");
+    let fixture = Fixture::new();
+    fixture.fifo("gate");
     let script = "echo $$ > pid; echo > gate; exec sleep 1000";
-    bench.call("run_shell_command", json!({"command": script, "is_background": true})).await;
-    bench.read("gate");
-    let pid = bench.number_in("pid");
+    fixture.call("run_shell_command", json!({"command": script, "is_background": true})).await;
+    fixture.read("gate");
+    let pid = fixture.number_in("pid");
     assert!(alive(pid));
-    drop(bench);
-    bench::wait_until_gone(pid);
+    drop(fixture);
+    fixture::wait_until_gone(pid);
 }

@@ -88,7 +88,7 @@ impl Field {
 }
 
 #[test]
-fn what_is_inside_is_reached_by_every_honest_path() {
+fn files_in_the_workspace_are_reached_by_every_valid_path() {
     let field = Field::new();
     let absolute = field.inside().join("a/b/file").display().to_string();
     for path in [
@@ -105,7 +105,7 @@ fn what_is_inside_is_reached_by_every_honest_path() {
 }
 
 #[test]
-fn what_leads_out_is_refused_for_reading() {
+fn reading_outside_the_workspace_is_refused() {
     let field = Field::new();
     let absolute = field.outside().join("secret").display().to_string();
     for path in [
@@ -132,7 +132,7 @@ fn what_leads_out_is_refused_for_reading() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_refused_without_waiting() {
+fn a_special_file_is_refused_without_blocking() {
     let field = Field::new();
     assert!(matches!(field.read("fifo"), Err(PathError::Special(_))));
     assert!(matches!(field.write("fifo"), Err(PathError::Special(_))));
@@ -158,7 +158,7 @@ fn the_kernels_own_files_are_refused_even_in_a_workspace_that_holds_them() {
 }
 
 #[test]
-fn what_leads_out_is_refused_for_writing() {
+fn writing_outside_the_workspace_is_refused() {
     let field = Field::new();
     let before = field.state_outside();
     for path in [

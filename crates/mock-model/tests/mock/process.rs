@@ -81,7 +81,8 @@ fn a_mock_is_given_by_the_openai_variables() {
 fn processes_are_found_by_their_mark_and_gone_when_they_are() {
     let mark = format!("mock-model-mark-{}", std::process::id());
     assert!(marked(&mark).is_empty());
-    // It speaks for itself: between a fork and the end of an exec a process has no environment to be known by.
+    // It speaks for itself: between a fork and the end of an exec a process has no environment to be known
+    // by.
     let script = "sh -c 'echo $$; kill -STOP $$' & read x; kill -KILL $!";
     let mut run = shell(script).env("MOCK_MARK", &mark).start();
     let grandchild: u32 = run.line().unwrap().parse().unwrap();

@@ -131,7 +131,7 @@ fn a_closure_chooses_by_the_request_once_the_queue_is_empty() {
 }
 
 #[test]
-fn what_is_said_is_a_whole_answer_in_the_wire_of_the_request() {
+fn a_reply_is_complete_in_the_wire_format_of_the_request() {
     let says = [
         ReplyEvent::Thought("hm".to_owned()),
         ReplyEvent::Text("It is ".to_owned()),

@@ -28,7 +28,8 @@ impl Node<Memory> for Fans {
     }
 }
 
-/// A graph with a bit of everything: retries, a time-out, work that fans out, a route for errors, a graph inside.
+/// A graph with a bit of everything: retries, a time-out, work that fans out, a route for errors, a graph
+/// inside.
 fn everything() -> Graph<Memory> {
     let sub = SubGraph::new(
         x_then_y(),

@@ -28,7 +28,7 @@ fn the_conversation_is_what_was_said() {
 }
 
 #[test]
-fn what_was_left_open_is_known() {
+fn unfinished_calls_are_found_in_the_log() {
     let place = Place::new();
     let calls = [call("call_1"), call("call_2"), call("call_3")];
     let mut story = Story::default();

@@ -81,7 +81,7 @@ fn readers_of_the_state_get_it_after_each_step_and_at_the_end() {
 }
 
 #[test]
-fn what_a_process_that_died_never_ended_is_ended_in_its_place() {
+fn steps_of_a_dead_process_are_ended_in_the_replay() {
     let calls = [call("call_1"), call("call_2")];
     let mut story = Story::default();
     story.turn(1, "Go").think("I look.", &calls).enter("act").say(Body::ToolStart(calls[0].clone()));

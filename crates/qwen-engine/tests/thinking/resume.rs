@@ -118,7 +118,7 @@ async fn a_run_that_is_killed_behind_any_line_of_its_log_comes_to_the_same() {
 }
 
 #[tokio::test]
-async fn what_was_thought_is_not_thought_again() {
+async fn finished_thoughts_are_not_repeated_after_a_resume() {
     let case = &CASES[2];
     let home = tempfile::tempdir().expect("a directory");
     let (whole, log) = case.undisturbed(home.path()).await;

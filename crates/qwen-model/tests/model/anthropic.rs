@@ -32,7 +32,7 @@ const START: &str = r#"{"type":"message_start","message":{"id":"m","type":"messa
 const STOP: &str = r#"{"type":"message_stop"}"#;
 
 #[tokio::test]
-async fn what_a_server_counted_is_known_when_its_answer_breaks_off() {
+async fn reported_usage_survives_a_broken_answer() {
     let told = Usage {
         prompt_tokens: 42,
         completion_tokens: 1,

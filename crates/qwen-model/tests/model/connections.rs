@@ -63,7 +63,7 @@ async fn dropping_the_stream_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_said_with_the_address() {
+async fn a_refused_connection_is_reported_with_the_address() {
     let server = Server::once("").await;
     let config = config(&server);
     let address = server.address.to_string();

@@ -65,7 +65,7 @@ async fn a_compressed_answer_that_nobody_asked_for_is_named_and_not_asked_for_ag
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_named_and_quoted() {
+async fn an_invalid_answer_is_named_and_quoted() {
     let html = "<!DOCTYPE html>\n<html><head><title>Welcome to nginx!</title></head></html>";
     for (bytes, code, quoted) in [
         (response("200 OK", "text/html", html), "not_an_event_stream", "<!DOCTYPE html>\\n<html>"),
@@ -157,7 +157,7 @@ async fn one_event_of_ten_megabytes_is_read() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again() {
+async fn transient_failures_are_retried() {
     let answers = [
         (error("500 Internal Server Error", "{}"), Then::Close),
         (error("503 Service Unavailable", ""), Then::Close),
@@ -226,7 +226,7 @@ async fn a_wait_that_a_server_asks_for_has_a_bound() {
 }
 
 #[tokio::test]
-async fn what_will_not_pass_is_not_tried_again() {
+async fn permanent_failures_are_not_retried() {
     for status in
         ["400 Bad Request", "401 Unauthorized", "403 Forbidden", "404 Not Found", "422 Unprocessable Entity"]
     {

@@ -154,7 +154,7 @@ async fn headers_of_the_users_own_are_sent_and_may_replace_ours() {
 }
 
 #[tokio::test]
-async fn what_a_provider_wants_back_goes_back_with_its_call_and_its_message() {
+async fn provider_fields_are_returned_with_their_call_and_message() {
     let signature = r#"chat.completions:{"reasoning_details":[{"type":"reasoning.encrypted","data":"d"}]}"#;
     let fields = r#"{"extra_content":{"google":{"thought_signature":"c2ln"}},"id":"not this"}"#;
     let call = ToolCall {

@@ -56,7 +56,7 @@ async fn the_answer_is_the_same_however_its_bytes_are_cut() {
 }
 
 #[tokio::test]
-async fn what_a_server_counts_along_is_known_when_its_answer_breaks_off() {
+async fn running_usage_survives_a_broken_answer() {
     let outcome = answer_to(stream(concat!(
         r#"data: {"choices":[{"delta":{"content":"Hel"}}],"usage":{"prompt_tokens":12,"completion_tokens":1}}"#,
         "\n\n",

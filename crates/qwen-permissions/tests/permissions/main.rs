@@ -27,7 +27,8 @@ struct Desk {
 }
 
 impl Desk {
-    /// A desk with a few files: `file`, `src/main.rs`, `secret/key`, a link that leads outside and a name like an option.
+    /// A desk with a few files: `file`, `src/main.rs`, `secret/key`, a link that leads outside and a name
+    /// like an option.
     fn new(mode: Mode) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("workspace");

@@ -113,7 +113,7 @@ fn a_line_that_may_get_at_what_is_denied_to_edit_asks() {
 }
 
 #[test]
-fn what_a_line_names_to_change_is_denied() {
+fn a_denied_file_named_for_a_change_is_denied() {
     let desk = Desk::new(Mode::Yolo).deny(&["Edit(/secret/**)"]);
     desk.all(
         Verdict::Deny,
@@ -159,7 +159,7 @@ fn what_a_line_names_to_change_is_denied() {
 }
 
 #[test]
-fn what_the_kernel_keeps_off_needs_no_question() {
+fn no_question_is_asked_about_what_the_kernel_prevents() {
     let mut desk = Desk::new(Mode::Yolo).deny(&["Read(/secret/**)", "Edit(/src/main.rs)"]);
     desk.policy.set_kernel(|| Kernel { hides: true, holds: true });
     desk.all(

@@ -1,4 +1,5 @@
-//! Runs combinations of options of the real programs that the policy considers read-only, and looks for side effects.
+//! Runs combinations of options of the real programs that the policy considers read-only, and looks for side
+//! effects.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -72,7 +73,8 @@ const PROGRAMS: &[&str] = &[
     "printf",
 ];
 
-/// Names of options that write, run or read lists somewhere, whole and shortened, for programs that may have them.
+/// Names of options that write, run or read lists somewhere, whole and shortened, for programs that may have
+/// them.
 const NAMES: &[&str] = &[
     "--output",
     "--output=made",

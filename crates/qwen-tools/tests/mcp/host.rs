@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use futures_util::future::BoxFuture;
 use qwen_events::{Channel, ErrorInfo, ErrorKind, Json};
-use qwen_mcp::{HostLink, Status};
+use qwen_mcp::{HostAnswer, HostLink, Status};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -50,13 +49,8 @@ impl Host {
 }
 
 impl HostLink for Host {
-    fn message<'a>(
-        &'a self,
-        server: &'a str,
-        message: Json,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
-        assert_eq!(server, "s");
+    fn message<'a>(&'a self, to: &'a str, message: Json, cancel: &'a CancellationToken) -> HostAnswer<'a> {
+        assert_eq!(to, "s");
         let message: Value = serde_json::from_str(message.as_str()).unwrap();
         Box::pin(async move {
             let answer = self.answer(&message, cancel).await?;
@@ -110,24 +104,24 @@ async fn a_cancelled_call_is_taken_back_from_the_host() {
     let (scene, host) = scene();
     scene.connect().await;
     let (tool, arguments) = (scene.tool("wait"), call(&json!({})));
-    let mut running = tool.run(&arguments, &scene.bench.cx);
+    let mut running = tool.run(&arguments, &scene.fixture.cx);
     while_running(&mut running, host.in_the_call.notified()).await;
-    scene.bench.cx.cancel.cancel();
+    scene.fixture.cx.cancel.cancel();
     assert!(running.await.cancelled);
     host.taken_back.notified().await;
 }
 
 #[tokio::test]
-async fn what_a_host_sends_by_itself_is_taken_in() {
+async fn an_unsolicited_message_of_the_host_is_handled() {
     let (scene, host) = scene();
     scene.connect().await;
     let (tool, arguments) = (scene.tool("wait"), call(&json!({})));
-    let mut running = tool.run(&arguments, &scene.bench.cx);
+    let mut running = tool.run(&arguments, &scene.fixture.cx);
     while_running(&mut running, host.in_the_call.notified()).await;
     let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 2, "progress": 1}});
     scene.servers.receive("s", &Json::trusted(progress.to_string())).await.unwrap();
-    while_running(&mut running, scene.bench.sink.news.notified()).await;
-    assert_eq!(scene.bench.streamed(Channel::Stdout), "[1]\n");
+    while_running(&mut running, scene.fixture.sink.news.notified()).await;
+    assert_eq!(scene.fixture.streamed(Channel::Stdout), "[1]\n");
     assert!(scene.servers.receive("nobody", &Json::empty_object()).await.is_err());
 }
 

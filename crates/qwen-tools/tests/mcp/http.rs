@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::bench::Bench;
+use crate::fixture::Fixture;
 use crate::installed::{OFFICIAL, python};
 use crate::scene::{Scene, call};
 
@@ -45,7 +45,7 @@ fn at(port: u16) -> Value {
 
 #[tokio::test]
 async fn an_official_server_is_used_over_http_as_over_pipes() {
-    let place = Bench::new();
+    let place = Fixture::new();
     place.fifo("cancelled");
     let (_server, port) = official(place.path(), &[]);
     let scene = Scene::new(&at(port));
@@ -66,7 +66,7 @@ async fn an_official_server_is_used_over_http_as_over_pipes() {
 
 #[tokio::test]
 async fn an_official_server_that_refuses_the_handshake_is_used_over_http_without_one() {
-    let place = Bench::new();
+    let place = Fixture::new();
     place.fifo("cancelled");
     let (_server, port) = official(place.path(), &["stateless"]);
     let scene = Scene::new(&at(port));
@@ -81,25 +81,25 @@ async fn tools_and_resources_work(scene: &Scene) {
     assert_eq!((scene.status().status, scene.status().error), (Status::Connected, None));
     assert_eq!(scene.call("add", &json!({"a": 1, "b": 41})).await.text, "42");
     assert_eq!(scene.call("work", &json!({"steps": 2})).await.text, "worked");
-    assert_eq!(scene.bench.streamed(Channel::Stdout), "[1/2] step 1\n[2/2] step 2\n");
+    assert_eq!(scene.fixture.streamed(Channel::Stdout), "[1/2] step 1\n[2/2] step 2\n");
     let contents = scene.servers.read_resource("s", "note://today", &CancellationToken::new()).await.unwrap();
     assert_eq!(contents.text, "Water the plants.");
 }
 
-async fn work_is_cancelled_with_its_call(scene: &Scene, place: &Bench) {
+async fn work_is_cancelled_with_its_call(scene: &Scene, place: &Fixture) {
     let tool = scene.tool("wait");
     let arguments = call(&json!({}));
-    let mut running = tool.run(&arguments, &scene.bench.cx);
+    let mut running = tool.run(&arguments, &scene.fixture.cx);
     loop {
         tokio::select! {
             outcome = &mut running => panic!("it ended by itself: {outcome:?}"),
-            () = scene.bench.sink.news.notified() => {}
+            () = scene.fixture.sink.news.notified() => {}
         }
-        if scene.bench.streamed(Channel::Stdout).ends_with("waiting\n") {
+        if scene.fixture.streamed(Channel::Stdout).ends_with("waiting\n") {
             break;
         }
     }
-    scene.bench.cx.cancel.cancel();
+    scene.fixture.cx.cancel.cancel();
     assert!(running.await.cancelled);
     assert_eq!(place.read_when_written("cancelled").await, "yes");
 }
@@ -224,44 +224,18 @@ async fn an_answer_that_is_none_costs_one_error_and_the_next_call_works() {
         let event = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"data\":\"x\"}}\n\n";
         event.repeat(6_000)
     };
-    for (answer, code, words) in [
-        (
-            response("200 OK", "content-type: text/html\r\n", "<p>Hello"),
-            "mcp_protocol_error",
-            "content type `text/html`",
-        ),
-        (
-            response("200 OK", "content-type: application/json\r\n", "rubbish"),
-            "mcp_protocol_error",
-            "without an answer",
-        ),
-        (
-            response("200 OK", "content-type: text/event-stream\r\n", ": hm\n\n"),
-            "mcp_protocol_error",
-            "without an answer",
-        ),
-        (
-            response("200 OK", "content-type: text/event-stream\r\n", &flood),
-            "mcp_flood",
-            "sent a flood of messages",
-        ),
-        (
-            response("401 Unauthorized", "", "who\u{1b}[31m?"),
-            "mcp_error",
-            "answered 401 Unauthorized: who\\u{1b}[31m?. Put its credentials",
-        ),
-        (
-            response("307 Temporary Redirect", "location: http://169.254.169.254/\r\n", ""),
-            "mcp_error",
-            "Redirects are not followed",
-        ),
-        (
-            "HTTP/1.1 200 OK\r\ncontent-length: 10\r\ncontent-type: application/json\r\n\r\n{".to_owned(),
-            "mcp_server_died",
-            "cannot be reached",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (response("200 OK", "content-type: text/html\r\n", "<p>Hello"), "mcp_protocol_error", "content type `text/html`"),
+        (response("200 OK", "content-type: application/json\r\n", "rubbish"), "mcp_protocol_error", "without an answer"),
+        (response("200 OK", "content-type: text/event-stream\r\n", ": hm\n\n"), "mcp_protocol_error", "without an answer"),
+        (response("200 OK", "content-type: text/event-stream\r\n", &flood), "mcp_flood", "sent a flood of messages"),
+        (response("401 Unauthorized", "", "who\u{1b}[31m?"), "mcp_error", "answered 401 Unauthorized: who\\u{1b}[31m?. Put its credentials"),
+        (response("307 Temporary Redirect", "location: http://169.254.169.254/\r\n", ""), "mcp_error", "Redirects are not followed"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 10\r\ncontent-type: application/json\r\n\r\n{".to_owned(), "mcp_server_died", "cannot be reached"),
         ("rubbish\r\n\r\n".to_owned(), "mcp_server_died", "cannot be reached"),
-    ] {
+    ];
+    for (answer, code, words) in cases {
         let first = Mutex::new(Some(answer.clone()));
         let (scene, _server) = with_tool(move |asked| match first.lock().unwrap().take() {
             Some(answer) => answer,

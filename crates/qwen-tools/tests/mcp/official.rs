@@ -66,22 +66,22 @@ async fn progress_becomes_output_and_work_is_cancelled_with_its_call() {
 
 async fn its_progress_becomes_output(scene: &Scene) {
     assert_eq!(scene.call("work", &json!({"steps": 2})).await.text, "worked");
-    assert_eq!(scene.bench.streamed(Channel::Stdout), "[1/2] step 1\n[2/2] step 2\n");
+    assert_eq!(scene.fixture.streamed(Channel::Stdout), "[1/2] step 1\n[2/2] step 2\n");
 }
 
 async fn its_work_is_cancelled_with_the_call(scene: Scene) {
-    scene.bench.fifo("cancelled");
+    scene.fixture.fifo("cancelled");
     let (tool, arguments) = (scene.tool("wait"), call(&json!({})));
-    let mut running = tool.run(&arguments, &scene.bench.cx);
-    while !scene.bench.streamed(Channel::Stdout).ends_with(
+    let mut running = tool.run(&arguments, &scene.fixture.cx);
+    while !scene.fixture.streamed(Channel::Stdout).ends_with(
         "waiting
 ",
     ) {
-        while_running(&mut running, scene.bench.sink.news.notified()).await;
+        while_running(&mut running, scene.fixture.sink.news.notified()).await;
     }
-    scene.bench.cx.cancel.cancel();
+    scene.fixture.cx.cancel.cancel();
     assert!(running.await.cancelled);
-    assert_eq!(scene.bench.read_when_written("cancelled").await, "yes");
+    assert_eq!(scene.fixture.read_when_written("cancelled").await, "yes");
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn the_reference_server_of_the_typescript_package_works() {
     assert_eq!(&*image.media[0].mime_type, "image/png");
     let long = scene.call("trigger-long-running-operation", &json!({"duration": 0.2, "steps": 2})).await;
     assert_eq!(long.error_code, None, "{}", long.text);
-    assert_eq!(scene.bench.streamed(Channel::Stdout), "[1/2]\n[2/2]\n");
+    assert_eq!(scene.fixture.streamed(Channel::Stdout), "[1/2]\n[2/2]\n");
     let listed = scene.servers.resources(crate::scene::PATIENCE).await;
     let first = scene.servers.read_resource("s", &listed[0].uri, &CancellationToken::new()).await.unwrap();
     assert!(!first.text.is_empty());

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Command;
 
-use crate::bench::{Bench, alive, wait_until_gone};
+use crate::fixture::{Fixture, alive, wait_until_gone};
 use crate::scene::Scene;
 
 /// Where the process that gets killed writes to.
@@ -16,15 +16,15 @@ async fn the_process_that_gets_killed() {
     let Some(gate) = std::env::var_os(GATE) else { return };
     let scene = Scene::hostile("ignores-the-end");
     scene.connect().await;
-    std::fs::write(gate, scene.bench.read("pids")).unwrap();
+    std::fs::write(gate, scene.fixture.read("pids")).unwrap();
     std::future::pending::<()>().await;
 }
 
 #[test]
 fn no_server_is_left_when_we_are_killed_without_a_chance_to_clean_up() {
-    let bench = Bench::new();
-    bench.fifo("gate");
-    let gate = bench.path().join("gate");
+    let fixture = Fixture::new();
+    fixture.fifo("gate");
+    let gate = fixture.path().join("gate");
     let mut process = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "orphans::the_process_that_gets_killed", "--ignored"])
         .env(GATE, &gate)

@@ -9,7 +9,7 @@ use qwen_mcp::{Deps, ServerConfig, ServerStatus, Servers, parse_server};
 use qwen_tools::{Outcome, Tool, ToolFuture, mcp_tools};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, wait_until_gone};
+use crate::fixture::{Fixture, wait_until_gone};
 
 /// Longer than anything here takes; a limit that is reached is a failure of its own.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ pub async fn while_running(running: &mut ToolFuture<'_>, event: impl Future<Outp
 
 /// The servers of a session that works in a directory of its own.
 pub struct Scene {
-    pub bench: Bench,
+    pub fixture: Fixture,
     pub servers: Servers,
 }
 
@@ -35,12 +35,12 @@ impl Scene {
     }
 
     pub fn with(config: &Value, change: impl FnOnce(&mut Deps)) -> Self {
-        let bench = Bench::new();
-        let mut deps = Deps::new(bench.path());
+        let fixture = Fixture::new();
+        let mut deps = Deps::new(fixture.path());
         deps.start_timeout = PATIENCE;
         change(&mut deps);
         let servers = Servers::new([("s".into(), server(config))], deps).unwrap();
-        Self { bench, servers }
+        Self { fixture, servers }
     }
 
     /// A hostile server that does `mode`.
@@ -60,7 +60,7 @@ impl Scene {
 
     pub async fn call(&self, name: &str, arguments: &Value) -> Outcome {
         let tool = self.tool(name);
-        tool.run(&call(arguments), &self.bench.cx).await
+        tool.run(&call(arguments), &self.fixture.cx).await
     }
 
     pub async fn echo(&self) -> String {
@@ -73,13 +73,13 @@ impl Scene {
 
     /// Every process that a hostile server has noted must be gone.
     pub fn nothing_is_left(&self) {
-        for pid in self.bench.read("pids").lines() {
+        for pid in self.fixture.read("pids").lines() {
             wait_until_gone(pid.parse().unwrap());
         }
     }
 
     pub fn starts(&self) -> usize {
-        self.bench.read("starts").lines().count()
+        self.fixture.read("starts").lines().count()
     }
 }
 

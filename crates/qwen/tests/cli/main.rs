@@ -1,4 +1,5 @@
-//! The command line as people and scripts use it: standard input, standard output, standard error and exit codes.
+//! The command line as people and scripts use it: standard input, standard output, standard error and exit
+//! codes.
 
 #![expect(clippy::unwrap_used, reason = "test code fails by panicking")]
 

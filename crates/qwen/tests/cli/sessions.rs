@@ -5,7 +5,8 @@ use mock_model::{MockModel, Reply};
 
 use crate::stage::qwen;
 
-/// Three sessions here and one in another directory, and their model. The first program owns the directories, the second has no model.
+/// Three sessions here and one in another directory, and their model. The first program owns the directories,
+/// the second has no model.
 fn stored() -> (MockModel, Program, Program) {
     let mock = MockModel::start();
     mock.answer_with(|_: &mock_model::Request| Some(Reply::text("Hi")));

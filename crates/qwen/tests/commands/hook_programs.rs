@@ -1,5 +1,5 @@
-//! Hooks out of settings, commands and addresses alike: what they hear, what their answers do, and what their failure
-//! means.
+//! Hooks out of settings, commands and addresses alike: what they hear, what their answers do, and what their
+//! failure means.
 
 use mock_model::process::{Program, wait_gone};
 use mock_model::{MockModel, Reply, Request};
@@ -8,19 +8,20 @@ use serde_json::{Value, json};
 use crate::listener::Listener;
 use crate::stage::{answer, qwen, say, until_end, worker, write};
 
-const EVENTS: [&str; 12] = [
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "UserPromptSubmit",
-    "SessionStart",
-    "SessionEnd",
-    "Stop",
-    "SubagentStart",
-    "SubagentStop",
-    "PreCompact",
-    "Notification",
-    "PermissionRequest",
+/// Every event, with the fields that its input has besides those of all events.
+const EVENTS: [(&str, &[&str]); 12] = [
+    ("PreToolUse", &["tool_name", "tool_use_id"]),
+    ("PostToolUse", &["tool_name", "tool_use_id", "tool_response"]),
+    ("PostToolUseFailure", &["tool_name", "tool_use_id", "tool_response"]),
+    ("UserPromptSubmit", &["prompt"]),
+    ("SessionStart", &["source", "model"]),
+    ("SessionEnd", &["reason"]),
+    ("Stop", &["stop_hook_active", "last_assistant_message"]),
+    ("SubagentStart", &["agent_type"]),
+    ("SubagentStop", &["agent_type"]),
+    ("PreCompact", &["trigger"]),
+    ("Notification", &["message", "notification_type"]),
+    ("PermissionRequest", &["tool_name", "tool_use_id"]),
 ];
 
 fn hooks(program: &Program, hooks: &Value) {
@@ -59,19 +60,8 @@ fn eventful(program: &Program, mock: &MockModel) {
     assert_eq!(run.wait().code, Some(0));
 }
 
-fn is_told_well(event: &str, input: &Value) {
+fn assert_complete(event: &str, fields: &[&str], input: &Value) {
     assert_eq!(input["hook_event_name"], event, "{input}");
-    let fields: &[&str] = match event {
-        "PreToolUse" | "PermissionRequest" => &["tool_name", "tool_use_id"],
-        "PostToolUse" | "PostToolUseFailure" => &["tool_name", "tool_use_id", "tool_response"],
-        "UserPromptSubmit" => &["prompt"],
-        "SessionStart" => &["source", "model"],
-        "SessionEnd" => &["reason"],
-        "Stop" => &["stop_hook_active", "last_assistant_message"],
-        "SubagentStart" | "SubagentStop" => &["agent_type"],
-        "PreCompact" => &["trigger"],
-        _ => &["message", "notification_type"],
-    };
     for field in ["session_id", "transcript_path", "cwd", "permission_mode"].iter().chain(fields) {
         assert!(!input[field].is_null(), "{field} of {event}: {input}");
     }
@@ -81,13 +71,13 @@ fn is_told_well(event: &str, input: &Value) {
 fn a_command_hears_of_every_event() {
     let mock = MockModel::start();
     let program = worker(&mock);
-    let heard: Value = EVENTS.iter().map(|event| (*event, json!([{"hooks": [{"type": "command", "command": format!("cat >> {event}.json; echo >> {event}.json")}]}]))).collect();
+    let heard: Value = EVENTS.iter().map(|(event, _)| (*event, json!([{"hooks": [{"type": "command", "command": format!("cat >> {event}.json; echo >> {event}.json")}]}]))).collect();
     hooks(&program, &heard);
     eventful(&program, &mock);
-    for event in EVENTS {
+    for (event, fields) in EVENTS {
         let text = std::fs::read_to_string(program.cwd_path().join(format!("{event}.json")));
         let text = text.unwrap_or_else(|_| panic!("{event} was not heard"));
-        is_told_well(event, &serde_json::from_str(text.lines().next().unwrap()).unwrap());
+        assert_complete(event, fields, &serde_json::from_str(text.lines().next().unwrap()).unwrap());
     }
 }
 
@@ -98,19 +88,19 @@ fn an_address_hears_of_every_event() {
     let program = worker(&mock);
     let heard: Value = EVENTS
         .iter()
-        .map(|event| {
+        .map(|(event, _)| {
             (*event, json!([{"hooks": [{"type": "http", "url": listener.url(&format!("/{event}"))}]}]))
         })
         .collect();
     hooks(&program, &heard);
     eventful(&program, &mock);
     let asked = listener.asked();
-    for event in EVENTS {
+    for (event, fields) in EVENTS {
         let (_, body) = asked
             .iter()
             .find(|(first, _)| *first == format!("POST /{event} HTTP/1.1"))
             .unwrap_or_else(|| panic!("{event} was not heard"));
-        is_told_well(event, &serde_json::from_str(body).unwrap());
+        assert_complete(event, fields, &serde_json::from_str(body).unwrap());
     }
 }
 

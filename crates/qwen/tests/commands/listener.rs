@@ -14,8 +14,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Answers every request with what `answer` makes of its path: a status line such as `200 OK`, further header lines
-    /// and a body.
+    /// Answers every request with what `answer` makes of its path: a status line such as `200 OK`, further
+    /// header lines and a body.
     pub fn new(answer: impl Fn(&str) -> (String, String) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,5 @@
-//! MCP servers with a handshake (2025-06-18), without one (2026-07-28) and with both, over pipes and over HTTP.
+//! MCP servers with a handshake (2025-06-18), without one (2026-07-28) and with both, over pipes and over
+//! HTTP.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

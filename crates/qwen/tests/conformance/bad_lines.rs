@@ -1,4 +1,5 @@
-//! Lines that are no JSON, or JSON that no line may be: one error each, wherever they come, and the worker goes on.
+//! Lines that are no JSON, or JSON that no line may be: one error each, wherever they come, and the worker
+//! goes on.
 
 use mock_model::{Reply, gate, sse};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Everything at once: what is asked while a turn streams, waits for an answer or for a tool is answered meanwhile.
+//! Everything at once: what is asked while a turn streams, waits for an answer or for a tool is answered
+//! meanwhile.
 
 use mock_model::{MockModel, Reply, ReplyEvent, Step, gate, sse};
 use serde_json::{Value, json};

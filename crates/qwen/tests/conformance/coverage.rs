@@ -1,5 +1,5 @@
-//! `docs/spec1-coverage.md`, its siblings and `docs/sdk-coverage.md` name the test for each line of what they cover: those
-//! tests are there.
+//! `docs/spec1-coverage.md`, its siblings and `docs/sdk-coverage.md` name the test for each line of what they
+//! cover: those tests are there.
 
 use std::fs;
 use std::path::Path;

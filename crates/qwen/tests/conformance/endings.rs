@@ -1,5 +1,5 @@
-//! The end of input and signals at every point of a turn: each prompt has its terminal record, the log can be read, no
-//! child is left, and the exit code tells which it was.
+//! The end of input and signals at every point of a turn: each prompt has its terminal record, the log can be
+//! read, no child is left, and the exit code tells which it was.
 
 use std::fs;
 use std::path::PathBuf;
@@ -54,6 +54,12 @@ fn at(
     (mock, host)
 }
 
+/// A worker without further flags, until the host has seen something.
+fn at_host(mock: MockModel, format: &str, seen: impl Fn(&mut Host)) -> (MockModel, Host) {
+    let program = worker(&mock, format);
+    at(mock, program, format, |_, host| seen(host))
+}
+
 fn held(steps: [Step; 2], format: &str) -> (MockModel, Host) {
     let mock = MockModel::with([Reply::new(steps.into_iter().chain([
         sse::text("."),
@@ -81,10 +87,7 @@ fn moments() -> Vec<Moment> {
             prompts: 1,
             arrange: |format| {
                 let mock = echo();
-                let program = worker(&mock, format);
-                at(mock, program, format, |_, host| {
-                    host.turn();
-                })
+                at_host(mock, format, |host| _ = host.turn())
             },
             release: nothing,
         },
@@ -119,10 +122,7 @@ fn moments() -> Vec<Moment> {
             arrange: |format| {
                 let call = Reply::call("c1", "write_file", r#"{"file_path":"a","content":"x"}"#);
                 let mock = MockModel::with([call]);
-                let program = worker(&mock, format);
-                at(mock, program, format, |_, host| {
-                    host.question();
-                })
+                at_host(mock, format, |host| _ = host.question())
             },
             release: nothing,
         },

@@ -1,5 +1,5 @@
-//! For each type of line, every field missing, null, of the wrong type, absurdly large: one error each, or the one
-//! answer that a good line has, and the worker goes on.
+//! For each type of line, every field missing, null, of the wrong type, absurdly large: one error each, or
+//! the one answer that a good line has, and the worker goes on.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Random lines, good and bad, against a small model of the protocol: which prompts run, wait and have ended, and what
-//! each line must come to.
+//! Random lines, good and bad, against a small model of the protocol: which prompts run, wait and have ended,
+//! and what each line must come to.
 //!
 //! `QWEN_CONFORM_CASES` asks for more cases, `QWEN_CONFORM_SEED` for others.
 
@@ -390,7 +390,8 @@ impl<'a> Bout<'a> {
     }
 }
 
-/// A model that waits at a gate of its own for every request, and wants to write a file where the prompt says so.
+/// A model that waits at a gate of its own for every request, and wants to write a file where the prompt says
+/// so.
 fn held_model() -> MockModel {
     let mock = MockModel::start();
     let mut number = 0;

@@ -49,8 +49,8 @@ pub fn each_format(check: impl Fn(&'static str)) {
     }
 }
 
-/// What was said so far, as a model is told it: without the instructions, which name a workspace that may be called
-/// anything.
+/// What was said so far, as a model is told it: without the instructions, which name a workspace that may be
+/// called anything.
 pub fn conversation(request: &Request) -> String {
     let messages = request.body["messages"].as_array().unwrap().iter();
     messages.filter(|message| message["role"] != "system").map(Value::to_string).collect()

@@ -1,5 +1,5 @@
-//! One good line of each type that a host may send, and what each of its fields may be. The matrix of bad lines is
-//! derived from these.
+//! One good line of each type that a host may send, and what each of its fields may be. The matrix of bad
+//! lines is derived from these.
 
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ pub enum Need {
     Ignored,
 }
 
-/// A field: where it is, whether it must be there, and which kinds of value it takes, as the first letters of `string`,
-/// `number`, `boolean`, `array` and `object`.
+/// A field: where it is, whether it must be there, and which kinds of value it takes, as the first letters of
+/// `string`, `number`, `boolean`, `array` and `object`.
 pub type Field = (&'static str, Need, &'static str);
 
 /// What a good line of a type is answered by.
@@ -38,7 +38,8 @@ pub struct Template {
     pub line: Box<dyn Fn(usize) -> Value>,
     pub fields: Vec<(String, Need, &'static str)>,
     pub answer: Answer,
-    /// Whether only what is bad about it is tried, because what is good about it ends the worker or is held elsewhere.
+    /// Whether only what is bad about it is tried, because what is good about it ends the worker or is held
+    /// elsewhere.
     pub only_bad: bool,
     /// Whether a well-formed line is refused all the same, because what it names is not there.
     pub refused: bool,

@@ -1,4 +1,5 @@
-//! Tool vocabularies: a session uses one set of names for tools and arguments, towards the model and towards its host.
+//! Tool vocabularies: a session uses one set of names for tools and arguments, towards the model and towards
+//! its host.
 
 use mock_model::process::Program;
 use mock_model::{MockModel, Reply};

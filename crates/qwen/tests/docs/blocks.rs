@@ -101,7 +101,8 @@ fn transcript(text: &str) -> Vec<(String, String)> {
     commands
 }
 
-/// Compares line by line, blank lines at the end aside; `…` stands for any text, alone on a line for any lines.
+/// Compares line by line, blank lines at the end aside; `…` stands for any text, alone on a line for any
+/// lines.
 fn matches(expected: &str, printed: &str) -> bool {
     let expected: Vec<&str> = expected.trim_end().lines().collect();
     let printed: Vec<&str> = printed.trim_end().lines().collect();

@@ -30,8 +30,8 @@ fn the_field_tables_of_the_protocol_reference_match_the_schemas() {
     }
 }
 
-/// The page with the tables behind each marker made anew. A definition that an earlier marker of the page has shown in
-/// the same form is left out.
+/// The page with the tables behind each marker made anew. A definition that an earlier marker of the page has
+/// shown in the same form is left out.
 fn regenerated(page: &str) -> String {
     let mut shown: BTreeMap<String, Value> = BTreeMap::new();
     let mut generated = String::new();

@@ -1,11 +1,14 @@
-//! The documentation is executed: commands run, transcripts are compared, examples come from the corpus, links resolve.
+//! The documentation is executed: commands run, transcripts are compared, examples come from the corpus,
+//! links resolve.
 //!
 //! The label of a fenced block says what happens to it:
 //!
 //! | label | what the test does |
 //! |---|---|
-//! | `sh` | runs the page's blocks in order with bash, in one small git repository, with `qwen` on the path and a model behind it |
-//! | `console` | runs each `$ command` and compares what it prints; `…` stands for any text, alone on a line for any lines |
+//! | `sh` | runs the page's blocks in order with bash, in one small git repository, with `qwen` on the path
+//! and a model behind it |
+//! | `console` | runs each `$ command` and compares what it prints; `…` stands for any text, alone on a line
+//! for any lines |
 //! | `python`, `javascript` | runs it in the same directory, after the `sh` blocks |
 //! | `json`, `jsonl` | parses it; `json settings` is also read as a settings file |
 //! | `jsonl corpus:TRACE/FILE` | finds every line in that file of `corpus/` |

@@ -58,8 +58,8 @@ impl Sandbox {
             .cwd(self.work.path())
     }
 
-    /// Runs a script as a page prints it. The release build is the binary under test, and `make` only says what it
-    /// would do: the targets have tests of their own.
+    /// Runs a script as a page prints it. The release build is the binary under test, and `make` only says
+    /// what it would do: the targets have tests of their own.
     pub fn bash(&self, script: &str) -> Ended {
         let mut script = script
             .replace("cargo run --release --", "qwen")

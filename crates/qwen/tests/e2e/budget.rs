@@ -1,4 +1,5 @@
-//! `--max-budget-usd`: prices come from the settings, the limit ends a turn like every other, and what was spent is told.
+//! `--max-budget-usd`: prices come from the settings, the limit ends a turn like every other, and what was
+//! spent is told.
 
 use mock_model::{MockModel, Reply, ReplyEvent, Request};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM, whatever they find us doing: the terminal record, its status, the exit code; the model's
-//! connection closed and the tools gone.
+//! Ctrl-C and SIGTERM, whatever they find us doing: the terminal record, its status, the exit code; the
+//! model's connection closed and the tools gone.
 
 use std::fs;
 use std::thread;
@@ -165,8 +165,9 @@ fn while_the_prompt_is_waited_for() {
     });
 }
 
-/// Waits until the program has handlers for both signals and has gone on to wait for its input: one that comes while the
-/// handlers are being installed is heard by nobody. Nothing tells when that is so, hence the asking.
+/// Waits until the program has handlers for both signals and has gone on to wait for its input: one that
+/// comes while the handlers are being installed is heard by nobody. Nothing tells when that is so, hence the
+/// asking.
 #[track_caller]
 fn wait_until_heard(run: &Run) {
     let deadline = Instant::now() + WAIT_LIMIT;

@@ -1,5 +1,5 @@
-//! Everything that can go wrong between us and the model, in every wire: one clear error, one terminal record, the
-//! exit code of DESIGN, no hang.
+//! Everything that can go wrong between us and the model, in every wire: one clear error, one terminal
+//! record, the exit code of DESIGN, no hang.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;

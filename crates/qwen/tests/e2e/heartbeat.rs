@@ -1,4 +1,5 @@
-//! Signs of life: answered at once, by themselves only when that was asked for, and telling what is being done.
+//! Signs of life: answered at once, by themselves only when that was asked for, and telling what is being
+//! done.
 
 use mock_model::process::Run;
 use mock_model::{MockModel, Reply, gate, sse};

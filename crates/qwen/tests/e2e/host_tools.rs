@@ -1,5 +1,5 @@
-//! Tools that the host runs: the turn pauses, the host answers, the turn goes on; and whatever the host does instead, the
-//! conversation stays one that the model takes.
+//! Tools that the host runs: the turn pauses, the host answers, the turn goes on; and whatever the host does
+//! instead, the conversation stays one that the model takes.
 
 use mock_model::process::{Program, Run};
 use mock_model::{MockModel, Reply, ReplyEvent};
@@ -111,7 +111,8 @@ fn every_dialect_shows_the_call_and_its_result() {
         let mock = MockModel::with([weather("h1"), Reply::text("It is cold.")]);
         let mut run = worker(&mock, wire).start();
         run.write_line(ask("p1", "Weather?"));
-        // The first line of any dialect that shows the start of the call comes before the call waits, or after.
+        // The first line of any dialect that shows the start of the call comes before the call waits, or
+        // after.
         run.json_until(|line| {
             let text = line.to_string();
             text.contains("h1")
@@ -339,7 +340,8 @@ fn claudes_own_tool_result_is_an_answer_too() {
     judged(wire::CLAUDE, &run.finish());
 }
 
-/// A turn with one host tool of this schema, which the model calls with these arguments and, if refused, ends.
+/// A turn with one host tool of this schema, which the model calls with these arguments and, if refused,
+/// ends.
 fn call_with(parameters: &Value, arguments: &str) -> (MockModel, Run) {
     let mock = MockModel::with([Reply::call("c1", "store", arguments), Reply::text("ok")]);
     let mut run = worker(&mock, QWEN).start();

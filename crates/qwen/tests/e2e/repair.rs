@@ -1,4 +1,5 @@
-//! A session as people have them: find, read, run, edit and verify, in a project with a bug that its own test shows.
+//! A session as people have them: find, read, run, edit and verify, in a project with a bug that its own test
+//! shows.
 
 use std::fs;
 use std::path::Path;

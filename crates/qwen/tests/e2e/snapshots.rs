@@ -1,4 +1,5 @@
-//! Whole runs, as a user sees them: command, exit code, standard output, standard error. What varies is filtered.
+//! Whole runs, as a user sees them: command, exit code, standard output, standard error. What varies is
+//! filtered.
 
 use std::fs;
 

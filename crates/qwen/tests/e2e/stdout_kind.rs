@@ -81,8 +81,9 @@ impl Reader {
     }
 }
 
-/// Waits until the program leaves alone what the server at `port` has sent it: it sleeps although there is something to
-/// read. Nothing tells when that is so, hence the asking, more than once, since a look at two things is not one look.
+/// Waits until the program leaves alone what the server at `port` has sent it: it sleeps although there is
+/// something to read. Nothing tells when that is so, hence the asking, more than once, since a look at two
+/// things is not one look.
 #[track_caller]
 pub fn wait_stuck(run: &Run, port: u16) {
     let deadline = Instant::now() + WAIT_LIMIT;

@@ -1,5 +1,5 @@
-//! `--json-schema`: the result fits the schema, in every dialect, or the turn is an error after a bounded number of
-//! attempts.
+//! `--json-schema`: the result fits the schema, in every dialect, or the turn is an error after a bounded
+//! number of attempts.
 
 use mock_model::{MockModel, Reply, Request};
 use serde_json::{Value, json};

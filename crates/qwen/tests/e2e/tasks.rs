@@ -1,4 +1,5 @@
-//! Commands in the background and sub-agents: what readers are told of their life, how they end, and what the model hears.
+//! Commands in the background and sub-agents: what readers are told of their life, how they end, and what the
+//! model hears.
 
 use std::collections::VecDeque;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Text mode for a person: styled words on standard output, a spinner and the tools' activity on standard error.
+//! Text mode for a person: styled words on standard output, a spinner and the tools' activity on standard
+//! error.
 
 use std::fs::File;
 use std::io::Read;

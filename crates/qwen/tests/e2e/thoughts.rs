@@ -1,5 +1,5 @@
-//! Trees and graphs of thoughts whose model, plan or budget is no good: a clear word or a bounded best effort, in every
-//! dialect, and always an end.
+//! Trees and graphs of thoughts whose model, plan or budget is no good: a clear word or a bounded best
+//! effort, in every dialect, and always an end.
 
 use mock_model::{MockModel, Reply, Request};
 

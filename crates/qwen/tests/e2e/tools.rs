@@ -1,4 +1,5 @@
-//! A turn that works with tools, told in every wire: the same calls, the same results, each in its dialect's words.
+//! A turn that works with tools, told in every wire: the same calls, the same results, each in its dialect's
+//! words.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! A search can be watched: drawn in place on a terminal, told in lines elsewhere, and shown again from a recording.
+//! A search can be watched: drawn in place on a terminal, told in lines elsewhere, and shown again from a
+//! recording.
 
 use mock_model::process::Ended;
 

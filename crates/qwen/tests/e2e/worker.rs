@@ -1,4 +1,5 @@
-//! A worker: `--input-format stream-json`. Lines of any shape in, turns out, until input ends or a signal comes.
+//! A worker: `--input-format stream-json`. Lines of any shape in, turns out, until input ends or a signal
+//! comes.
 
 use mock_model::process::{Program, Run, Signal};
 use mock_model::{MockModel, Reply, Request, gate, sse};
@@ -65,7 +66,8 @@ fn a_line_is_read_by_its_shape_whichever_dialect_is_spoken() {
         let ended = worker(&mock, wire).stdin(lines.join("\n")).run();
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
         let told = judged(wire, &ended);
-        // A session that the worker does not hold is refused, except where the caller's word for it is ignored.
+        // A session that the worker does not hold is refused, except where the caller's word for it is
+        // ignored.
         let (ends, errors) = if wire.dialect == "claude" { (4, 0) } else { (3, 1) };
         assert_eq!((statuses(&told), told.errors.len()), (vec!["done"; ends], errors), "{told:#?}");
         let asked: Vec<String> = mock.requests().iter().map(|request| request.last_user_text()).collect();

@@ -1,5 +1,5 @@
-//! `--commit-fd` and `--leash`: nothing has an effect before the parent process has committed it, and nothing starts under a
-//! parent that is silent.
+//! `--commit-fd` and `--leash`: nothing has an effect before the parent process has committed it, and nothing
+//! starts under a parent that is silent.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -123,8 +123,8 @@ fn a_worker_waits_at_each_sync_point_until_its_parent_has_committed() {
     assert_eq!(run.finish().code, Some(0));
 }
 
-#[test]
-fn a_fenced_worker_runs_no_tool_and_ends_its_turn_as_interrupted() {
+/// A worker that was allowed to start a turn, in which the model prints a file that says `it ran`.
+fn with_committed_start() -> (MockModel, Supervised, Run, Parent) {
     let mock = MockModel::with([cat("secret")]);
     let worker = Supervised::new(&mock, &[]);
     let (mut run, mut parent) = worker.start();
@@ -132,49 +132,52 @@ fn a_fenced_worker_runs_no_tool_and_ends_its_turn_as_interrupted() {
     run.write_line(named("a", "p1", "go"));
     let start = parent.asked();
     parent.answer(&start, "ok");
+    (mock, worker, run, parent)
+}
+
+/// Waits for the end of a turn that was interrupted before its tool ran. Returns its terminal record.
+fn interrupted_without_the_tool(mut run: Run) -> Value {
+    let mut lines = run.json_until(is_end);
+    assert!(!lines.iter().any(|line| line.to_string().contains("it ran")), "{lines:#?}");
+    let end = lines.pop().unwrap();
+    assert_eq!(status(&end), "interrupted", "{end}");
+    assert_eq!(run.finish().code, Some(0));
+    end
+}
+
+#[test]
+fn a_fenced_worker_runs_no_tool_and_ends_its_turn_as_interrupted() {
+    let (_mock, _worker, run, mut parent) = with_committed_start();
     let effect = parent.asked();
     parent.answer(&effect, "fenced");
-    let lines = run.json_until(is_end);
-    let end = lines.last().unwrap();
-    assert_eq!(
-        (status(end), &end["metadata"]["error"]["code"]),
-        ("interrupted", &json!("session_taken_over")),
-        "{end}"
-    );
-    assert!(!lines.iter().any(|line| line.to_string().contains("it ran")), "{lines:#?}");
-    assert_eq!(run.finish().code, Some(0));
+    let end = interrupted_without_the_tool(run);
+    assert_eq!(end["metadata"]["error"]["code"], "session_taken_over", "{end}");
 }
 
 #[test]
 fn a_worker_whose_parent_closes_the_descriptor_runs_no_tool() {
-    let mock = MockModel::with([cat("secret")]);
-    let worker = Supervised::new(&mock, &[]);
-    let (mut run, mut parent) = worker.start();
-    std::fs::write(worker.program.cwd_path().join("secret"), "it ran").unwrap();
-    run.write_line(named("a", "p1", "go"));
-    let start = parent.asked();
-    parent.answer(&start, "ok");
+    let (_mock, _worker, run, mut parent) = with_committed_start();
     assert_eq!(parent.asked()["reason"], "effect");
     drop(parent);
-    let lines = run.json_until(is_end);
-    assert_eq!(status(lines.last().unwrap()), "interrupted");
-    assert!(!lines.iter().any(|line| line.to_string().contains("it ran")), "{lines:#?}");
-    assert_eq!(run.finish().code, Some(0));
+    interrupted_without_the_tool(run);
 }
 
-#[test]
-fn a_worker_on_a_leash_asks_for_a_sign_of_life_before_it_calls_the_model() {
-    let mock = MockModel::with([Reply::text("Done.")]);
+/// Runs a turn with these replies of the model, under a parent that shows signs of life only when asked.
+fn asks_for_a_sign_of_life_before_each_model_call(replies: Vec<Reply>) {
+    let calls = replies.len();
+    let mock = MockModel::with(replies);
     // So short that the prompt is always too long ago.
     let worker = Supervised::new(&mock, &["--leash", "0.000001"]);
     let (mut run, mut parent) = worker.start();
     run.write_line(named("a", "p1", "go"));
     let start = parent.asked();
     parent.answer(&start, "ok");
-    assert_eq!(parent.asked(), json!({"type": "alive"}));
-    assert!(mock.requests().is_empty(), "no model call under a silent parent");
-    writeln!(parent.answers, "{}", json!({"type": "alive"})).unwrap();
-    mock.wait_for_request(0);
+    for call in 0..calls {
+        assert_eq!(parent.asked(), json!({"type": "alive"}));
+        assert_eq!(mock.requests().len(), call, "no model call under a silent parent");
+        writeln!(parent.answers, "{}", json!({"type": "alive"})).unwrap();
+        mock.wait_for_request(call);
+    }
     let end = parent.asked();
     assert_eq!(end["reason"], "end");
     parent.answer(&end, "ok");
@@ -183,24 +186,14 @@ fn a_worker_on_a_leash_asks_for_a_sign_of_life_before_it_calls_the_model() {
 }
 
 #[test]
+fn a_worker_on_a_leash_asks_for_a_sign_of_life_before_it_calls_the_model() {
+    asks_for_a_sign_of_life_before_each_model_call(vec![Reply::text("Done.")]);
+}
+
+#[test]
 fn a_worker_on_a_leash_asks_for_a_sign_of_life_before_it_tries_a_model_again() {
-    let mock = MockModel::with([Reply::status(500, "overloaded"), Reply::text("Done.")]);
-    let worker = Supervised::new(&mock, &["--leash", "0.000001"]);
-    let (mut run, mut parent) = worker.start();
-    run.write_line(named("a", "p1", "go"));
-    let start = parent.asked();
-    parent.answer(&start, "ok");
-    for attempt in 0..2 {
-        assert_eq!(parent.asked(), json!({"type": "alive"}));
-        assert_eq!(mock.requests().len(), attempt, "no model call under a silent parent");
-        writeln!(parent.answers, "{}", json!({"type": "alive"})).unwrap();
-        mock.wait_for_request(attempt);
-    }
-    let end = parent.asked();
-    assert_eq!(end["reason"], "end");
-    parent.answer(&end, "ok");
-    assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
-    assert_eq!(run.finish().code, Some(0));
+    let replies = vec![Reply::status(500, "overloaded"), Reply::text("Done.")];
+    asks_for_a_sign_of_life_before_each_model_call(replies);
 }
 
 #[test]

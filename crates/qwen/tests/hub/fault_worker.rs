@@ -1,5 +1,6 @@
-//! A worker that does what it should until a chosen moment, and then what a broken one does. It is this test program again:
-//! a script starts it with its protocol on descriptor 3, because the test harness writes to standard output.
+//! A worker that does what it should until a chosen moment, and then what a broken one does. It is this test
+//! program again: a script starts it with its protocol on descriptor 3, because the test harness writes to
+//! standard output.
 
 use std::fs::File;
 use std::io::{BufRead, Write};
@@ -39,7 +40,8 @@ pub fn script(program: &Program, moment: &str, fault: &str) -> PathBuf {
 
 /// Makes a script.
 pub fn write_script(path: &Path, text: &str) {
-    // Written by another process, so that no other test's child can hold it open for writing while it is executed.
+    // Written by another process, so that no other test's child can hold it open for writing while it is
+    // executed.
     let quoted = text.replace('\'', "'\\''");
     let shell = format!("printf '%s' '{quoted}' > '{0}' && chmod 755 '{0}'", path.display());
     assert!(Command::new("/bin/sh").arg("-c").arg(shell).status().unwrap().success());

@@ -1,5 +1,6 @@
-//! The fault matrix: every fault at every moment, each cell a test with real processes. After each fault the prompt has exactly
-//! one terminal record, the session goes on in the same slot, numbers have no gap, and nothing is left behind.
+//! The fault matrix: every fault at every moment, each cell a test with real processes. After each fault the
+//! prompt has exactly one terminal record, the session goes on in the same slot, numbers have no gap, and
+//! nothing is left behind.
 
 use std::path::{Path, PathBuf};
 

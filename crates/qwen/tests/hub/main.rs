@@ -1,4 +1,5 @@
-//! `qwen hub` through the real binary: sessions on workers, faults at every moment, numbers, isolation, bad input.
+//! `qwen hub` through the real binary: sessions on workers, faults at every moment, numbers, isolation, bad
+//! input.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod bad_input;

@@ -36,7 +36,8 @@ fn machine(run: &mut Run) -> Value {
     answer(run, "m")["machines"][0].clone()
 }
 
-/// Whether a text is anywhere in the writable memory of a process; none where the system does not let us look.
+/// Whether a text is anywhere in the writable memory of a process; none where the system does not let us
+/// look.
 fn in_memory(pid: u32, text: &str) -> Option<bool> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
     let memory = File::open(format!("/proc/{pid}/mem")).ok()?;

@@ -14,7 +14,8 @@ fn setting(name: &str, usual: u64) -> u64 {
 /// The pipes, the socket and the process descriptor of one worker.
 const PER_WORKER: usize = 5;
 
-/// Waits until no worker ends, and counts descriptors without those of the workers that are there, and memory.
+/// Waits until no worker ends, and counts descriptors without those of the workers that are there, and
+/// memory.
 fn at_rest(run: &mut Run) -> (usize, u64) {
     loop {
         run.write_line(request("rest", "hub/status", json!({})));

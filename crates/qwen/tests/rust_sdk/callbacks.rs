@@ -263,7 +263,8 @@ fn an_answer_after_the_deadline_changes_nothing_and_answers_no_other_question() 
         Reply::call("c2", "run_shell_command", second),
         Reply::text("ok"),
     ]);
-    // The first question is answered with yes, but only once the second one is open; the second is answered with no.
+    // The first question is answered with yes, but only once the second one is open; the second is answered
+    // with no.
     let second_is_open = Arc::new(tokio::sync::Semaphore::new(0));
     let asked = Arc::new(AtomicUsize::new(0));
     let (open, count) = (second_is_open.clone(), asked.clone());

@@ -145,7 +145,8 @@ done
     path
 }
 
-/// Written by another process, so that no other test's child can hold it open for writing while it is executed.
+/// Written by another process, so that no other test's child can hold it open for writing while it is
+/// executed.
 fn write_program(path: &Path, text: &str) {
     let quoted = text.replace('\'', "'\\''");
     let shell = format!("printf '%s' '{quoted}' > '{0}' && chmod 755 '{0}'", path.display());

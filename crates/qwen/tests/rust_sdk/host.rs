@@ -1,5 +1,5 @@
-//! Host programs that end: killed, interrupted, or by leaving `main` with open sessions. The host is this test program
-//! again, started with one of the ignored functions below.
+//! Host programs that end: killed, interrupted, or by leaving `main` with open sessions. The host is this
+//! test program again, started with one of the ignored functions below.
 
 use std::path::Path;
 

@@ -101,7 +101,7 @@ fn a_process_that_was_killed_holds_nothing() {
 }
 
 #[test]
-fn where_sessions_cannot_be_kept_the_turn_goes_on_and_says_so_once() {
+fn without_a_writable_session_directory_the_turn_continues_with_one_warning() {
     let mock =
         MockModel::with([Reply::call("call_1", "list_directory", r#"{"path":"."}"#), Reply::text("one")]);
     // A file in the place of the directory cannot be written by anyone, not even by root.
@@ -126,7 +126,8 @@ fn a_full_disk_costs_the_log_and_not_the_session() {
     let mock = MockModel::with([Reply::text("one"), Reply::text(&long), Reply::text("three")]);
     let program = qwen(&mock);
     done(&program, &["-p", "First", "--session-id", "a"]);
-    // A limit on the size of files is what a full disk looks like to the one who writes; 64 blocks of 512 bytes.
+    // A limit on the size of files is what a full disk looks like to the one who writes; 64 blocks of 512
+    // bytes.
     let script = "ulimit -f 64; exec \"$@\"";
     let limited = mock_model::process::Program::new("/bin/sh")
         .args([
@@ -155,7 +156,7 @@ fn a_full_disk_costs_the_log_and_not_the_session() {
 }
 
 #[test]
-fn whoever_goes_on_with_a_damaged_log_is_told_so() {
+fn resuming_a_damaged_log_gives_a_warning() {
     let mock = MockModel::with(["one", "two"].map(Reply::text));
     let program = qwen(&mock);
     done(&program, &["-p", "First", "--session-id", "a"]);

@@ -224,7 +224,7 @@ fn a_host_can_have_the_turn_that_was_killed_go_on() {
 }
 
 #[test]
-fn whoever_goes_on_with_calls_tells_them_again() {
+fn a_resumed_turn_reports_its_open_calls_again() {
     for dialect in DIALECTS {
         let mock = MockModel::with([Reply::call("call_1", "run_shell_command", COMMAND)]);
         let program = qwen(&mock);

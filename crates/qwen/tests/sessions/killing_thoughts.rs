@@ -1,5 +1,5 @@
-//! A tree or graph of thoughts that is killed, at any question it asks and behind any line it says, comes to what it
-//! would have come to.
+//! A tree or graph of thoughts that is killed, at any question it asks and behind any line it says, comes to
+//! what it would have come to.
 
 use mock_model::process::{Program, Run, Signal};
 
@@ -45,7 +45,8 @@ fn is_killed_at_each_question(agent: &Agent) {
 
 #[track_caller]
 fn comes_to(came: Outcome, whole: &Outcome, when: &str) {
-    // A tool that had only begun is not begun again, because nobody knows what it did; one that had ended never is.
+    // A tool that had only begun is not begun again, because nobody knows what it did; one that had ended
+    // never is.
     assert!(came.effects <= whole.effects, "{when}: {came:?}");
     assert_eq!(&Outcome { effects: whole.effects, ..came }, whole, "{when}");
 }
@@ -109,7 +110,7 @@ fn a_graph_that_is_killed_behind_any_line_comes_to_the_same() {
 }
 
 #[test]
-fn what_a_finished_sibling_made_and_did_is_kept() {
+fn the_results_of_a_finished_sibling_are_kept() {
     let server = Server::start();
     server.hold_text("part b");
     let program = program(&server, &GRAPH);
@@ -132,7 +133,7 @@ fn what_a_finished_sibling_made_and_did_is_kept() {
 }
 
 #[test]
-fn whoever_goes_on_tells_a_whole_stream_in_every_dialect() {
+fn a_resumed_run_writes_a_complete_stream_in_every_dialect() {
     for (agent, number) in [(&TREE, 1), (&TREE, 4), (&DEPTH_FIRST, 3), (&GRAPH, 2), (&GRAPH, 4)] {
         for dialect in DIALECTS {
             let (_server, program) = killed_at(number, agent);

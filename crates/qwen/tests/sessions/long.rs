@@ -20,7 +20,8 @@ fn call(id: &str, tokens: u64) -> Reply {
     Reply::new([call, ReplyEvent::Usage { input: tokens, output: 5 }.step()])
 }
 
-/// A model with a window of 1000 tokens that calls a tool `rounds` times, each call with `tokens`, and then answers.
+/// A model with a window of 1000 tokens that calls a tool `rounds` times, each call with `tokens`, and then
+/// answers.
 fn busy(rounds: usize, tokens: u64) -> MockModel {
     let mock = MockModel::start();
     let mut calls = 0;
@@ -89,7 +90,7 @@ fn a_turn_well_within_the_window_is_left_alone() {
 }
 
 #[test]
-fn where_the_model_says_that_it_is_too_much_a_summary_is_made_and_it_is_asked_once_more() {
+fn a_context_overflow_causes_one_compaction_and_one_retry() {
     let replies = [call("c1", 10), Reply::status(400, TOO_LONG), Reply::text(SUMMARY), Reply::text("done")];
     let mock = MockModel::with(replies);
     let ended = done(&qwen(&mock).arg("--yolo"), &["-p", "list files"]);
@@ -99,7 +100,7 @@ fn where_the_model_says_that_it_is_too_much_a_summary_is_made_and_it_is_asked_on
 }
 
 #[test]
-fn what_is_still_too_much_ends_the_turn_with_an_error_that_says_what_to_do() {
+fn a_second_context_overflow_ends_the_turn_with_advice() {
     for first in [None, Some(call("c1", 10))] {
         let replies = first.iter().cloned().chain([
             Reply::status(400, TOO_LONG),

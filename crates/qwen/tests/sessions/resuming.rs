@@ -183,7 +183,7 @@ fn a_worker_takes_up_a_session_that_is_on_disk() {
 }
 
 #[test]
-fn one_can_go_on_from_an_earlier_place() {
+fn a_session_can_be_resumed_from_an_earlier_point() {
     let mock = MockModel::with(["one", "two", "other", "again"].map(Reply::text));
     let program = qwen(&mock);
     done(&program, &["-p", "First", "--session-id", "a"]);

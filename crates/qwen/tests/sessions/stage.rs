@@ -85,7 +85,8 @@ fn valid(messages: &[Value]) {
     assert!(open.is_empty(), "{open:?} have no result: {messages:#?}");
 }
 
-/// Runs `program` with these flags in a dialect, which must end well and write a stream that passes the checker.
+/// Runs `program` with these flags in a dialect, which must end well and write a stream that passes the
+/// checker.
 #[track_caller]
 pub fn speaks_well(program: &Program, flags: &[&str], dialect: &str) -> Ended {
     let ended = done(program, &[flags, &["--dialect", dialect, "--output-format", "stream-json"]].concat());

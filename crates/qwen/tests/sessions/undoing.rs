@@ -91,7 +91,7 @@ fn a_prompt_that_is_not_in_the_session_puts_nothing_back() {
 }
 
 #[test]
-fn what_is_no_longer_a_plain_file_of_the_workspace_is_left_alone() {
+fn undo_leaves_replaced_files_alone() {
     let (_mock, program, mut worker) = changed();
     let outside = tempfile::tempdir().unwrap();
     let target = outside.path().join("target");

@@ -180,7 +180,7 @@ fn everything_that_the_sdks_may_give_is_accepted() {
 }
 
 #[test]
-fn what_changes_nothing_is_not_in_the_help() {
+fn flags_without_effect_are_not_in_the_help() {
     let help = qwen().arg("--help").run().stdout;
     for flag in ["--bare", "--experimental-lsp", "--output-style", "--worktree"] {
         assert!(!help.contains(flag), "{flag}");

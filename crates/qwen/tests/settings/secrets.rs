@@ -54,7 +54,8 @@ fn unseen(name: &str, program: &Program, mock: &MockModel, ended: &Ended) {
     }
 }
 
-/// Prints the secret in two pieces, with time to read the first one, and then in base64, and a token that nobody knows.
+/// Prints the secret in two pieces, with time to read the first one, and then in base64, and a token that
+/// nobody knows.
 fn leaky(program: &Program) -> String {
     let here = program.cwd_path().display().to_string();
     format!(
@@ -72,7 +73,7 @@ fn unsandboxed(mock: &MockModel) -> Program {
 }
 
 #[test]
-fn what_a_tool_prints_in_pieces_is_not_passed_on() {
+fn a_secret_that_a_tool_prints_in_pieces_is_redacted() {
     for flags in WIRES {
         let mock = MockModel::start();
         let program = unsandboxed(&mock).args(*flags);
@@ -94,7 +95,7 @@ fn what_a_tool_prints_in_pieces_is_not_passed_on() {
 }
 
 #[test]
-fn what_the_model_says_in_pieces_is_not_passed_on() {
+fn a_secret_that_the_model_writes_in_pieces_is_redacted() {
     for flags in WIRES {
         for size in [1, 3, 7] {
             let mut steps = Vec::new();

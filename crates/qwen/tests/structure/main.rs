@@ -1,4 +1,5 @@
-//! Promises about the repository itself: licences of dependencies, names, folders and the map in ARCHITECTURE.md.
+//! Promises about the repository itself: licences of dependencies, names, folders and the map in
+//! ARCHITECTURE.md.
 #![expect(clippy::unwrap_used, reason = "test code fails by panicking")]
 
 mod architecture;

@@ -79,7 +79,7 @@ fn a_worker_sends_while_it_lives() {
 }
 
 #[test]
-fn what_comes_faster_than_it_can_be_sent_is_dropped_counted_and_said() {
+fn spans_beyond_the_queue_are_dropped_counted_and_reported() {
     // A message with more calls than may wait, none of which needs anybody.
     let calls = (0..3000).map(|number| {
         mock_model::ReplyEvent::call(

@@ -119,7 +119,7 @@ fn a_workspace_cannot_switch_traces_on_or_move_them() {
 }
 
 #[test]
-fn what_is_not_spoken_is_said() {
+fn an_unsupported_protocol_is_reported() {
     let (mock, collector) = (hello(), Collector::new());
     let program = crate::stage::traced(plain(&mock), &collector);
     let ended = program.args(["--telemetry-target", "gcp", "--telemetry-otlp-protocol", "grpc"]).run();

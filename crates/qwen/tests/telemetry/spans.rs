@@ -80,7 +80,7 @@ fn spans_say_what_the_conventions_have_names_for() {
 }
 
 #[test]
-fn what_fails_says_so_with_its_cause() {
+fn a_failed_span_has_its_cause() {
     let failing = MockModel::with([
         Reply::call("c1", "read_file", &json!({"file_path": "none.txt"}).to_string()),
         Reply::call("c2", "write_file", &json!({"file_path": "a", "content": "b"}).to_string()),

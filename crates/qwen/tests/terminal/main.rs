@@ -1,4 +1,5 @@
-//! The interactive terminal through the real binary on a real pseudo-terminal: keys are typed, the screen is read.
+//! The interactive terminal through the real binary on a real pseudo-terminal: keys are typed, the screen is
+//! read.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod approvals;

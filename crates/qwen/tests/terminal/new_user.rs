@@ -1,12 +1,12 @@
-//! The first ten minutes of a new user: a fresh clone, no key, the demo, a first edit, rewound, resumed. The page in docs is
-//! what this test saw; `QWEN_BLESS=1` writes it anew.
+//! The first ten minutes of a new user: a fresh clone, no key, the demo, a first edit, rewound, resumed. The
+//! page in docs is what this test saw; `QWEN_BLESS=1` writes it anew.
 
 use std::path::Path;
 use std::process::Command;
 
 use mock_model::process::Program;
 
-use crate::stage::Screen;
+use crate::stage::{Screen, in_terminal};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-ten-minutes.md");
 
@@ -41,14 +41,7 @@ fn fresh_clone() -> Program {
     git(&upstream, &["add", "."]);
     git(&upstream, &["commit", "-q", "-m", "first"]);
     git(&home, &["clone", "-q", "upstream", "project"]);
-    program
-        .cwd(home.join("project"))
-        .env("TERM", "xterm-256color")
-        .env("LANG", "C.UTF-8")
-        .env_remove("LC_ALL")
-        .env_remove("NO_COLOR")
-        .env_remove("TMUX")
-        .env_remove("STY")
+    in_terminal(program.cwd(home.join("project")))
 }
 
 /// The page as it is written.

@@ -32,9 +32,12 @@ pub fn qwen(mock: &MockModel) -> Program {
 
 /// The binary, started by a program whose arguments end with its path.
 pub fn started_by(program: Program, mock: &MockModel) -> Program {
+    in_terminal(program.with_model(mock).args(["--model", "mock"]))
+}
+
+/// Sets the environment of a plain terminal, whatever the tests run in.
+pub fn in_terminal(program: Program) -> Program {
     program
-        .with_model(mock)
-        .args(["--model", "mock"])
         .env("TERM", "xterm-256color")
         .env("LANG", "C.UTF-8")
         .env_remove("LC_ALL")
@@ -314,7 +317,8 @@ impl Screen {
         }
     }
 
-    /// Asserts that the terminal is as it was before the program: modes undone, cursor shown, line modes restored.
+    /// Asserts that the terminal is as it was before the program: modes undone, cursor shown, line modes
+    /// restored.
     #[track_caller]
     pub fn assert_given_back(&self) {
         let screen = self.parser.screen();

@@ -1,4 +1,5 @@
-//! What the hosts of the `claude` dialect rely on: Claude's SDKs, Qwen Code's SDKs, and programs that start their CLIs.
+//! What the hosts of the `claude` dialect rely on: Claude's SDKs, Qwen Code's SDKs, and programs that start
+//! their CLIs.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -6,15 +6,9 @@ use serde_json::{Value, json};
 
 use crate::stage::{Host, asked, call, judged, of, shell, told, worker};
 
-/// What goes wrong, how it ends, and what is said about it.
-struct Case {
-    name: &'static str,
-    replies: fn() -> Vec<Reply>,
-    flags: &'static [&'static str],
-    code: i32,
-    status: &'static str,
-    reply: &'static str,
-}
+/// What goes wrong, the replies of the model, the flags; the exit code, the status and the reply that are
+/// expected.
+struct Case(&'static str, fn() -> Vec<Reply>, &'static [&'static str], i32, &'static str, &'static str);
 
 fn list(text: &str, id: &str) -> Reply {
     Reply::new([
@@ -23,63 +17,26 @@ fn list(text: &str, id: &str) -> Reply {
     ])
 }
 
+fn two_calls() -> Vec<Reply> {
+    vec![list("one", "c1"), list("two", "c2")]
+}
+
 fn refused(status: u16) -> Vec<Reply> {
     vec![Reply::status(status, r#"{"error":{"message":"no"}}"#)]
 }
 
+#[rustfmt::skip]
 const CASES: [Case; 10] = [
-    Case { name: "400", replies: || refused(400), flags: &[], code: 1, status: "error", reply: "" },
-    Case { name: "401", replies: || refused(401), flags: &[], code: 41, status: "error", reply: "" },
-    Case { name: "403", replies: || refused(403), flags: &[], code: 41, status: "error", reply: "" },
-    Case { name: "404", replies: || refused(404), flags: &[], code: 1, status: "error", reply: "" },
-    Case {
-        name: "a stream that is cut",
-        replies: || vec![Reply::new([sse::text("half"), Step::Close])],
-        flags: &[],
-        code: 1,
-        status: "error",
-        reply: "",
-    },
-    Case {
-        name: "turns",
-        replies: || vec![list("one", "c1"), list("two", "c2")],
-        flags: &["--max-session-turns", "1"],
-        code: 53,
-        status: "max_turns",
-        reply: "one",
-    },
-    Case {
-        name: "tool calls",
-        replies: || vec![list("one", "c1"), list("two", "c2")],
-        flags: &["--max-tool-calls", "1"],
-        code: 55,
-        status: "max_tool_calls",
-        reply: "two",
-    },
-    Case {
-        name: "tokens",
-        replies: || vec![list("one", "c1"), list("two", "c2")],
-        flags: &["--max-tokens-total", "15"],
-        code: 55,
-        status: "max_tokens",
-        reply: "one",
-    },
-    Case {
-        name: "time",
-        replies: || vec![Reply::text("never")],
-        flags: &["--max-wall-time", "0"],
-        code: 55,
-        status: "max_wall_time",
-        reply: "",
-    },
-    Case {
-        name: "an open question",
-        replies: || vec![Reply::new([shell("c1", "touch x")])],
-        flags: &["--ask-later"],
-        code: 42,
-        status: "interrupted",
-        reply: "",
-    },
+    Case("400", || refused(400), &[], 1, "error", ""),
+    Case("401", || refused(401), &[], 41, "error", ""),
+    Case("403", || refused(403), &[], 41, "error", ""),
+    Case("404", || refused(404), &[], 1, "error", ""),
+    Case("a stream that is cut", || vec![Reply::new([sse::text("half"), Step::Close])], &[], 1, "error", ""),
+    Case("turns", two_calls, &["--max-session-turns", "1"], 53, "max_turns", "one"),
+    Case("tool calls", two_calls, &["--max-tool-calls", "1"], 55, "max_tool_calls", "two"),
+    Case("tokens", two_calls, &["--max-tokens-total", "15"], 55, "max_tokens", "one"),
+    Case("time", || vec![Reply::text("never")], &["--max-wall-time", "0"], 55, "max_wall_time", ""),
+    Case("an open question", || vec![Reply::new([shell("c1", "touch x")])], &["--ask-later"], 42, "interrupted", ""),
 ];
 
 /// A line of either form in the protocol form, as far as these tests look.
@@ -90,16 +47,15 @@ fn custom(line: &Value) -> &Value {
 #[test]
 fn a_run_that_did_not_end_well_says_why_and_then_replies() {
     for dialect in ["loom", "loom-export"] {
-        for case in &CASES {
-            let mock = MockModel::with((case.replies)());
-            let program = asked(&mock, dialect).args(case.flags);
+        for Case(name, replies, flags, code, status, expected_reply) in &CASES {
+            let mock = MockModel::with(replies());
+            let program = asked(&mock, dialect).args(*flags);
             let ended = program.run();
-            let name = case.name;
-            assert_eq!(ended.code, Some(case.code), "{name}: {ended:?}");
+            assert_eq!(ended.code, Some(*code), "{name}: {ended:?}");
             let lines = judged(dialect, &ended.stdout);
             let [.., error, end, reply] = &lines[..] else { panic!("{name}: {lines:#?}") };
-            assert_eq!(reply["reply"], case.reply, "{name}");
-            assert_eq!(*custom(end), json!({ "kind": "run_end", "status": case.status }), "{name}");
+            assert_eq!(reply["reply"], *expected_reply, "{name}");
+            assert_eq!(*custom(end), json!({ "kind": "run_end", "status": status }), "{name}");
             assert_eq!(custom(error)["kind"], "error", "{name}: {error}");
             let message = custom(error)["message"].as_str().unwrap();
             assert!(ended.stderr.contains(message), "{name}: people are told too: {}", ended.stderr);
@@ -112,7 +68,7 @@ fn a_run_that_did_not_end_well_says_why_and_then_replies() {
 #[test]
 fn a_limit_is_called_one() {
     for dialect in ["loom", "claude-lite"] {
-        let mock = MockModel::with([list("one", "c1"), list("two", "c2")]);
+        let mock = MockModel::with(two_calls());
         let lines = told(&asked(&mock, dialect).args(["--max-session-turns", "1"]), dialect, 53);
         let error = lines
             .iter()

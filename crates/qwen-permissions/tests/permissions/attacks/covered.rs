@@ -7,7 +7,7 @@ use super::desk;
 use crate::Desk;
 
 #[test]
-fn what_a_rule_says_does_run() {
+fn a_command_that_a_rule_allows_runs() {
     desk().all(
         Verdict::Allow,
         &[

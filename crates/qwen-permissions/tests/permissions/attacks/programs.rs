@@ -1,4 +1,5 @@
-//! Rules with a wildcard for programs without a complete grammar: what runs or writes something else asks, ordinary use runs.
+//! Rules with a wildcard for programs without a complete grammar: what runs or writes something else asks,
+//! ordinary use runs.
 
 use qwen_events::Verdict;
 use qwen_permissions::Mode;

@@ -102,7 +102,8 @@ fn log_parses(story: &Story, ending: Ending) {
     }
 }
 
-/// The session goes on with a conversation that a model takes, and that is neither more nor less than what was said.
+/// The session goes on with a conversation that a model takes, and that is neither more nor less than what
+/// was said.
 fn goes_on(Played { story, lines, .. }: &Played, ending: Ending) {
     if !story.program.qwen_home_path().join("sessions/s.jsonl").exists() {
         return;
@@ -130,7 +131,8 @@ fn goes_on(Played { story, lines, .. }: &Played, ending: Ending) {
         let lost = asked(prompt) && !says(last.messages(), prompt);
         assert!(!lost, "{prompt} is lost: {:#?}", last.messages());
     }
-    // While there is a host it is asked about each prompt whose turn begins. One that only waited was never said.
+    // While there is a host it is asked about each prompt whose turn begins. One that only waited was never
+    // said.
     let begun = lines.iter().filter(|line| line.to_string().contains("UserPromptSubmit")).count();
     if matches!(ending, Ending::Term | Ending::Int | Ending::Kill) && begun < 2 {
         assert!(!says(last.messages(), "p2"), "p2 was never begun: {:#?}", last.messages());

@@ -1,5 +1,6 @@
-//! The end of input and signals at every point of a turn that has everything in it: after every line that the worker
-//! writes, before every piece that the model says, while each tool runs, and in place of every answer of the host.
+//! The end of input and signals at every point of a turn that has everything in it: after every line that the
+//! worker writes, before every piece that the model says, while each tool runs, and in place of every answer
+//! of the host.
 
 mod judge;
 mod play;

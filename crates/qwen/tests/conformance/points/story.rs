@@ -1,4 +1,5 @@
-//! A turn with everything in it, and a second prompt that waits: what the model says, the tools, and where it can be held.
+//! A turn with everything in it, and a second prompt that waits: what the model says, the tools, and where it
+//! can be held.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -18,7 +19,8 @@ use crate::endings::fifo;
 /// The gate before all others: it opens when the worker has heard both prompts.
 pub const BEGIN: &str = "begin";
 
-/// What can be held besides the model: the server while it is greeted, and the two tools that take their time.
+/// What can be held besides the model: the server while it is greeted, and the two tools that take their
+/// time.
 pub const HELD: [&str; 3] = ["greeting", "shell", "server"];
 
 /// The places of the story that the worker's host is asked about.

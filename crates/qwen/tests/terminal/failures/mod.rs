@@ -1,4 +1,5 @@
-//! What may go wrong: with the terminal, with what is typed, with what is shown, and with those the session waits for.
+//! What may go wrong: with the terminal, with what is typed, with what is shown, and with those the session
+//! waits for.
 
 mod input;
 mod text;
