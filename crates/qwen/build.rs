@@ -1,5 +1,6 @@
-//! Puts the commit and its date into release builds, for `qwen --version`. The variables `QWEN_BUILD_COMMIT` and `QWEN_BUILD_DATE` replace what
-//! git says. Other builds go without, because they would be compiled anew after every commit.
+//! Puts the commit and its date into release builds, for `qwen --version`. The variables `QWEN_BUILD_COMMIT`
+//! and `QWEN_BUILD_DATE` replace what git says. Other builds go without, because they would be compiled anew
+//! after every commit.
 
 use std::env;
 use std::process::Command;

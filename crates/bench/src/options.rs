@@ -52,7 +52,7 @@ impl Options {
         if self.quick { few } else { usual }
     }
 
-    /// Whether this section was asked for.
+    /// True if this section was asked for.
     pub fn wants(&self, section: &str) -> bool {
         self.sections.is_empty() || self.sections.iter().any(|name| name == section)
     }

@@ -1,4 +1,5 @@
-//! Judges a turn's output as it streams by, without keeping it: did every chunk arrive, is the terminal record last?
+//! Judges a turn's output as it streams by, without keeping it: did every chunk arrive, is the terminal
+//! record last?
 
 use serde_json::Value;
 

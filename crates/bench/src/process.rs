@@ -30,6 +30,19 @@ fn read_clock(clock: libc::clockid_t) -> Option<u64> {
     (read == 0).then(|| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
+/// A process of ours that is measured while it runs.
+pub trait Measured {
+    fn pid(&self) -> Pid;
+
+    fn cpu_ns(&self) -> Result<u64, String> {
+        cpu_ns(self.pid())
+    }
+
+    fn memory(&self) -> Result<Memory, String> {
+        memory(self.pid())
+    }
+}
+
 /// The memory of a process in millions of bytes.
 #[derive(Debug)]
 pub struct Memory {
@@ -74,7 +87,7 @@ mod tests {
     use super::{cpu_ns, memory, own_cpu_ns, wakeups};
 
     #[test]
-    fn what_the_kernel_knows_about_a_process_can_be_read() {
+    fn the_statistics_of_a_process_can_be_read() {
         let before = cpu_ns(getpid()).unwrap();
         assert!(before > 0 && own_cpu_ns() >= before);
         let memory = memory(getpid()).unwrap();

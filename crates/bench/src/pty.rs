@@ -14,7 +14,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::output::contains;
-use crate::process::{self, Memory};
+use crate::process::Measured;
 
 /// A program that does not show what is waited for within this time hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,6 +32,12 @@ pub struct Pty {
     /// How much was read, and in how many pieces.
     pub bytes: usize,
     pub writes: usize,
+}
+
+impl Measured for Pty {
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.process)
+    }
 }
 
 impl Pty {
@@ -67,18 +73,6 @@ impl Pty {
             }
         });
         Ok(Self { process, master, pieces, seen: Vec::new(), started_ns, bytes: 0, writes: 0 })
-    }
-
-    pub fn pid(&self) -> Pid {
-        Pid::from_child(&self.process)
-    }
-
-    pub fn cpu_ns(&self) -> Result<u64, String> {
-        process::cpu_ns(self.pid())
-    }
-
-    pub fn memory(&self) -> Result<Memory, String> {
-        process::memory(self.pid())
     }
 
     /// Types; what is searched for from now on must come after it. Returns when it was typed.

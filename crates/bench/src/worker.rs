@@ -10,7 +10,7 @@ use rustix::process::Pid;
 use serde_json::{Value, json};
 
 use crate::output::contains;
-use crate::process::{self, Memory};
+use crate::process::Measured;
 
 /// A worker that says nothing for so long hangs.
 const TIME_LIMIT: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
@@ -27,6 +27,12 @@ pub struct Worker {
     ahead: Vec<u8>,
 }
 
+impl Measured for Worker {
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.process)
+    }
+}
+
 impl Worker {
     /// Starts one, which must speak the `qwen` dialect, and waits for its first line.
     pub fn start(mut command: Command) -> Result<Self, String> {
@@ -37,18 +43,6 @@ impl Worker {
         let mut worker = Self { process, input: Some(input), output, ahead: Vec::new() };
         worker.until("its handshake", |line| contains(line, b"\"protocol_version\""))?;
         Ok(worker)
-    }
-
-    pub fn pid(&self) -> Pid {
-        Pid::from_child(&self.process)
-    }
-
-    pub fn cpu_ns(&self) -> Result<u64, String> {
-        process::cpu_ns(self.pid())
-    }
-
-    pub fn memory(&self) -> Result<Memory, String> {
-        process::memory(self.pid())
     }
 
     /// Sends a line; when it was on its way, on the clock that processes share.

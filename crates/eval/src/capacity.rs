@@ -2,7 +2,8 @@
 
 use qwen_events::Thinking;
 
-/// The sizes to try, and how many thoughts a graph needs for each where a solver can hold 8 at once and splits in three.
+/// The sizes to try, and how many thoughts a graph needs for each where a solver can hold 8 at once and
+/// splits in three.
 pub const SIZES: [(u64, u64); 6] = [(8, 1), (24, 4), (25, 7), (72, 13), (73, 16), (216, 40)];
 
 /// A task as a prompt.
@@ -10,7 +11,7 @@ pub fn prompt(size: u64) -> String {
     format!("Solve a task of size {size}")
 }
 
-/// Whether a reply says that the whole task is solved.
+/// True if a reply says that the whole task is solved.
 pub fn solves(size: u64, reply: &str) -> bool {
     reply.trim() == format!("solved {size}")
 }

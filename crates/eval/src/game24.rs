@@ -46,7 +46,7 @@ fn can_make_24(numbers: &[f64]) -> bool {
     false
 }
 
-/// Whether a reply ends with an expression that uses each number of the puzzle once and makes 24.
+/// True if a reply ends with an expression that uses each number of the puzzle once and makes 24.
 pub fn solves(puzzle: [u8; 4], reply: &str) -> bool {
     let Some(line) = reply.lines().rev().find(|line| line.contains('=')) else { return false };
     let Some((expression, _)) = line.rsplit_once('=') else { return false };

@@ -1,5 +1,6 @@
-//! Measures the agents on oracles of known quality: the Game of 24 for trees of thoughts, sorting and set intersection
-//! for graphs of thoughts, tasks of a size for adaptive ones, each against simpler ways to spend the same calls.
+//! Measures the agents on oracles of known quality: the Game of 24 for trees of thoughts, sorting and set
+//! intersection for graphs of thoughts, tasks of a size for adaptive ones, each against simpler ways to spend
+//! the same calls.
 //!
 //! Nothing here knows how an oracle works: a reply is checked as a person would check it.
 

@@ -23,7 +23,7 @@ impl Row {
     pub const HEAD: &'static str =
         "| problems | way | result | calls | tokens | wanted | ok? |\n|---|---|---:|---:|---:|---:|:-:|";
 
-    /// Whether what was wanted holds.
+    /// True if what was wanted holds.
     pub fn holds(&self) -> bool {
         self.wanted.as_ref().is_none_or(|(_, holds)| *holds)
     }

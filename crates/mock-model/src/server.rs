@@ -10,9 +10,9 @@ use crate::{Reply, Request, Source, fail};
 
 /// A model server on the loopback interface that sends scripted replies.
 ///
-/// Requests are counted from 0. Replies come from the queue ([`push`](Self::push)) and, when that is empty, from the
-/// [`Source`] given with [`answer_with`](Self::answer_with); a request beyond both gets a 500 that says so.
-/// Dropping the mock closes everything.
+/// Requests are counted from 0. Replies come from the queue ([`push`](Self::push)) and, when that is empty,
+/// from the [`Source`] given with [`answer_with`](Self::answer_with); a request beyond both gets a 500 that
+/// says so. Dropping the mock closes everything.
 pub struct MockModel {
     address: SocketAddr,
     pub(crate) shared: Arc<Shared>,

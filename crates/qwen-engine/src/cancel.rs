@@ -45,7 +45,7 @@ impl Stop {
         Self { status: EndStatus::Done, error: None }
     }
 
-    /// Whether a later process may continue the run.
+    /// True if a later process may continue the run.
     pub(crate) fn is_deferred(&self) -> bool {
         self.error.as_ref().is_some_and(|error| error.code == ANSWERS_NEEDED)
     }
@@ -89,7 +89,7 @@ impl Cancel {
         self.cause()
     }
 
-    /// Whether the turn must end.
+    /// True if the turn must end.
     pub fn is_stopped(&self) -> bool {
         self.token.is_cancelled()
     }

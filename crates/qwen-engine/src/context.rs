@@ -1,5 +1,5 @@
-//! The contexts of sessions and turns. Each holds its parent and dereferences to it, so that a field is stored
-//! once, at the lifetime that it belongs to. A field of the same name overrides the parent's.
+//! The contexts of sessions and turns. Each holds its parent and dereferences to it, so that a field is
+//! stored once, at the lifetime that it belongs to. A field of the same name overrides the parent's.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -23,8 +23,8 @@ pub(crate) fn apply(folded: &Folded, edits: &[Edit]) -> Result<Vec<Body>, String
     }
     let turn = folded.unfinished.as_ref();
     match turn.and_then(|turn| Some((&turn.start.agent, StoredRun::of(&turn.journal)?))) {
-        Some((name, kept)) => {
-            let base = agent::rebased(name, &kept).map_err(|error| error.message.to_string())?;
+        Some((name, stored)) => {
+            let base = agent::rebased(name, &stored).map_err(|error| error.message.to_string())?;
             let Journal::Base { version, next, state } = base else { return Ok(Vec::new()) };
             let edited = StoredRun {
                 version,

@@ -54,7 +54,7 @@ impl Emitter {
 
     /// The same stream for our own texts that contain no secret. They overtake text that is held back until
     /// it is known whether it contains a secret.
-    pub fn aside(&self) -> Self {
+    pub fn unredacted(&self) -> Self {
         Self { redaction: None, ..self.clone() }
     }
 
@@ -64,7 +64,7 @@ impl Emitter {
         self
     }
 
-    /// Whether readers want the graph's state.
+    /// True if readers want the graph's state.
     pub fn wants_state(&self) -> bool {
         self.wants_state
     }
@@ -118,7 +118,7 @@ impl Emitter {
         inner
     }
 
-    /// Whether the emitter belongs to a sub-agent.
+    /// True if the emitter belongs to a sub-agent.
     pub(crate) fn is_in_call(&self) -> bool {
         self.scope.parent.is_some()
     }
@@ -155,13 +155,13 @@ impl Emitter {
         Some(tracer.hooks_begin(event, about.or(self.scope.parent.as_ref())))
     }
 
-    /// Whether events are logged.
+    /// True if events are logged.
     pub(crate) fn is_logged(&self) -> bool {
         self.log.is_some()
     }
 
     /// Sends an event to the log only.
-    pub(crate) fn keep(&self, body: Body) {
+    pub(crate) fn record_only(&self, body: Body) {
         if let Some(log) = &self.log {
             log.note(body);
         }
@@ -189,11 +189,11 @@ impl Emitter {
         // The log comes first: an event must be recorded before it can have an effect or a reader relies on
         // it.
         if let Some(log) = &self.log {
-            let kept = match log.record(&event) {
+            let recorded = match log.record(&event) {
                 Ok(Some(unsynced)) => unsynced.sync().await.map_err(|error| log.unsynced(error)),
                 recorded => recorded.map(drop),
             };
-            if let Err(error) = kept {
+            if let Err(error) = recorded {
                 self.send(unlogged(&error)).await;
             }
             if let Some((host, point)) = log.sync_point(&event) {

@@ -124,8 +124,8 @@ impl FrontMatter {
 }
 
 fn plain_key(key: &str) -> String {
-    let kept = |c: &char| !matches!(c, '-' | '_' | '"' | '\'' | ' ');
-    key.chars().filter(kept).collect::<String>().to_lowercase()
+    let is_significant = |c: &char| !matches!(c, '-' | '_' | '"' | '\'' | ' ');
+    key.chars().filter(is_significant).collect::<String>().to_lowercase()
 }
 
 /// The value after a colon, with the lines below it. `None` if those lines are nested keys.
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_write_is_understood() {
+    fn common_front_matter_is_parsed() {
         let text = "---\nname: reviewer # the name\ndescription: >\n  Reads code\n  and judges it\n\ntools: Read, Bash(git a,b), 'Grep'\n\
                     disallowed-tools: [\"Edit\", Write]\nlimits:\n  max_turns: 3\n  maxWallTime: 90s\nskills:\n- one\n- \"two\"\n\
                     quoted: \"a: b\"\nlong: one\n  two\n---\n\nYou review.\n---\nmore\n";

@@ -8,6 +8,7 @@ use qwen_events::{
     Behavior, CallId, Confirmation, ErrorInfo, ErrorKind, Json, PermissionAnswer, PromptId, SessionId,
     ToolCall, ToolKind,
 };
+pub use qwen_mcp::HostAnswer;
 use qwen_mcp::HostLink;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -66,13 +67,10 @@ pub struct HostHookCall<'a> {
     pub call_id: Option<&'a CallId>,
 }
 
-/// The host's answer to a hook call or an MCP message.
-pub type HostAnswer<'a> = BoxFuture<'a, Result<Json, ErrorInfo>>;
-
 /// Answers the engine's questions. When `cancel` fires the question is obsolete: the host withdraws it, and
 /// the returned answer is ignored.
 pub trait Host: Send + Sync {
-    /// Whether the host can answer. If not, questions are denied without being shown.
+    /// True if the host can answer. If not, questions are denied without being shown.
     fn listens(&self) -> bool;
 
     /// Answers a permission question.
@@ -100,7 +98,7 @@ pub trait Host: Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
-    /// Whether [`Host::commit`] must be called at sync points.
+    /// True if [`Host::commit`] must be called at sync points.
     fn commits(&self) -> bool {
         false
     }
@@ -113,7 +111,7 @@ pub trait Host: Send + Sync {
     /// Records the error of a question whose asker stopped waiting, for the end of the turn.
     fn note_error(&self, _: ErrorInfo) {}
 
-    /// Whether a question about this call is left open for a later process: then the run ends, and can be
+    /// True if a question about this call is left open for a later process: then the run ends, and can be
     /// continued once there is an answer.
     fn defers(&self, _: &ToolCall) -> bool {
         false
@@ -135,13 +133,8 @@ impl HostServers {
 }
 
 impl HostLink for HostServers {
-    fn message<'a>(
-        &'a self,
-        server: &'a str,
-        message: Json,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>> {
-        self.0.mcp(server, message, cancel)
+    fn message<'a>(&'a self, to: &'a str, message: Json, cancel: &'a CancellationToken) -> HostAnswer<'a> {
+        self.0.mcp(to, message, cancel)
     }
 }
 

@@ -78,7 +78,7 @@ impl InFlightCalls {
         self.lock().in_turn = true;
     }
 
-    /// Whether a turn is running.
+    /// True if a turn is running.
     pub fn is_in_turn(&self) -> bool {
         self.lock().in_turn
     }
@@ -92,13 +92,13 @@ impl InFlightCalls {
         state.answered.clear();
     }
 
-    /// Whether a call waits for the host's answer.
+    /// True if a call waits for the host's answer.
     pub fn awaits_host_answer(&self, id: &CallId) -> bool {
         let state = self.lock();
         state.waiting.iter().any(|waiting| waiting.call.id == *id) || state.expected.contains(id)
     }
 
-    /// Whether the turn makes no progress until the host answers.
+    /// True if the turn makes no progress until the host answers.
     pub fn is_paused(&self) -> bool {
         self.lock().is_paused()
     }

@@ -53,17 +53,17 @@ impl Permissions {
         }
     }
 
-    /// Whether a file may be read without a question.
+    /// True if a file may be read without a question.
     pub fn may_read(&self, path: &Path) -> bool {
         self.allows(ToolKind::Read, ArgumentRole::Path, &path.to_string_lossy())
     }
 
-    /// Whether a URL may be fetched without a question.
+    /// True if a URL may be fetched without a question.
     pub fn may_fetch(&self, url: &str) -> bool {
         self.allows(ToolKind::Fetch, ArgumentRole::Url, url)
     }
 
-    /// Whether a call of the first tool of `kind` with this value for the arguments of `role` is allowed
+    /// True if a call of the first tool of `kind` with this value for the arguments of `role` is allowed
     /// without a question.
     fn allows(&self, kind: ToolKind, role: ArgumentRole, value: &str) -> bool {
         let Some(tool) = TOOLS.first(kind) else { return false };
@@ -162,7 +162,8 @@ impl Permissions {
         })
     }
 
-    /// What the user can do about a call that `rule`, or the mode, forbids or puts to a question that no one can answer.
+    /// What the user can do about a call that `rule`, or the mode, forbids or puts to a question that no one
+    /// can answer.
     pub fn way_out(&self, verdict: Verdict, rule: Option<&str>) -> Option<String> {
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
         let behavior = match verdict {

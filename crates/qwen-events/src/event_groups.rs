@@ -1,6 +1,6 @@
 //! Patterns for groups of events that most consumers treat alike. A match that uses them stays exhaustive: a
-//! new event does not compile until each consumer names it, or until it is added to one of these groups, which
-//! decides for all consumers of the group.
+//! new event does not compile until each consumer names it, or until it is added to one of these groups,
+//! which decides for all consumers of the group.
 
 /// The steps and the state of the agent's graph.
 #[macro_export]

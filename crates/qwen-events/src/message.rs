@@ -104,6 +104,9 @@ pub enum Finish {
 }
 
 impl Finish {
+    /// Every reason.
+    pub const ALL: [Self; 4] = [Self::Stop, Self::ToolCalls, Self::Length, Self::ContentFilter];
+
     /// The value of `finish_reason` on the OpenAI wire.
     pub fn openai(self) -> &'static str {
         match self {

@@ -176,8 +176,8 @@ async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
     Ok(found.map_err(|source| Error::Resolve { host: host.to_owned(), source })?.collect())
 }
 
-/// The addresses of a host that needs no resolver: a literal one, or a name that means the machine itself everywhere
-/// (RFC 6761).
+/// The addresses of a host that needs no resolver: a literal one, or a name that means the machine itself
+/// everywhere (RFC 6761).
 fn literal(host: &str) -> Option<Vec<IpAddr>> {
     if let Ok(ip) = host.parse::<IpAddr>() {
         return Some(vec![ip]);
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_means_the_machine_itself_needs_no_resolver() {
+    fn a_name_for_the_local_machine_is_not_resolved() {
         let loopback = Some(vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]);
         for host in ["localhost", "LocalHost.", "a.b.localhost"] {
             assert_eq!(literal(host), loopback, "{host}");

@@ -1,6 +1,6 @@
-//! A small HTTP/1.1 client. It pays only for what a call needs: no resolver thread for literal addresses,
-//! no TLS set-up before the first `https` address, no background task. The reader of a [`ResponseBody`] drives the
-//! connection, so dropping the body closes the connection at once.
+//! A small HTTP/1.1 client. It pays only for what a call needs: no resolver thread for literal addresses, no
+//! TLS set-up before the first `https` address, no background task. The reader of a [`ResponseBody`] drives
+//! the connection, so dropping the body closes the connection at once.
 //!
 //! Invariant: nothing here reads the environment, except that the system's certificates are looked up where
 //! `SSL_CERT_FILE` and `SSL_CERT_DIR` point.

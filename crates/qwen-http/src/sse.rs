@@ -31,8 +31,8 @@ pub enum SseError {
     InvalidUtf8,
 }
 
-/// An incremental reader: [`SseReader::push`] bytes, then call [`SseReader::next_event`] until it returns none.
-/// Every byte is examined once and moved at most once more, however the stream is chunked.
+/// An incremental reader: [`SseReader::push`] bytes, then call [`SseReader::next_event`] until it returns
+/// none. Every byte is examined once and moved at most once more, however the stream is chunked.
 #[derive(Debug)]
 pub struct SseReader {
     buf: Vec<u8>,

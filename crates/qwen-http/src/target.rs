@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_without_showing_a_secret() {
+    fn an_invalid_address_is_refused_without_showing_a_secret() {
         for url in [
             "",
             "localhost",

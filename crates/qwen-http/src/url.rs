@@ -1,5 +1,5 @@
-//! The one parser of URLs: of models, web pages, MCP servers and hooks. It is strict: forms that parsers read differently
-//! are refused, so the host that was checked is the host that is connected to.
+//! The one parser of URLs: of models, web pages, MCP servers and hooks. It is strict: forms that parsers read
+//! differently are refused, so the host that was checked is the host that is connected to.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_understood_in_two_ways_is_refused() {
+    fn an_ambiguous_url_is_refused() {
         for text in [
             "",
             "example.com",

@@ -27,7 +27,7 @@ pub use error::McpError;
 pub use servers::{ServerStatus, Servers, Status, ToolEntry};
 pub use tools::remote_tool::{ProgressSink, RemoteCallContext, RemoteTool};
 pub use tools::result::{CallResult, ResourceContents, TextSink};
-pub use transport::host::HostLink;
+pub use transport::host::{HostAnswer, HostLink};
 pub use up::ResourceEntry;
 
 use qwen_sandbox::ProcessSandbox;

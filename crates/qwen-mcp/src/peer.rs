@@ -166,7 +166,7 @@ impl Peer {
             let news = tokio::select! {
                 biased;
                 error = &mut stop => {
-                    self.take_back(id, method, &error);
+                    self.withdraw_request(id, method, &error);
                     return Err(error);
                 }
                 Some(news) = ticket.news.recv() => news,
@@ -184,7 +184,7 @@ impl Peer {
             tokio::select! {
                 biased;
                 error = &mut stop => {
-                    self.take_back(id, method, &error);
+                    self.withdraw_request(id, method, &error);
                     return Err(error);
                 }
                 () = limits.pass_on(news) => {}
@@ -294,7 +294,7 @@ impl Peer {
 
     /// Notifies the server that a request was cancelled. `initialize` cannot be cancelled, and to a stateless
     /// server over HTTP the closed connection says the same.
-    fn take_back(&self, id: u64, method: &str, error: &McpError) {
+    fn withdraw_request(&self, id: u64, method: &str, error: &McpError) {
         if method != "initialize" && !self.has_headers() {
             let reason = if error.code == CANCELLED { "cancelled" } else { "timed out" };
             self.send_soon(message::cancelled(id, reason));

@@ -17,8 +17,8 @@ use super::tools::result::{self, ResourceContents};
 use super::tools::visible::visible;
 use super::{McpError, ServerConfig};
 
-/// The protocol version that we offer in a handshake. The next one lets a server interrupt the response to a call
-/// and resume it on request, which has no benefit here.
+/// The protocol version that we offer in a handshake. The next one lets a server interrupt the response to a
+/// call and resume it on request, which has no benefit here.
 const OFFERED: &str = "2025-06-18";
 /// The supported protocol versions.
 const UNDERSTOOD: &[&str] = &["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", STATELESS];
@@ -53,9 +53,9 @@ pub(super) struct Introduction {
     reports_changes: bool,
 }
 
-/// Learns what the server offers. Servers are asked with the handshake first, because older ones may end or stay silent
-/// when the first message is a different one; those without a handshake refuse it, and are asked their way.
-/// The caller bounds the duration.
+/// Learns what the server offers. Servers are asked with the handshake first, because older ones may end or
+/// stay silent when the first message is a different one; those without a handshake refuse it, and are asked
+/// their way. The caller bounds the duration.
 async fn introduce(peer: &Peer, name: &str, limit: Duration) -> Result<Introduction, McpError> {
     match shake_hands(peer, name).await {
         Err(refused) if refused.code == REFUSED => {
@@ -214,7 +214,8 @@ impl Up {
         self.catalogue.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// True if the server reported a change of its tools, or the time has passed for which their list is valid.
+    /// True if the server reported a change of its tools, or the time has passed for which their list is
+    /// valid.
     pub(super) fn is_outdated(&self) -> bool {
         let outdated_at = *self.outdated_at.lock().unwrap_or_else(PoisonError::into_inner);
         self.peer.inbox().have_tools_changed() || outdated_at.is_some_and(|at| Instant::now() >= at)

@@ -32,6 +32,24 @@ pub fn unfinished(request: &Request, completion_bytes: usize, thought_bytes: usi
     usage(prompt_tokens(request), completion_bytes, thought_bytes)
 }
 
+/// What an answer is estimated from while it arrives.
+#[derive(Debug)]
+pub(crate) struct Estimate {
+    prompt_tokens: u64,
+    pub text_bytes: usize,
+    pub thought_bytes: usize,
+}
+
+impl Estimate {
+    pub(crate) fn new(prompt_tokens: u64) -> Self {
+        Self { prompt_tokens, text_bytes: 0, thought_bytes: 0 }
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        usage(self.prompt_tokens, self.text_bytes, self.thought_bytes)
+    }
+}
+
 /// An estimated usage.
 pub(crate) fn usage(prompt_tokens: u64, completion_bytes: usize, thought_bytes: usize) -> Usage {
     Usage {

@@ -93,7 +93,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_the_server_says_is_told_when_it_changes_and_not_when_more_is_used_up() {
+    fn rate_limits_are_reported_when_they_change_and_not_when_usage_grows() {
         let last = LastLimit::default();
         let news = |status, named: &[(&'static str, &str)]| {
             last.news(status, &headers(named), None, SystemTime::UNIX_EPOCH)

@@ -159,7 +159,7 @@ fn a_long_value_is_found_in_pieces() {
 }
 
 #[test]
-fn what_cannot_become_a_secret_is_passed_on_at_once() {
+fn text_that_cannot_become_a_secret_is_released_at_once() {
     let redactor = redactor();
     let mut stream = TextStream::default();
     for piece in ["Hello", " wor", "ld", " t", "est", ", s", "k", "-", " ---", "B", "e", "are"] {
@@ -171,7 +171,7 @@ fn what_cannot_become_a_secret_is_passed_on_at_once() {
 }
 
 #[test]
-fn what_is_released_early_still_hides_the_rest() {
+fn an_early_release_still_redacts_the_rest() {
     let redactor = redactor();
     let mut stream = TextStream::default();
     assert_eq!(stream.push(&redactor, "tr0ub4".into()).as_deref(), Some("t"));
@@ -181,7 +181,7 @@ fn what_is_released_early_still_hides_the_rest() {
 }
 
 #[test]
-fn what_is_held_back_is_bounded() {
+fn the_text_held_back_is_bounded() {
     let redactor = redactor();
     for opening in ["sk-", "Bearer ", "eyJ", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "ghp_"] {
         let mut stream = TextStream::default();

@@ -19,7 +19,8 @@ pub enum SandboxMode {
 }
 
 impl SandboxMode {
-    /// Fails if a sandbox is required and this machine cannot enforce one. Probes the machine only in that case.
+    /// Fails if a sandbox is required and this machine cannot enforce one. Probes the machine only in that
+    /// case.
     pub fn check(self) -> Result<(), ErrorInfo> {
         if self != Self::Required {
             return Ok(());
@@ -34,7 +35,8 @@ pub struct OpenedSandbox {
     pub sandbox: Option<Arc<Sandbox>>,
     /// What is in force.
     pub description: String,
-    /// The description is a warning and must be shown prominently: there is no sandbox, or it lacks something.
+    /// The description is a warning and must be shown prominently: there is no sandbox, or it lacks
+    /// something.
     pub loud: bool,
 }
 
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_report_promises_is_opened() {
+    fn the_reported_sandbox_can_be_opened() {
         let (_place, policy) = policy();
         let enforceable = crate::report().enforceable();
         assert_eq!(open(SandboxMode::Required, &policy).is_ok(), enforceable);

@@ -23,9 +23,10 @@ pub struct SandboxPolicy {
     /// Files and directories in writable places that may not be changed. Enforced by mounts: only where
     /// mounts are available, and only for files that exist when a command starts.
     pub deny_write: Vec<PathBuf>,
-    /// Whether the network may be reached.
+    /// True if the network may be reached.
     pub network: bool,
-    /// Whether sockets in the file system may be reached: with them the Docker daemon, D-Bus and the ssh agent.
+    /// True if sockets in the file system may be reached: with them the Docker daemon, D-Bus and the ssh
+    /// agent.
     pub unix_sockets: bool,
     /// Names in each root that may not be written, whether they exist or not.
     pub protect: Vec<ProtectedName>,
@@ -152,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_in_a_writable_place_is_not_listed_again() {
+    fn a_path_below_a_writable_one_is_not_listed_again() {
         let mut policy = SandboxPolicy::new("/w", "/w/tmp");
         policy.writable = vec!["/cache".into(), "/w-other".into(), "/w/deep/er".into()];
         assert_eq!(policy.writable_places(), [Path::new("/cache"), Path::new("/w"), Path::new("/w-other")]);

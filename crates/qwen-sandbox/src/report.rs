@@ -16,17 +16,17 @@ pub struct SandboxReport {
     pub landlock_abi: u32,
     /// System call filters.
     pub seccomp: bool,
-    /// Whether we may make user namespaces.
+    /// True if we may make user namespaces.
     pub user_namespaces: bool,
-    /// Whether we may make mount namespaces, with or without a user namespace.
+    /// True if we may make mount namespaces, with or without a user namespace.
     pub mount_namespaces: bool,
-    /// Whether we may make network namespaces.
+    /// True if we may make network namespaces.
     pub network_namespaces: bool,
     /// Where bubblewrap is installed. It is not needed.
     pub bubblewrap: Option<PathBuf>,
-    /// What follows from that.
+    /// The resulting level of enforcement.
     pub can: SandboxGuarantees,
-    /// What a person should know about it.
+    /// Remarks for users.
     pub notes: Vec<String>,
 }
 
@@ -85,7 +85,8 @@ impl SandboxReport {
     }
 }
 
-/// What the kernel can keep commands from on this machine. Found at the first call, which takes about a millisecond.
+/// What the kernel can keep commands from on this machine. Found at the first call, which takes about a
+/// millisecond.
 pub fn can() -> SandboxGuarantees {
     SandboxGuarantees::with(KernelFeatures::here())
 }
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_weaker_is_said() {
+    fn the_report_lists_missing_protections() {
         let strong = with(7, true, Some((NamespaceMethod::UserNamespace, true)));
         assert_eq!(strong.notes, Vec::<String>::new());
         let weak = with(2, true, None).to_string();

@@ -139,8 +139,8 @@ impl Sandbox {
         Ok(SandboxLease { entry, sandbox: Arc::clone(self), role, released: false })
     }
 
-    /// Starts to look after what the kernel does not protect, for a command, or for a call of something that runs as long
-    /// as the session. Followed by [`Sandbox::end_watch`].
+    /// Starts to look after what the kernel does not protect, for a command, or for a call of something that
+    /// runs as long as the session. Followed by [`Sandbox::end_watch`].
     fn begin_watch(&self, leases: &mut LeaseCounts) {
         leases.commands += 1;
         if leases.commands == 1 {
@@ -164,7 +164,8 @@ impl Sandbox {
         found.0
     }
 
-    /// The way in for the next command. Where its rules list what may be read, they are made anew: names come and go.
+    /// The way in for the next command. Where its rules list what may be read, they are made anew: names come
+    /// and go.
     fn entry(&self) -> Result<Arc<SandboxEntry>, SandboxError> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         if self.landlock_abi > 0 && self.namespaces.is_none() && !self.policy.deny_read.is_empty() {
@@ -266,7 +267,7 @@ impl SandboxLease {
         SandboxWatcher { sandbox: Arc::clone(&self.sandbox) }
     }
 
-    /// What puts a process into the sandbox, for good, between fork and exec.
+    /// Moves a process into the sandbox irrevocably, between fork and exec.
     pub fn entry(&self) -> Arc<dyn BeforeExec> {
         self.entry.clone()
     }
@@ -288,7 +289,7 @@ impl SandboxLease {
         }
         leases.all -= 1;
         if leases.all == 0 {
-            leases.placeholders.take_away();
+            leases.placeholders.remove();
         }
         tampered
     }
@@ -300,7 +301,8 @@ impl Drop for SandboxLease {
     }
 }
 
-/// Looks after the protected names while a process that stays in the sandbox, such as an MCP server, works on a call.
+/// Looks after the protected names while a process that stays in the sandbox, such as an MCP server, works on
+/// a call.
 #[derive(Clone)]
 pub struct SandboxWatcher {
     pub(crate) sandbox: Arc<Sandbox>,
@@ -357,7 +359,8 @@ fn shields(policy: &SandboxPolicy, guarded: &[ProtectedRoot]) -> Shields {
         |hidden: &Path| writable.iter().any(|place| place.starts_with(hidden) && *place != hidden);
     let hidden =
         policy.deny_read.iter().filter(|hidden| !on_the_way(hidden)).map(|hidden| text(hidden)).collect();
-    // In the order of their paths, what holds another comes first. The way to what is held must not be moved either.
+    // In the order of their paths, what holds another comes first. The way to what is held must not be moved
+    // either.
     let mut held: BTreeMap<PathBuf, bool> = BTreeMap::new();
     let mut hold = |root: &Path, name: &Path, name_only: bool| {
         let parents = name.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());

@@ -34,8 +34,8 @@ struct Made {
 }
 
 impl Scratch {
-    /// A new directory among the system's temporary ones; it goes away with this value. Those of one user lie together,
-    /// so that a session can keep its commands from all the others.
+    /// A new directory among the system's temporary ones; it goes away with this value. Those of one user lie
+    /// together, so that a session can keep its commands from all the others.
     pub fn temporary() -> Self {
         Self { parent: std::env::temp_dir(), made: OnceLock::new(), ours: true }
     }
@@ -89,7 +89,7 @@ impl Scratch {
                 let path = self.users_own().ok_or(io::ErrorKind::NotFound)?.join(name);
                 DirBuilder::new().mode(0o700).create(&path)?;
                 // Until it is locked, another session may treat it as stale and remove it.
-                let lock = held(&path).ok_or(io::ErrorKind::NotFound)?;
+                let lock = lock_directory(&path).ok_or(io::ErrorKind::NotFound)?;
                 Ok(Made { path, _lock: Some(lock) })
             })?,
             None => unused_name("qwen", |name| {
@@ -130,7 +130,7 @@ impl Drop for Scratch {
 }
 
 /// Locks a directory. Returns `None` if another process holds it, or it is gone.
-fn held(path: &Path) -> Option<File> {
+fn lock_directory(path: &Path) -> Option<File> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     let directory = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     directory.try_lock().ok()?;
@@ -143,9 +143,9 @@ fn sweep(shared: &Path) {
     let Ok(entries) = std::fs::read_dir(shared) else { return };
     let sessions =
         entries.flatten().filter(|entry| entry.file_name().as_encoded_bytes().starts_with(HELD.as_bytes()));
-    let dead = sessions.filter_map(|entry| held(&entry.path()).map(|lock| (entry.path(), lock)));
+    let dead = sessions.filter_map(|entry| lock_directory(&entry.path()).map(|lock| (entry.path(), lock)));
     for (path, _lock) in dead.take(SWEEP) {
-        // What cannot be removed is for the system to clear.
+        // The system clears what we cannot remove.
         let _ = std::fs::remove_dir_all(path);
     }
 }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_session_left_is_cleared_away_and_nothing_of_a_living_one() {
+    fn directories_of_killed_sessions_are_removed_and_those_of_running_ones_stay() {
         let place = tempfile::tempdir().unwrap();
         let scratch = || Scratch { parent: place.path().to_owned(), made: OnceLock::new(), ours: true };
         let living = scratch();

@@ -245,7 +245,8 @@ impl ProcessSandbox {
         self.lease.as_ref().map(SandboxLease::watcher)
     }
 
-    /// The command's environment: its own temporary directory, and no variable that points out of the sandbox.
+    /// The command's environment: its own temporary directory, and no variable that points out of the
+    /// sandbox.
     pub fn environment(&self, env: Arc<Environment>) -> Arc<Environment> {
         let Some(temp) = &self.temp else { return env };
         let mut env = Environment::clone(&env);
@@ -258,7 +259,8 @@ impl ProcessSandbox {
         Arc::new(env)
     }
 
-    /// Gives the sandbox back once everything that the command started is gone. Returns what was tampered with.
+    /// Gives the sandbox back once everything that the command started is gone. Returns what was tampered
+    /// with.
     pub fn release(self) -> Vec<Tampering> {
         self.lease.map(SandboxLease::release).unwrap_or_default()
     }

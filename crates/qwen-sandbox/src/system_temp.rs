@@ -1,5 +1,6 @@
-//! The session's own `/tmp`: a private directory is mounted there, so that programs which write to `/tmp` by name work
-//! without touching anybody's files. What is in the real one stays visible, read-only, each entry as a mount of its own.
+//! The session's own `/tmp`: a private directory is mounted there, so that programs which write to `/tmp` by
+//! name work without touching anybody's files. What is in the real one stays visible, read-only, each entry
+//! as a mount of its own.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -29,8 +30,8 @@ pub struct SystemTemp {
 pub(crate) struct MountPoints(Mutex<HashSet<OsString>>);
 
 impl MountPoints {
-    /// Brings the private directory up to date: every visible entry of the real directory has a mount point in it.
-    /// Entries that hold one of `needed` come first. A name that a command made itself is left to it.
+    /// Brings the private directory up to date: every visible entry of the real directory has a mount point
+    /// in it. Entries that hold one of `needed` come first. A name that a command made itself is left to it.
     pub(crate) fn refresh(&self, directory: &Path, needed: &[&Path]) -> Vec<OsString> {
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let real = Path::new(SYSTEM_TEMP);
@@ -80,7 +81,8 @@ fn make(path: &Path, is_directory: bool) -> bool {
     }
 }
 
-/// Makes the private directory what `/tmp` is to programs: everyone may write, nobody removes what others made.
+/// Makes the private directory what `/tmp` is to programs: everyone may write, nobody removes what others
+/// made.
 pub(crate) fn open_to_all(directory: &Path) -> std::io::Result<()> {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o1777))
 }

@@ -13,7 +13,8 @@ const MAX_EXPLAINED: usize = 4;
 /// The longest quotation of a schema or a value.
 const MAX_QUOTE: usize = 200;
 
-/// Why `value` fits none of `schemas`: what is wrong with it by each alternative that allows its type, or by all of them.
+/// Why `value` fits none of `schemas`: what is wrong with it by each alternative that allows its type, or by
+/// all of them.
 pub(crate) fn explain(schema: &Schema, schemas: &[Value], value: &Value, depth: usize, at: &str) -> String {
     let allows = |alternative: &&Value| {
         alternative.get("type").and_then(Value::as_str).is_some_and(|name| is_of_type(value, name))

@@ -1,8 +1,9 @@
-//! JSON Schema draft 2020-12, as far as it describes data: one implementation for `--json-schema`, host tools and MCP tools.
+//! JSON Schema draft 2020-12, as far as it describes data: one implementation for `--json-schema`, host tools
+//! and MCP tools.
 //!
-//! [`Schema::parse`] refuses a schema that uses a keyword we do not enforce, so that nobody relies on a promise that is not
-//! kept. [`Schema::parse_supported`] is for schemas that others write: it enforces what is supported and lists the rest, which
-//! the caller reports when the schema arrives.
+//! [`Schema::parse`] refuses a schema that uses a keyword we do not enforce, so that nobody relies on a
+//! promise that is not kept. [`Schema::parse_supported`] is for schemas that others write: it enforces what
+//! is supported and lists the rest, which the caller reports when the schema arrives.
 //!
 //! Invariant: no I/O; a reference never leaves the schema.
 
@@ -72,8 +73,9 @@ impl Schema {
         if problems.is_empty() { Ok(schema) } else { Err(problems.swap_remove(0)) }
     }
 
-    /// Parses a schema and returns it with what in it is not enforced. Malformed keywords are listed too: a value is never
-    /// refused because of them. Keywords that no draft defines are annotations, and not listed.
+    /// Parses a schema and returns it with what in it is not enforced. Malformed keywords are listed too: a
+    /// value is never refused because of them. Keywords that no draft defines are annotations, and not
+    /// listed.
     pub fn parse_supported(text: &str) -> Result<(Self, Vec<SchemaError>), SchemaError> {
         let (schema, mut problems) = Self::read(text)?;
         problems.retain(|problem| !matches!(problem, SchemaError::UnknownKeyword { .. }));

@@ -1,4 +1,5 @@
-//! Regular expressions of the kind that JSON Schema means (ECMA-262), compiled with an engine whose time is linear.
+//! Regular expressions of the kind that JSON Schema means (ECMA-262), compiled with an engine whose time is
+//! linear.
 
 use regex::{Regex, RegexBuilder};
 
@@ -20,7 +21,8 @@ fn has_lookaround(pattern: &str) -> bool {
     ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| pattern.contains(group))
 }
 
-/// In ECMA-262 `\d` and `\w` are ASCII, and `\s` includes the byte order mark; control characters are written `\cA`.
+/// In ECMA-262 `\d` and `\w` are ASCII, and `\s` includes the byte order mark; control characters are written
+/// `\cA`.
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut in_class = false;

@@ -37,7 +37,8 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Looks for a schema with this `$anchor`. Values that only look like schemas (`const`, `enum`) are passed over.
+/// Looks for a schema with this `$anchor`. Values that only look like schemas (`const`, `enum`) are passed
+/// over.
 fn anchor<'a>(schema: &'a Value, name: &str, depth: usize) -> Option<&'a Value> {
     if depth > crate::MAX_DEPTH {
         return None;

@@ -25,7 +25,8 @@ pub(crate) fn problems(schema: &Schema, value: &Value, root: &str) -> Vec<String
 pub(crate) struct Validator<'a> {
     schema: &'a Schema,
     root: &'a str,
-    /// How many problems are looked for. Only a check for more than one explains alternatives, which bounds the work.
+    /// How many problems are looked for. Only a check for more than one explains alternatives, which bounds
+    /// the work.
     limit: usize,
     problems: Vec<String>,
     depth: usize,

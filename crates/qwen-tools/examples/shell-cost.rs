@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use qwen_events::{CallId, Json, ToolCall};
-use qwen_tools::{CallContext, Registry, SessionResources, Unheard};
+use qwen_tools::{CallContext, DiscardedOutput, Registry, SessionResources};
 
 const CALLS: u32 = 500;
 
@@ -49,7 +49,7 @@ async fn main() -> std::io::Result<()> {
 
         let resources = SessionResources::with_own_environment(std::env::current_dir()?);
         let cancel = tokio_util::sync::CancellationToken::new();
-        let cx = CallContext::new(Arc::new(resources), cancel, Arc::new(Unheard));
+        let cx = CallContext::new(Arc::new(resources), cancel, Arc::new(DiscardedOutput));
         let registry = Registry::builtin();
         let call = ToolCall::new(
             CallId::new("1"),

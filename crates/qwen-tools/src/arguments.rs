@@ -46,7 +46,8 @@ impl Arguments {
         }
     }
 
-    /// Checks the names of a call's arguments and that the required ones are there, before any permission request.
+    /// Checks the names of a call's arguments and that the required ones are there, before any permission
+    /// request.
     pub fn check(call: &ToolCall, spec: &ToolSpec) -> Result<(), ArgumentError> {
         let Ok(schema) = serde_json::from_str(spec.parameters.as_str()) else { return Ok(()) };
         let given = Self::of(call)?;
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_models_write_for_numbers_and_booleans_is_understood() {
+    fn numbers_and_booleans_are_accepted_as_models_write_them() {
         for json in [r#"{"n":10}"#, r#"{"n":10.0}"#, r#"{"n":"10"}"#] {
             assert_eq!(arguments(json).optional_number("n", 0..=10), Ok(Some(10)), "{json}");
         }

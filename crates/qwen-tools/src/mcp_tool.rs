@@ -18,14 +18,7 @@ pub fn mcp_tools(servers: &Servers) -> impl Iterator<Item = Arc<dyn Tool>> {
 struct McpTool(RemoteTool);
 
 /// The declaration of every MCP tool. A server's own annotations grant nothing.
-const DECLARATION: ToolDeclaration = ToolDeclaration {
-    name: "mcp__*",
-    aliases: &[],
-    kind: ToolKind::Mcp,
-    description: "",
-    arguments: &[],
-    claude: &[],
-};
+const DECLARATION: ToolDeclaration = ToolDeclaration::new("mcp__*", ToolKind::Mcp, "", &[]);
 
 /// Text for the model, with secrets redacted.
 struct Clean<'a> {

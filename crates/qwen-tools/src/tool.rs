@@ -26,7 +26,8 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Runs one call. The future ends promptly after `cx.cancel` fires, with nothing of the call left running.
+    /// Runs one call. The future ends promptly after `cx.cancel` fires, with nothing of the call left
+    /// running.
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a>;
 }
 
@@ -46,9 +47,9 @@ pub trait OutputSink: Send + Sync {
 }
 
 /// Discards streamed output, for callers that need only the outcome.
-pub struct Unheard;
+pub struct DiscardedOutput;
 
-impl OutputSink for Unheard {
+impl OutputSink for DiscardedOutput {
     fn output<'a>(&'a self, _: Channel, _: Box<str>) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(std::future::ready(()))
     }

@@ -7,7 +7,7 @@ mod mcp;
 
 pub use forks::{PLAIN, SCRIPT};
 
-/// Whether the harness is one of these programs under this name.
+/// True if the harness is one of these programs under this name.
 pub fn is_one(name: &str) -> bool {
     ["bashes", "copy", "forks", "graph", "mcp"].contains(&name)
 }

@@ -61,7 +61,8 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Something that is asked: what it is called, how it is asked under an id, and what the line contains that answers it.
+/// Something that is asked: what it is called, how it is asked under an id, and what the line contains that
+/// answers it.
 type Question = (&'static str, fn(&str) -> Value, &'static [u8]);
 
 fn questions() -> [Question; 3] {

@@ -3,6 +3,7 @@
 use crate::Bench;
 use crate::mock::Mock;
 use crate::output::CHUNK_TEXT;
+use crate::process::Measured;
 use crate::stats::percentile;
 use crate::subject::Place;
 use crate::table::{Row, grouped};

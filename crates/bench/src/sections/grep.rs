@@ -131,7 +131,8 @@ fn ripgrep_search(rg: &Path, place: &Place, files: usize) -> Result<Sample, Stri
     Ok(Sample { cpu_ms: cost.cpu_ms, wall_ms: cost.wall_ms })
 }
 
-/// The ripgrep of the system, one that was built into `target/rg`, or the one that `make test` fetched with an SDK.
+/// The ripgrep of the system, one that was built into `target/rg`, or the one that `make test` fetched with
+/// an SDK.
 fn ripgrep() -> Option<PathBuf> {
     let target = std::env::current_exe().ok().and_then(|me| Some(me.parent()?.parent()?.to_owned()));
     let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::Bench;
 use crate::mock::Mock;
 use crate::output::{CHUNK_TEXT, contains};
+use crate::process::Measured;
 use crate::stats::percentile;
 use crate::subject::Place;
 use crate::table::{Row, grouped};

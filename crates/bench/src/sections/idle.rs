@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Bench;
 use crate::mock::Mock;
 use crate::output::CHUNK_TEXT;
-use crate::process;
+use crate::process::{self, Measured};
 use crate::subject::Place;
 use crate::table::Row;
 use crate::worker::Worker;

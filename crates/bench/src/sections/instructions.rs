@@ -75,8 +75,8 @@ fn count_turns(bench: &Bench, turns: usize) -> Result<u64, String> {
     })
 }
 
-/// Instructions of a turn with so many tool calls. Of a tool that asks nothing of the kernel, because callgrind does not
-/// know all that ours ask.
+/// Instructions of a turn with so many tool calls. Of a tool that asks nothing of the kernel, because
+/// callgrind does not know all that ours ask.
 fn count_calls(bench: &Bench, calls: usize) -> Result<u64, String> {
     let place = Place::fresh()?;
     let todos = json!({ "todos": [{ "content": "Read it", "status": "pending" }] });

@@ -31,8 +31,8 @@ pub struct Section {
     pub measure: fn(&Bench) -> Result<Vec<Row>, String>,
 }
 
-/// All of them, in the order of the table. Where the harness itself needs memory, which the kernel would count into the
-/// peaks of whatever is started after it, a section comes late.
+/// All of them, in the order of the table. Where the harness itself needs memory, which the kernel would
+/// count into the peaks of whatever is started after it, a section comes late.
 pub const ALL: &[Section] = &[
     Section { name: "cold", measure: cold::measure },
     Section { name: "configured", measure: configured::measure },

@@ -15,8 +15,8 @@ use crate::table::Row;
 use crate::worker::Worker;
 
 const SESSIONS: usize = 100;
-/// How many processes of a peer run at once. More would not end sooner on few cores, and a hundred need more memory
-/// than a small machine has.
+/// How many processes of a peer run at once. More would not end sooner on few cores, and a hundred need more
+/// memory than a small machine has.
 const AT_ONCE: usize = 4;
 /// A peer that needs longer for one turn does not work here.
 const TIME_LIMIT: Duration = Duration::from_secs(60);

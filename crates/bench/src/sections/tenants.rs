@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::Bench;
 use crate::mock::Mock;
 use crate::output::{CHUNK_TEXT, contains};
+use crate::process::Measured;
 use crate::stats::percentile;
 use crate::subject::Place;
 use crate::table::Row;
@@ -29,7 +30,8 @@ fn prompt(tenant: &str, session: &str) -> Value {
     json!({"session_id": session, "tenant": tenant, "input": {"parts": [{"type": "text", "text": "hi"}]}})
 }
 
-/// How long new sessions of a calm tenant wait for the ends of their turns while another keeps `load` prompts open.
+/// How long new sessions of a calm tenant wait for the ends of their turns while another keeps `load` prompts
+/// open.
 fn waits(bench: &Bench, mock: &Mock, load: usize) -> Result<Vec<f64>, String> {
     let place = Place::fresh()?;
     let config = place.work().join("hub.yaml");

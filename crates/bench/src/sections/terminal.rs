@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::Bench;
 use crate::mock::Mock;
 use crate::output::CHUNK_TEXT;
+use crate::process::Measured;
 use crate::pty::Pty;
 use crate::stats::{median, percentile};
 use crate::subject::Place;

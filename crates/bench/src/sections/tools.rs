@@ -1,4 +1,5 @@
-//! What a tool call costs, with the model call that sees its result: a turn of many calls against a turn of none.
+//! What a tool call costs, with the model call that sees its result: a turn of many calls against a turn of
+//! none.
 
 use std::process::Command;
 

@@ -2,6 +2,7 @@
 
 use crate::Bench;
 use crate::mock::Mock;
+use crate::process::Measured;
 use crate::subject::Place;
 use crate::table::Row;
 use crate::worker::Worker;

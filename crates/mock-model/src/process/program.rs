@@ -135,8 +135,8 @@ impl Program {
         loop {
             match command.spawn() {
                 Ok(child) => return Run::new(self.describe(), child, &self.input, self.clone()),
-                // A file that the test has just written is busy while another thread's child, not yet executing its own
-                // program, holds a copy of the descriptor.
+                // A file that the test has just written is busy while another thread's child, not yet
+                // executing its own program, holds a copy of the descriptor.
                 Err(error)
                     if error.kind() == ErrorKind::ExecutableFileBusy && begun.elapsed() < WAIT_LIMIT =>
                 {

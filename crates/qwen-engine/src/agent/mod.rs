@@ -35,7 +35,7 @@ pub(crate) struct AgentRun<'a> {
     /// The node where ReAct starts.
     pub from: &'static str,
     /// The stored state of an earlier process's run.
-    pub kept: Option<StoredRun>,
+    pub stored_run: Option<StoredRun>,
 }
 
 /// A completed run.
@@ -100,12 +100,12 @@ async fn think<S: JournaledState>(
     state: S,
     cx: &RunContext,
 ) -> AgentOutcome {
-    let AgentRun { context, mut conversation, kept, .. } = work;
+    let AgentRun { context, mut conversation, stored_run, .. } = work;
     let graph = match graph {
         Ok(graph) => graph,
         Err(error) => return AgentOutcome { ran: RunOutcome::failed(&error), conversation, state: None },
     };
-    let (mut state, from, effects) = match begin(state, kept, &graph, cx) {
+    let (mut state, from, effects) = match begin(state, stored_run, &graph, cx) {
         Ok(beginning) => beginning,
         Err(error) => {
             let ran = RunOutcome { stop: Some(Stop::failed(error)), last: None, steps: 0 };
@@ -131,25 +131,25 @@ async fn think<S: JournaledState>(
 /// The state and node to continue from, and the effects already performed there.
 fn begin<S: JournaledState>(
     fresh: S,
-    kept: Option<StoredRun>,
+    stored_run: Option<StoredRun>,
     graph: &Graph<S>,
     cx: &RunContext,
 ) -> Result<(S, &'static str, Effects), ErrorInfo> {
-    let Some(kept) = kept else {
+    let Some(stored_run) = stored_run else {
         if cx.emit.is_logged() {
             let base = Journal::Base { version: S::VERSION, next: S::START.into(), state: fresh.to_json() };
-            cx.emit.keep(Body::Journal(Box::new(base)));
+            cx.emit.record_only(Body::Journal(Box::new(base)));
         }
         return Ok((fresh, S::START, Effects::default()));
     };
-    let state = RestoredState::<S>::of(&kept)?;
-    let next = kept.next.as_deref().unwrap_or(S::LAST);
+    let state = RestoredState::<S>::of(&stored_run)?;
+    let next = stored_run.next.as_deref().unwrap_or(S::LAST);
     let from = graph.name(next).ok_or_else(|| {
         let message =
             format!("the session's log goes on with the node '{next}', which this agent does not have");
         ErrorInfo::new(ErrorKind::Input, "unusable_checkpoint", message)
     })?;
-    Ok((state.0, from, Effects::of(kept.effects)))
+    Ok((state.0, from, Effects::of(stored_run.effects)))
 }
 
 /// The text of the user's message.

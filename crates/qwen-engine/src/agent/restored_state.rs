@@ -63,10 +63,10 @@ impl JournaledState for GotState {
 pub(crate) struct RestoredState<S>(pub S);
 
 impl<S: JournaledState> RestoredState<S> {
-    /// Computes the state from `kept`.
-    pub fn of(kept: &StoredRun) -> Result<Self, ErrorInfo> {
-        let mut state = Self::begin(kept.version, &kept.state)?;
-        for delta in &kept.deltas {
+    /// Computes the state from `stored`.
+    pub fn of(stored: &StoredRun) -> Result<Self, ErrorInfo> {
+        let mut state = Self::begin(stored.version, &stored.state)?;
+        for delta in &stored.deltas {
             state.apply(delta)?;
         }
         match state.0.inconsistency() {
@@ -75,10 +75,10 @@ impl<S: JournaledState> RestoredState<S> {
         }
     }
 
-    /// The state computed from `kept`, as the start of a new run.
-    fn base(kept: &StoredRun) -> Result<Journal, ErrorInfo> {
-        let state = Self::of(kept)?.0.to_json();
-        let next = kept.next.clone().unwrap_or_else(|| S::LAST.into());
+    /// The state computed from `stored`, as the start of a new run.
+    fn base(stored: &StoredRun) -> Result<Journal, ErrorInfo> {
+        let state = Self::of(stored)?.0.to_json();
+        let next = stored.next.clone().unwrap_or_else(|| S::LAST.into());
         Ok(Journal::Base { version: S::VERSION, next, state })
     }
 
@@ -102,20 +102,20 @@ impl<S: JournaledState> RestoredState<S> {
     }
 }
 
-/// The state computed from `kept`, in the form readers get.
-pub(crate) fn shown(agent: &str, kept: &StoredRun) -> Result<Option<Json>, ErrorInfo> {
+/// The state computed from `stored`, in the form readers get.
+pub(crate) fn shown(agent: &str, stored: &StoredRun) -> Result<Option<Json>, ErrorInfo> {
     Ok(match agent {
-        "tot" => Some(RestoredState::<TotState>::of(kept)?.0.to_json()),
-        "got" | super::ADAPTIVE => Some(RestoredState::<GotState>::of(kept)?.0.to_json()),
+        "tot" => Some(RestoredState::<TotState>::of(stored)?.0.to_json()),
+        "got" | super::ADAPTIVE => Some(RestoredState::<GotState>::of(stored)?.0.to_json()),
         _ => None,
     })
 }
 
-/// The state computed from `kept`, as the start of a new run of `agent`.
-pub(crate) fn rebased(agent: &str, kept: &StoredRun) -> Result<Journal, ErrorInfo> {
+/// The state computed from `stored`, as the start of a new run of `agent`.
+pub(crate) fn rebased(agent: &str, stored: &StoredRun) -> Result<Journal, ErrorInfo> {
     match agent {
-        "tot" => RestoredState::<TotState>::base(kept),
-        "got" | super::ADAPTIVE => RestoredState::<GotState>::base(kept),
+        "tot" => RestoredState::<TotState>::base(stored),
+        "got" | super::ADAPTIVE => RestoredState::<GotState>::base(stored),
         _ => Err(super::unknown_agent(agent)),
     }
 }

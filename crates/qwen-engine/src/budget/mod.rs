@@ -109,7 +109,7 @@ impl Budget {
         Self { part_of: Some((self.clone(), name)), ..Self::new(limits, 0) }
     }
 
-    /// Whether `stop` was caused by a sub-agent's separate limit, which ends only that sub-agent.
+    /// True if `stop` was caused by a sub-agent's separate limit, which ends only that sub-agent.
     pub(crate) fn is_part_spent(stop: &Stop) -> bool {
         stop.error.as_ref().is_some_and(|error| error.code == PART_SPENT)
     }
@@ -186,7 +186,8 @@ impl Budget {
         Ok(())
     }
 
-    /// Describes by how much the turn exceeded its limit of tokens, which is checked only before a model call; none if it did not.
+    /// Describes by how much the turn exceeded its limit of tokens, which is checked only before a model
+    /// call; none if it did not.
     pub(crate) fn token_excess(&self) -> Option<String> {
         let limit = self.limits.tokens?;
         let spent = self.lock().usage.total();
@@ -324,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_part_spends_is_spent_of_the_whole_and_each_has_its_limits() {
+    fn a_part_spends_from_the_whole_budget_and_has_its_own_limits() {
         let whole = Arc::new(Budget::new(Limits { tool_calls: Some(3), ..Limits::default() }, 0));
         let part = whole.part("helper".into(), Limits { turns: Some(1), ..Limits::default() });
         assert_eq!(part.model_call(), Ok(()));
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spent_after_the_end_of_a_turn_counts_once_for_a_later_one() {
+    fn usage_after_the_end_of_a_turn_is_counted_once_in_a_later_turn() {
         let usage = Usage { prompt_tokens: 5, ..Usage::default() };
         let whole = Arc::new(Budget::new(Limits::default(), 0));
         let part = whole.part("helper".into(), Limits::default());

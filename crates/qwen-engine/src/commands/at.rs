@@ -111,7 +111,7 @@ pub fn leading(text: &str) -> Option<(String, &str)> {
 }
 
 /// Quotes a path as needed after an `@`.
-pub fn spelt(path: &str) -> String {
+pub fn at_reference(path: &str) -> String {
     let path = path.trim_start_matches('@');
     if path.contains(char::is_whitespace) { format!("@\"{path}\"") } else { format!("@{path}") }
 }
@@ -168,7 +168,7 @@ struct Attachment<'a> {
 impl Attachment<'_> {
     fn take(&mut self, path: &str) {
         if path.contains(['*', '?', '{']) && self.workspace.open_file(path).is_err() {
-            self.take_matches(path);
+            self.attach_matches(path);
             return;
         }
         // Punctuation after a path usually belongs to the sentence and not to the name.
@@ -176,20 +176,20 @@ impl Attachment<'_> {
         for spelling in spellings {
             if let Ok(opened) = self.workspace.open_file(spelling) {
                 if !self.is_ignored(&opened.path, "file") {
-                    self.take_file(opened);
+                    self.attach_file(opened);
                 }
                 return;
             }
             if let Ok(opened) = self.workspace.open_directory(spelling) {
                 if !self.is_ignored(&opened.path, "directory") {
-                    self.take_directory(&opened);
+                    self.attach_directory(&opened);
                 }
                 return;
             }
         }
     }
 
-    /// Whether ignore files exclude it. The model is informed that it exists, and can read it if necessary.
+    /// True if ignore files exclude it. The model is informed that it exists, and can read it if necessary.
     fn is_ignored(&mut self, path: &Path, what: &str) -> bool {
         let root = self.roots.iter().find(|root| path.starts_with(root));
         let Some(root) = root.filter(|root| *root != path) else { return false };
@@ -204,7 +204,7 @@ impl Attachment<'_> {
         ignored
     }
 
-    fn take_file(&mut self, opened: Opened) {
+    fn attach_file(&mut self, opened: Opened) {
         if !(self.may_read)(&opened.path)
             || self.seen.len() >= MAX_FILES
             || !self.seen.insert(opened.path.clone())
@@ -255,7 +255,7 @@ impl Attachment<'_> {
             .push(Part::Text(format!("\n--- {shown} ---\n{text}{end}--- end of {shown} ---{cut}\n").into()));
     }
 
-    fn take_directory(&mut self, opened: &Opened) {
+    fn attach_directory(&mut self, opened: &Opened) {
         if !(self.may_read)(&opened.path) || !self.seen.insert(opened.path.clone()) {
             return;
         }
@@ -279,7 +279,7 @@ impl Attachment<'_> {
         ));
     }
 
-    fn take_matches(&mut self, pattern: &str) {
+    fn attach_matches(&mut self, pattern: &str) {
         let Ok(glob) = globset::GlobBuilder::new(pattern).literal_separator(true).build() else { return };
         let glob = glob.compile_matcher();
         let Ok(root) = self.workspace.open_directory(".") else { return };
@@ -294,7 +294,7 @@ impl Attachment<'_> {
         found.sort();
         for below in found {
             if let Some(opened) = below.to_str().and_then(|below| self.workspace.open_file(below).ok()) {
-                self.take_file(opened);
+                self.attach_file(opened);
             }
         }
     }
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_comes_behind_the_prompt_and_what_is_not_there_stays_text() {
+    fn existing_files_are_attached_behind_the_prompt_and_missing_ones_stay_text() {
         let place = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         std::fs::write(outside.path().join("secret"), "secret words").unwrap();
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_read_is_not_taken() {
+    fn a_file_that_may_not_be_read_is_not_attached() {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join(".env"), "KEY").unwrap();
         let parts = attachments(&[Part::Text("@.env".into())], place.path(), &[], &[], |_| false);

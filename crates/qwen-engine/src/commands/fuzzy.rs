@@ -12,7 +12,8 @@ impl Query {
     }
 
     /// A score for `text` if the typed letters appear in it in order, in any case, higher is better; `None`
-    /// otherwise. A prefix match scores higher than a contiguous match, which scores higher than scattered letters.
+    /// otherwise. A prefix match scores higher than a contiguous match, which scores higher than scattered
+    /// letters.
     pub(super) fn score(&self, text: &str) -> Option<i64> {
         if text.is_ascii() {
             // A large tree is compared for each key, so nothing is copied.

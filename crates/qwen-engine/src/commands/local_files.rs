@@ -4,24 +4,24 @@
 use percent_encoding::percent_decode_str;
 use qwen_events::{Media, MediaSource, Part};
 
-use super::at::spelt;
+use super::at::at_reference;
 
 /// Replaces local files (`file://…`, or a path) among the parts of a prompt by references, after the other
 /// parts. The same rules decide about reading them as for every reference.
 pub fn with_local_files(parts: Vec<Part>) -> Vec<Part> {
-    let (mut said, mut files) = (Vec::with_capacity(parts.len()), Vec::new());
+    let (mut kept_parts, mut files) = (Vec::with_capacity(parts.len()), Vec::new());
     for part in parts {
         let path = match &part {
             Part::Media(Media { source: MediaSource::Url(url), .. }) => local_path(url),
             _ => None,
         };
         match path {
-            Some(path) => files.push(Part::Text(spelt(&path).into())),
-            None => said.push(part),
+            Some(path) => files.push(Part::Text(at_reference(&path).into())),
+            None => kept_parts.push(part),
         }
     }
-    said.append(&mut files);
-    said
+    kept_parts.append(&mut files);
+    kept_parts
 }
 
 /// The path of a URL without a host; `None` if it cannot be written as a reference.

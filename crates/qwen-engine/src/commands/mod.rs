@@ -2,8 +2,8 @@
 //! one dispatcher.
 //!
 //! A command is a pure function of the session's facts ([`CommandContext`]): it returns a result, and
-//! possibly an [`CommandAction`] that the owner of the session carries out. So the same command runs in a worker,
-//! with `-p` and in the terminal.
+//! possibly an [`CommandAction`] that the owner of the session carries out. So the same command runs in a
+//! worker, with `-p` and in the terminal.
 
 pub mod at;
 mod builtin;
@@ -141,7 +141,7 @@ pub struct CommandOutcome {
 
 impl CommandOutcome {
     /// A text result.
-    pub fn say(content: impl Into<Arc<str>>) -> Self {
+    pub fn info(content: impl Into<Arc<str>>) -> Self {
         Self {
             body: CommandResultBody::Message { level: Level::Info, content: content.into() },
             action: None,
@@ -149,7 +149,7 @@ impl CommandOutcome {
     }
 
     /// An error message.
-    pub fn fail(content: impl Into<Arc<str>>) -> Self {
+    pub fn error(content: impl Into<Arc<str>>) -> Self {
         Self {
             body: CommandResultBody::Message { level: Level::Error, content: content.into() },
             action: None,

@@ -1,5 +1,5 @@
-//! The paths of a workspace for completion. A small tree is read for each request. A large one is read once, to its end,
-//! and refreshed beside the requests, so that a key never waits for the disk.
+//! The paths of a workspace for completion. A small tree is read for each request. A large one is read once,
+//! to its end, and refreshed beside the requests, so that a key never waits for the disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,8 +18,8 @@ const SLOW: Duration = Duration::from_millis(100);
 /// The least age at which the paths of a large tree are read again.
 const REFRESH: Duration = Duration::from_secs(2);
 
-/// A large tree is not read again before this many times the duration of the last walk has passed, so that walks take
-/// a small part of a core while somebody types.
+/// A large tree is not read again before this many times the duration of the last walk has passed, so that
+/// walks take a small part of a core while somebody types.
 const REFRESH_SHARE: u32 = 10;
 
 /// The first walk makes what it has found available after this many paths.
@@ -79,8 +79,8 @@ pub struct PathIndex {
 }
 
 impl PathIndex {
-    /// The paths below `root`. A request for something in particular waits for the first walk, whose beginning may not
-    /// contain it.
+    /// The paths below `root`. A request for something in particular waits for the first walk, whose
+    /// beginning may not contain it.
     pub(super) fn paths(&self, root: &Path, is_specific: bool) -> Arc<PathList> {
         let mut state = self.lock();
         if state.root != root {

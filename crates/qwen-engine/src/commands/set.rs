@@ -125,7 +125,7 @@ impl CommandSet {
         self.custom.iter().find(|template| &*template.name == name).map(FoundCommand::Custom)
     }
 
-    /// Whether the command can run during a turn: it neither needs nor changes the conversation.
+    /// True if the command can run during a turn: it neither needs nor changes the conversation.
     pub fn is_live(&self, call: &CommandCall) -> bool {
         if call.kind == CommandKind::Help {
             return true;
@@ -145,7 +145,7 @@ impl CommandSet {
             CommandKind::At => return at_prompt(call),
         };
         if name.is_empty() {
-            return CommandOutcome::fail("A / alone names no command. Type /help for a list.");
+            return CommandOutcome::error("A / alone names no command. Type /help for a list.");
         }
         if let Some((template, taken)) = self.nested(call).filter(|_| self.find(name).is_none()) {
             return submitted(template, &call.path[taken..], &call.args);
@@ -156,7 +156,7 @@ impl CommandSet {
                 (command.run)(&builtin::Call { sub, args: call.args.trim(), commands: self }, cx)
             }
             Some(FoundCommand::Custom(template)) => submitted(template, &call.path[1..], &call.args),
-            None => CommandOutcome::fail(format!(
+            None => CommandOutcome::error(format!(
                 "There is no command '/{name}'.{} Type /help for a list.",
                 self.nearest(name).map(|near| format!(" Did you mean '/{near}'?")).unwrap_or_default()
             )),
@@ -198,6 +198,6 @@ fn submitted(template: &Template, further: &[Arc<str>], args: &str) -> CommandOu
 
 /// `@path …` declared as a command is handled as a prompt that starts with the reference.
 fn at_prompt(call: &CommandCall) -> CommandOutcome {
-    let paths: Vec<String> = call.path.iter().map(|path| super::at::spelt(path)).collect();
+    let paths: Vec<String> = call.path.iter().map(|path| super::at::at_reference(path)).collect();
     CommandOutcome::submit(format!("{} {}", paths.join(" "), call.args).trim().to_owned())
 }

@@ -31,7 +31,7 @@ impl Default for Window {
 }
 
 impl Window {
-    /// Whether a conversation of this many tokens reaches the fill level.
+    /// True if a conversation of this many tokens reaches the fill level.
     pub(crate) fn is_nearly_full(self, tokens: u64) -> bool {
         self.percent > 0 && tokens.saturating_mul(100) >= self.tokens.saturating_mul(self.percent)
     }

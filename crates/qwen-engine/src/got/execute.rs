@@ -59,7 +59,7 @@ async fn settle(work: &mut Work, at: usize, outcome: Outcome, stop: &mut Option<
     match outcome {
         Outcome::Made(results) => {
             work.done(at, results);
-            let result_summary = told(work.thought(at)).into();
+            let result_summary = summary_of(work.thought(at)).into();
             emit_step(Thinking::GotNodeComplete { id, result_summary }, cx).await;
         }
         Outcome::Expanded(planned) => {
@@ -118,7 +118,7 @@ fn finish(work: Work, stop: Option<Stop>) -> Step<Delta> {
 }
 
 /// The outcome of a thought, in one line.
-fn told(thought: &Thought) -> String {
+fn summary_of(thought: &Thought) -> String {
     let Some(best) = thought.best() else { return "nothing".to_owned() };
     let count = thought.results.len();
     let score = best.score.map(|score| format!(" [{score:.2}]")).unwrap_or_default();

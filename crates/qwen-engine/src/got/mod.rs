@@ -25,7 +25,7 @@ use crate::thinking::ThoughtRunner;
 pub struct GotOptions {
     /// The maximum number of thoughts in a graph, including nested ones.
     pub max_nodes: usize,
-    /// Whether a complex thought is expanded into a nested graph.
+    /// True if a complex thought is expanded into a nested graph.
     pub adaptive: bool,
     /// The maximum nesting depth below the outermost graph.
     pub max_depth: usize,

@@ -107,7 +107,7 @@ async fn expansion(
     }
 }
 
-/// Whether an answer states `complex`; an unclear answer counts as simple.
+/// True if an answer states `complex`; an unclear answer counts as simple.
 fn says_complex(answer: &str) -> bool {
     let mut words = answer.split(|c: char| !c.is_alphabetic()).map(str::to_ascii_lowercase);
     words.rfind(|word| word == "complex" || word == "simple").is_some_and(|word| word == "complex")

@@ -37,7 +37,7 @@ impl Op {
         all.into_iter().find(|op| op.name() == word)
     }
 
-    /// Whether it produces new results, and so forms a layer.
+    /// True if it produces new results, and so forms a layer.
     pub fn makes(self) -> bool {
         matches!(self, Self::Generate | Self::Aggregate | Self::Improve)
     }
@@ -261,10 +261,10 @@ mod tests {
         };
         let a = r#"{"id":"a","op":"generate"},{"id":"b","op":"generate"}"#;
         let c = r#"{"id":"c","op":"aggregate","inputs":["a","b"]}"#;
-        let kept = r#"{"id":"s","op":"score","inputs":["c"]},{"id":"k","op":"keep_best","inputs":["s"]}"#;
-        assert!(read(&format!("{a},{c},{kept}")).is_ok());
+        let scored = r#"{"id":"s","op":"score","inputs":["c"]},{"id":"k","op":"keep_best","inputs":["s"]}"#;
+        assert!(read(&format!("{a},{c},{scored}")).is_ok());
         let more = r#"{"id":"i","op":"improve","inputs":["k"]}"#;
-        assert!(read(&format!("{a},{c},{kept},{more}")).unwrap_err().contains("3 layers"));
+        assert!(read(&format!("{a},{c},{scored},{more}")).unwrap_err().contains("3 layers"));
         assert!(
             read(&format!("{a},{{\"id\":\"x\",\"op\":\"generate\"}}")).unwrap_err().contains("3 thoughts")
         );

@@ -34,11 +34,11 @@ impl Node<GotState> for Planning {
                 Err(ThoughtFailure::Run(stop)) => return ended(None, Next::Stop(stop)),
                 Err(ThoughtFailure::Thought(error)) => return ended(None, Next::Stop(Stop::failed(error))),
             };
-            let told = Thinking::GotPlan {
+            let step = Thinking::GotPlan {
                 node_ids: planned.iter().map(|node| node.id.as_str().into()).collect(),
                 edge_count: planned.iter().map(|node| node.inputs.len() as u64).sum(),
             };
-            cx.emit.emit(Body::Thinking(Box::new(told))).await;
+            cx.emit.emit(Body::Thinking(Box::new(step))).await;
             let thoughts = planned.into_iter().map(|node| Thought::of(node, 0, None)).collect();
             Step { delta: Delta::Planned { thoughts }, next: Next::Goto("execute") }
         })

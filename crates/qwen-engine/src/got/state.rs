@@ -106,7 +106,7 @@ impl State for GotState {
         state_to_json(self)
     }
 
-    fn kept(delta: &Delta) -> Option<Json> {
+    fn delta_to_json(delta: &Delta) -> Option<Json> {
         delta_to_json(delta)
     }
 }

@@ -11,13 +11,13 @@ use super::state::{GotState, Made, Standing, Thought};
 pub(super) struct Work {
     /// The graph, with the current states of the thoughts.
     pub state: GotState,
-    places: Vec<Place>,
+    scheduling: Vec<Scheduling>,
     ready: VecDeque<usize>,
 }
 
 /// The scheduling state of a thought.
 #[derive(Default)]
-struct Place {
+struct Scheduling {
     /// How many thoughts it waits for: its inputs, or those of its nested graph.
     waiting: usize,
     dependants: Vec<usize>,
@@ -29,7 +29,7 @@ struct Place {
 impl Work {
     /// Starts from a plan. Thoughts that are already done, because the state was edited, stay done.
     pub fn new(state: &GotState) -> Self {
-        let mut work = Self { state: state.clone(), places: Vec::new(), ready: VecDeque::new() };
+        let mut work = Self { state: state.clone(), scheduling: Vec::new(), ready: VecDeque::new() };
         for thought in &mut work.state.thoughts {
             if matches!(thought.standing, Standing::Running | Standing::Expanded) {
                 thought.standing = Standing::Waiting;
@@ -41,14 +41,14 @@ impl Work {
 
     /// Computes the scheduling state of the thoughts from `first` on.
     fn place(&mut self, first: usize) {
-        self.places.resize_with(self.state.thoughts.len(), Place::default);
+        self.scheduling.resize_with(self.state.thoughts.len(), Scheduling::default);
         for at in first..self.state.thoughts.len() {
             let inputs = self.thought(at).inputs.clone();
             for input in inputs {
-                self.places[at].waiting += usize::from(self.thought(input).standing != Standing::Done);
-                self.places[input].dependants.push(at);
+                self.scheduling[at].waiting += usize::from(self.thought(input).standing != Standing::Done);
+                self.scheduling[input].dependants.push(at);
             }
-            if self.places[at].waiting == 0 && self.thought(at).standing == Standing::Waiting {
+            if self.scheduling[at].waiting == 0 && self.thought(at).standing == Standing::Waiting {
                 self.ready.push_back(at);
             }
         }
@@ -87,7 +87,7 @@ impl Work {
             maker: maker.cloned(),
             parts: (thought.standing == Standing::Expanded).then(|| self.parts(at)),
             may_expand: self.may_expand(at),
-            restarted: self.places[at].stays_whole,
+            restarted: self.scheduling[at].stays_whole,
             inputs,
             thought,
         }
@@ -104,8 +104,13 @@ impl Work {
 
     /// The results of a nested graph: those of the thoughts that nothing in it depends on.
     fn parts(&self, at: usize) -> Vec<(String, String)> {
-        let last = |child: &&usize| self.places[**child].dependants.is_empty();
-        self.places[at].children.iter().filter(last).flat_map(|child| named(self.thought(*child))).collect()
+        let last = |child: &&usize| self.scheduling[**child].dependants.is_empty();
+        self.scheduling[at]
+            .children
+            .iter()
+            .filter(last)
+            .flat_map(|child| named(self.thought(*child)))
+            .collect()
     }
 
     /// The thoughts that were started and neither run nor have ended: their nested graphs are unfinished, or
@@ -113,7 +118,7 @@ impl Work {
     pub fn open_thoughts(&self) -> Vec<usize> {
         let is_open = |at: &usize| match self.thought(*at).standing {
             Standing::Expanded => true,
-            Standing::Waiting => self.places[*at].stays_whole,
+            Standing::Waiting => self.scheduling[*at].stays_whole,
             Standing::Running | Standing::Done | Standing::Failed | Standing::Skipped => false,
         };
         (0..self.state.thoughts.len()).filter(is_open).collect()
@@ -129,7 +134,7 @@ impl Work {
             outer = self.thought(parent).parent;
         }
         let room = options.max_nodes.saturating_sub(self.state.thoughts.len());
-        let whole = thought.standing == Standing::Waiting && !self.places[at].stays_whole;
+        let whole = thought.standing == Standing::Waiting && !self.scheduling[at].stays_whole;
         let allowed = options.adaptive && thought.op == Op::Generate && whole && depth <= options.max_depth;
         (allowed && room > 0).then_some(room)
     }
@@ -140,7 +145,7 @@ impl Work {
         let offset = self.state.thoughts.len();
         if offset + planned.len() > self.state.options.max_nodes {
             self.state.thoughts[at].standing = Standing::Waiting;
-            self.places[at].stays_whole = true;
+            self.scheduling[at].stays_whole = true;
             self.ready.push_back(at);
             return None;
         }
@@ -151,8 +156,8 @@ impl Work {
         let children = planned.into_iter().map(|node| Thought::of(node, offset, Some((at, &name))));
         self.state.thoughts.extend(children);
         self.state.thoughts[at].standing = Standing::Expanded;
-        self.places[at].waiting = nodes;
-        self.places[at].children = (offset..offset + nodes).collect();
+        self.scheduling[at].waiting = nodes;
+        self.scheduling[at].children = (offset..offset + nodes).collect();
         self.place(offset);
         Some((nodes as u64, edges))
     }
@@ -162,11 +167,11 @@ impl Work {
         thought.standing = Standing::Done;
         thought.results = results;
         let outer = thought.parent.filter(|parent| self.thought(*parent).standing == Standing::Expanded);
-        let waiting = self.places[at].dependants.clone();
+        let waiting = self.scheduling[at].dependants.clone();
         let waiting = waiting.into_iter().filter(|place| self.thought(*place).standing == Standing::Waiting);
         for place in waiting.chain(outer).collect::<Vec<_>>() {
-            self.places[place].waiting -= 1;
-            if self.places[place].waiting == 0 {
+            self.scheduling[place].waiting -= 1;
+            if self.scheduling[place].waiting == 0 {
                 self.ready.push_back(place);
             }
         }
@@ -182,7 +187,7 @@ impl Work {
             let why = format!("skipped: it needs '{}'", self.thought(cause).id);
             // The thoughts that depend on it, and the thought whose nested graph contains it.
             let outer = self.thought(cause).parent;
-            for place in self.places[cause].dependants.clone().into_iter().chain(outer) {
+            for place in self.scheduling[cause].dependants.clone().into_iter().chain(outer) {
                 let thought = &mut self.state.thoughts[place];
                 if matches!(thought.standing, Standing::Waiting | Standing::Expanded) {
                     thought.standing = Standing::Skipped;

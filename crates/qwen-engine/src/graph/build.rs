@@ -186,12 +186,12 @@ impl<S: State> Graph<S> {
         self.find(name).map(|placed| placed.name)
     }
 
-    /// Whether a run may go from `from` to `to`.
+    /// True if a run may go from `from` to `to`.
     pub(super) fn allows(&self, from: &str, to: &str) -> bool {
         self.edges.iter().any(|(a, b)| *a == from && *b == to)
     }
 
-    /// Whether a run may end after `from`.
+    /// True if a run may end after `from`.
     pub(super) fn may_end(&self, from: &str) -> bool {
         self.allows(from, END)
     }

@@ -36,7 +36,7 @@ pub trait State: Send + Sync {
     /// The state for readers.
     fn to_json(&self) -> Json;
 
-    /// Whether the state has work that must be completed even though the run is ending: then the run ends
+    /// True if the state has work that must be completed even though the run is ending: then the run ends
     /// after that.
     fn has_open_work(&self) -> bool {
         false
@@ -44,7 +44,7 @@ pub trait State: Send + Sync {
 
     /// A change in the form the session log stores; `None` if the state can be derived from the logged
     /// events.
-    fn kept(_: &Self::Delta) -> Option<Json> {
+    fn delta_to_json(_: &Self::Delta) -> Option<Json> {
         None
     }
 }

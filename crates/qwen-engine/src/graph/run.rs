@@ -162,10 +162,11 @@ impl RunContext {
         if !self.nested
             && let Ok(text) = serde_json::to_string(&value)
         {
-            let kept = Json::trusted(text);
-            self.effects.remember(key, kept.clone());
+            let stored = Json::trusted(text);
+            self.effects.remember(key, stored.clone());
             if self.emit.is_logged() {
-                self.emit.keep(Body::Journal(Box::new(Journal::Effect { key: key.into(), value: kept })));
+                self.emit
+                    .record_only(Body::Journal(Box::new(Journal::Effect { key: key.into(), value: stored })));
             }
         }
         Ok(value)
@@ -178,13 +179,13 @@ impl RunContext {
         }
         self.effects.forget();
         if self.emit.is_logged()
-            && let Some(delta) = S::kept(delta)
+            && let Some(delta) = S::delta_to_json(delta)
         {
             let next = match next {
                 Next::Goto(to) => Some(Arc::from(*to)),
                 Next::End | Next::Stop(_) => None,
             };
-            self.emit.keep(Body::Journal(Box::new(Journal::Step { next, delta })));
+            self.emit.record_only(Body::Journal(Box::new(Journal::Step { next, delta })));
         }
     }
 }

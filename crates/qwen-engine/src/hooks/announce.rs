@@ -49,7 +49,7 @@ pub(super) struct Announcement<'a> {
     name: Arc<str>,
     wanted: bool,
     /// How many bytes of its output were already reported.
-    told: usize,
+    reported: usize,
 }
 
 impl<'a> Announcement<'a> {
@@ -58,7 +58,7 @@ impl<'a> Announcement<'a> {
         let target = request.call.map_or(request.target, |call| &*call.name);
         let name = if target.is_empty() { event.into() } else { format!("{event}:{target}").into() };
         let wanted = choice.covers(request.event);
-        Self { request, id: format!("hook_{:016x}", fastrand::u64(..)).into(), name, wanted, told: 0 }
+        Self { request, id: format!("hook_{:016x}", fastrand::u64(..)).into(), name, wanted, reported: 0 }
     }
 
     pub(super) async fn started(&self) {
@@ -70,8 +70,8 @@ impl<'a> Announcement<'a> {
     /// Reports the output that the hook wrote since the last call, if there is any.
     pub(super) async fn progress(&mut self, capture: &HookCapture) {
         let written = capture.len();
-        if self.wanted && written > self.told {
-            self.told = written;
+        if self.wanted && written > self.reported {
+            self.reported = written;
             self.emit_step(HookStep::Progress(capture.output())).await;
         }
     }
@@ -84,7 +84,7 @@ impl<'a> Announcement<'a> {
     }
 
     /// A message for the user, reported regardless of the [`Announced`] setting.
-    pub(super) async fn said(&self, text: &str, failed: bool) {
+    pub(super) async fn emit_message(&self, text: &str, failed: bool) {
         self.emit_step(HookStep::Said { text: text.into(), failed }).await;
     }
 

@@ -76,16 +76,16 @@ impl HookAnswer {
 
     /// `{shouldSkip, shouldInterrupt, suppressOutput, message}`
     fn read_list_form(&mut self, object: &Value) -> Result<(), String> {
-        let said = text(object, "message")?;
+        let message = text(object, "message")?;
         if flag(object, "shouldSkip")? == Some(true) {
             self.block = true;
             self.permission = Some(Permission::Deny);
-            self.reason = self.reason.take().or_else(|| said.clone());
+            self.reason = self.reason.take().or_else(|| message.clone());
         }
         if flag(object, "shouldInterrupt")? == Some(true) {
-            self.stop = Some(said.clone().unwrap_or_default());
+            self.stop = Some(message.clone().unwrap_or_default());
         }
-        self.message = self.message.take().or(said);
+        self.message = self.message.take().or(message);
         Ok(())
     }
 
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_an_error() {
+    fn a_malformed_hook_answer_is_an_error() {
         let bad = [
             "x",
             "[]",

@@ -50,7 +50,7 @@ impl HookCapture {
         self.lock().exit_code = Some(code);
     }
 
-    /// Whether a command ended with a non-zero exit code.
+    /// True if a command ended with a non-zero exit code.
     pub(super) fn failed(&self) -> bool {
         self.exit_code().is_some_and(|code| code != 0)
     }

@@ -32,8 +32,8 @@ pub(super) struct HookStart<'a> {
     pub is_confined: bool,
 }
 
-/// Runs a hook's command line with `input` on its standard input and stores its output in `capture`. Dropping the future
-/// kills the command and all processes that it started.
+/// Runs a hook's command line with `input` on its standard input and stores its output in `capture`. Dropping
+/// the future kills the command and all processes that it started.
 pub(super) async fn run(
     HookStart { event, line, resources, withheld, is_confined }: HookStart<'_>,
     input: &str,
@@ -61,14 +61,17 @@ pub(super) async fn run(
     let mut running = spawn(spec).await.map_err(|error| error.to_string())?;
     let stdin = running.stdin.take();
     let (stdout, stderr) = (running.stdout.take(), running.stderr.take());
-    let told = async {
+    let send_input = async {
         if let Some(mut stdin) = stdin {
             // A hook may ignore its input.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
     };
-    let ((), stdout, stderr) =
-        tokio::join!(told, listen(stdout, Pipe::Stdout, capture), listen(stderr, Pipe::Stderr, capture));
+    let ((), stdout, stderr) = tokio::join!(
+        send_input,
+        listen(stdout, Pipe::Stdout, capture),
+        listen(stderr, Pipe::Stderr, capture)
+    );
     let stdout = stdout.ok_or("it wrote more than 1 MiB")?;
     let stderr = stderr.unwrap_or_else(|| "it wrote more than 1 MiB".to_owned());
     let exit = running.gone().await;
@@ -140,13 +143,13 @@ mod tests {
             ..HookAnswer::default()
         };
         let context = HookAnswer { context: Some("it rains".into()), ..HookAnswer::default() };
-        let said = HookAnswer { message: Some("hi".into()), ..HookAnswer::default() };
+        let greeting = HookAnswer { message: Some("hi".into()), ..HookAnswer::default() };
         let cases = [
             (HookEvent::PreToolUse, "true", Ok(plain.clone())),
             (HookEvent::PreToolUse, "echo words", Ok(plain)),
             (HookEvent::UserPromptSubmit, "echo it rains", Ok(context)),
             (HookEvent::PreToolUse, "cat; echo no >&2; exit 2", Ok(blocked("no"))),
-            (HookEvent::PreToolUse, r#"grep -q '"a":1' && echo '{"systemMessage":"hi"}'"#, Ok(said)),
+            (HookEvent::PreToolUse, r#"grep -q '"a":1' && echo '{"systemMessage":"hi"}'"#, Ok(greeting)),
             (HookEvent::PreToolUse, "exit 3", Err("exit code 3")),
             (HookEvent::PreToolUse, "echo '{'", Err("cannot be used")),
         ];

@@ -70,7 +70,7 @@ impl HookEvent {
         Self::ALL.into_iter().find(|event| folded(event.name()).eq(folded(name)))
     }
 
-    /// Whether its matcher refers to tool names.
+    /// True if its matcher refers to tool names.
     pub fn is_about_tools(self) -> bool {
         matches!(
             self,
@@ -78,7 +78,7 @@ impl HookEvent {
         )
     }
 
-    /// Whether plain output of a command, which is not JSON, is context for the model.
+    /// True if plain output of a command, which is not JSON, is context for the model.
     pub(super) fn takes_plain_context(self) -> bool {
         matches!(self, Self::UserPromptSubmit | Self::SessionStart | Self::SubagentStart)
     }

@@ -4,9 +4,9 @@ use regex::Regex;
 
 use super::HookEvent;
 
-/// Whether a hook with `matcher` applies to `target`. A matcher is a list of names separated by `|`, in which
-/// `*` matches anything, or a regular expression that matches a part of a name. Every name of a tool counts, so `Bash` and
-/// `^Ba` also match `run_shell_command`.
+/// True if a hook with `matcher` applies to `target`. A matcher is a list of names separated by `|`, in which
+/// `*` matches anything, or a regular expression that matches a part of a name. Every name of a tool counts,
+/// so `Bash` and `^Ba` also match `run_shell_command`.
 pub(super) fn matches(event: HookEvent, matcher: Option<&str>, target: &str) -> bool {
     let Some(matcher) = matcher.map(str::trim).filter(|matcher| !matcher.is_empty()) else { return true };
     let is_list = matcher.chars().all(|letter| letter.is_alphanumeric() || "_-| ,*".contains(letter));
@@ -18,12 +18,13 @@ pub(super) fn matches(event: HookEvent, matcher: Option<&str>, target: &str) -> 
     }
     match Regex::new(matcher) {
         Ok(pattern) => names(event, target).any(|name| pattern.is_match(name)),
-        // A guard with an expression that cannot be evaluated, such as one with a look-ahead, guards every call.
+        // A guard with an expression that cannot be evaluated, such as one with a look-ahead, guards every
+        // call.
         Err(_) => true,
     }
 }
 
-/// Whether one entry of a list names `target`.
+/// True if one entry of a list names `target`.
 fn is_named(event: HookEvent, name: &str, target: &str) -> bool {
     if name.contains('*') && name.chars().all(|letter| letter.is_alphanumeric() || "_-.*".contains(letter)) {
         let pattern = name.replace(".*", "*");
@@ -42,7 +43,7 @@ fn names(event: HookEvent, target: &str) -> impl Iterator<Item = &str> {
     std::iter::once(target).chain(declared)
 }
 
-/// Whether `target` matches `pattern`, in which each `*` matches anything.
+/// True if `target` matches `pattern`, in which each `*` matches anything.
 fn fits(pattern: &str, target: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = target.strip_prefix(pieces.next().unwrap_or_default()) else { return false };

@@ -102,7 +102,7 @@ impl HookSet {
         self.hooks.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether any hook is registered for `event`.
+    /// True if any hook is registered for `event`.
     pub(crate) fn listens(&self, event: HookEvent) -> bool {
         self.hooks.read().unwrap_or_else(PoisonError::into_inner).iter().any(|hook| hook.event == event)
     }
@@ -129,8 +129,8 @@ impl HookSet {
             match answer {
                 Ok(answer) => {
                     if let Some(message) = answer.message.as_ref().filter(|_| !answer.quiet) {
-                        say(&request, ConsoleLevel::Info, message).await;
-                        announcement.said(message, false).await;
+                        emit_console(&request, ConsoleLevel::Info, message).await;
+                        announcement.emit_message(message, false).await;
                     }
                     ruling.add(answer);
                 }
@@ -138,8 +138,8 @@ impl HookSet {
                 Err(_) if request.cancel.is_stopped() => {}
                 Err(error) => {
                     let text = format!("the {} hook {} failed: {error}", hook.event.name(), name(hook));
-                    announcement.said(&text, true).await;
-                    say(&request, ConsoleLevel::Warn, &text).await;
+                    announcement.emit_message(&text, true).await;
+                    emit_console(&request, ConsoleLevel::Warn, &text).await;
                     if hook.on_failure == OnFailure::Block {
                         ruling.fail(&text);
                     }
@@ -299,7 +299,7 @@ fn name(hook: &HookConfig) -> String {
     }
 }
 
-async fn say(request: &HookRequest<'_>, level: ConsoleLevel, text: &str) {
+async fn emit_console(request: &HookRequest<'_>, level: ConsoleLevel, text: &str) {
     let body = Body::Console { level, scope: LogScope::System, text: text.into() };
     request.emit.emit(body).await;
 }

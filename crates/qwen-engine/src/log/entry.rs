@@ -47,7 +47,7 @@ pub enum EntryBody {
 pub(super) struct LoggedContext {
     calls: HashMap<CallId, Arc<ToolCall>>,
     /// The text of the main agent's last message.
-    said: Arc<str>,
+    last_text: Arc<str>,
     /// The agent has state that cannot be derived from the logged conversation.
     keeps_state: bool,
 }
@@ -58,13 +58,13 @@ impl LoggedContext {
         match body {
             Body::TurnStart(start) if is_main(scope) => {
                 self.calls.clear();
-                self.said = Arc::default();
+                self.last_text = Arc::default();
                 self.keeps_state = &*start.agent != crate::REACT;
             }
             Body::MessageEnd(end) => {
                 self.calls.extend(end.calls.iter().map(|call| (call.id.clone(), call.clone())));
                 if is_main(scope) {
-                    self.said = end.text.clone();
+                    self.last_text = end.text.clone();
                 }
             }
             _ => {}
@@ -76,12 +76,12 @@ impl LoggedContext {
     }
 
     fn resolve(&self, call: CallRef) -> Option<Arc<ToolCall>> {
-        let told = self.calls.get(&CallId::new(call.id.clone()));
-        call.resolve(told)
+        let logged = self.calls.get(&CallId::new(call.id.clone()));
+        call.resolve(logged)
     }
 }
 
-/// Whether the event is the main agent's: not a sub-agent's and not a thought's, which have separate
+/// True if the event is the main agent's: not a sub-agent's and not a thought's, which have separate
 /// conversations.
 pub(super) fn is_main(scope: &Scope) -> bool {
     scope.parent.is_none() && scope.thought.is_none()
@@ -152,7 +152,7 @@ enum WasForm {
     Lost,
 }
 
-/// Whether an event is logged. Not logged: pieces of a message, because its end contains all of it; a tool's
+/// True if an event is logged. Not logged: pieces of a message, because its end contains all of it; a tool's
 /// display while it runs; the graph's state, which can be derived from the log; and events of the connection
 /// rather than the session.
 pub(super) fn is_kept(body: &Body) -> bool {
@@ -181,7 +181,7 @@ pub(super) fn is_kept(body: &Body) -> bool {
 }
 
 /// Appends the line of an event; nothing for an event that is not logged.
-pub(super) fn write(event: &Event, told: &LoggedContext, out: &mut Vec<u8>) -> serde_json::Result<()> {
+pub(super) fn write(event: &Event, context: &LoggedContext, out: &mut Vec<u8>) -> serde_json::Result<()> {
     let line = Line { at: event.at, scope: &event.scope, out };
     match &event.body {
         Body::TurnStart(start) => line.put("turn_start", TurnStartForm::from(&**start)),
@@ -189,23 +189,24 @@ pub(super) fn write(event: &Event, told: &LoggedContext, out: &mut Vec<u8>) -> s
         Body::NodeExit { error } => line.put("node_exit", ExitForm { error: error.clone() }),
         Body::MessageEnd(end) => line.put("message", MessageEndForm::from(&**end)),
         Body::Decision { call, decision } => {
-            line.put("decision", DecisionForm::new(told.refer(call), decision))
+            line.put("decision", DecisionForm::new(context.refer(call), decision))
         }
         Body::Approval { call, confirmation, reason } => {
             let confirmation = (&**confirmation).into();
             line.put(
                 "approval",
-                ApprovalForm { call: told.refer(call), confirmation, reason: reason.clone() },
+                ApprovalForm { call: context.refer(call), confirmation, reason: reason.clone() },
             )
         }
-        Body::ToolStart(call) => line.put("tool_start", StartForm { call: told.refer(call) }),
+        Body::ToolStart(call) => line.put("tool_start", StartForm { call: context.refer(call) }),
         Body::ToolOutput { call, channel, text } => {
-            let form = OutputForm { call: told.refer(call), channel: (*channel).into(), text: text.clone() };
+            let form =
+                OutputForm { call: context.refer(call), channel: (*channel).into(), text: text.clone() };
             line.put("tool_output", form)
         }
-        Body::ToolEnd(end) => line.put("tool_end", ToolEndForm::new(told.refer(&end.call), end)),
+        Body::ToolEnd(end) => line.put("tool_end", ToolEndForm::new(context.refer(&end.call), end)),
         Body::Checkpoint(checkpoint) => {
-            line.put("checkpoint", CheckpointForm::new(checkpoint, told.keeps_state))
+            line.put("checkpoint", CheckpointForm::new(checkpoint, context.keeps_state))
         }
         Body::Thinking(step) => line.put("thinking", ThinkingForm::from(&**step)),
         Body::ThoughtUsage(spent) => line.put("thought_usage", ModelUsageForm::from(&**spent)),
@@ -214,7 +215,7 @@ pub(super) fn write(event: &Event, told: &LoggedContext, out: &mut Vec<u8>) -> s
         Body::History(change) => line.put("history", HistoryForm::from(&**change)),
         Body::Custom(value) => line.put("custom", Raw(value.clone())),
         Body::Error(error) => line.put("error", ErrorForm::from(&**error)),
-        Body::TurnEnd(end) => line.put("turn_end", TurnEndForm::new(end, &told.said)),
+        Body::TurnEnd(end) => line.put("turn_end", TurnEndForm::new(end, &context.last_text)),
         Body::CommandResult(result) => line.put("command_result", CommandResultForm::from(&**result)),
         Body::Ready
         | message_pieces!()
@@ -301,10 +302,10 @@ pub(super) enum Unreadable {
 }
 
 /// Parses a line of the log of `session`.
-pub(super) fn read(line: &[u8], told: &LoggedContext, session: &SessionId) -> Result<Entry, Unreadable> {
+pub(super) fn read(line: &[u8], context: &LoggedContext, session: &SessionId) -> Result<Entry, Unreadable> {
     let frame: FrameIn<'_> = parse(std::str::from_utf8(line).map_err(|_| Unreadable::Damaged)?)?;
     let data = frame.data.map_or("null", RawValue::get);
-    let call = |call| told.resolve(call).ok_or(Unreadable::Damaged);
+    let call = |call| context.resolve(call).ok_or(Unreadable::Damaged);
     let body = match &*frame.kind {
         "turn_start" => Body::TurnStart(Box::new(parse::<TurnStartForm>(data)?.into_start(session))),
         "turn_resumed" => {
@@ -343,7 +344,7 @@ pub(super) fn read(line: &[u8], told: &LoggedContext, session: &SessionId) -> Re
             Body::ToolOutput { call: call(form.call)?, channel: form.channel.into(), text: form.text }
         }
         "tool_end" => {
-            let end = parse::<ToolEndForm>(data)?.into_end(|call| told.resolve(call));
+            let end = parse::<ToolEndForm>(data)?.into_end(|call| context.resolve(call));
             Body::ToolEnd(Box::new(end.ok_or(Unreadable::Damaged)?))
         }
         "checkpoint" => Body::Checkpoint(Box::new(parse::<CheckpointForm>(data)?.into_checkpoint(session))),
@@ -354,7 +355,7 @@ pub(super) fn read(line: &[u8], told: &LoggedContext, session: &SessionId) -> Re
         "history" => Body::History(Box::new(HistoryChange::from(parse::<HistoryForm>(data)?))),
         "custom" => Body::Custom(parse::<Raw>(data)?.0),
         "error" => Body::Error(Box::new(ErrorInfo::from(parse::<ErrorForm>(data)?))),
-        "turn_end" => Body::TurnEnd(Box::new(parse::<TurnEndForm>(data)?.into_end(&told.said))),
+        "turn_end" => Body::TurnEnd(Box::new(parse::<TurnEndForm>(data)?.into_end(&context.last_text))),
         "command_result" => {
             Body::CommandResult(Box::new(parse::<CommandResultForm>(data)?.into_result(session)))
         }

@@ -117,7 +117,7 @@ fn last_turn(file: &File, bytes: u64) -> Option<u64> {
     }
 }
 
-/// Whether a line may be a turn start, judged by the prefix that all such lines share.
+/// True if a line may be a turn start, judged by the prefix that all such lines share.
 fn is_turn_start(line: &[u8]) -> bool {
     let head = &line[..line.len().min(64)];
     memchr::memmem::find(head, br#""type":"turn_start""#).is_some()

@@ -95,7 +95,7 @@ mod tests {
         Event { at: Timestamp(1), scope: Scope::default(), body }
     }
 
-    fn kept(events: &[Event]) -> Vec<(Channel, String)> {
+    fn stored(events: &[Event]) -> Vec<(Channel, String)> {
         let mut outputs = Outputs::default();
         for event in events {
             outputs.push(event);
@@ -118,13 +118,13 @@ mod tests {
         ];
         let expected =
             [(Channel::Stdout, "ab".into()), (Channel::Stderr, "!".into()), (Channel::Stdout, "c".into())];
-        assert_eq!(kept(&events), expected);
+        assert_eq!(stored(&events), expected);
     }
 
     #[test]
     fn a_flood_is_cut_at_a_character_and_says_so() {
         let flood: Vec<Event> = (0..LIMIT).map(|_| event(Channel::Stdout, "ä")).collect();
-        let pieces = kept(&flood);
+        let pieces = stored(&flood);
         assert_eq!(pieces.len(), 1);
         assert!(pieces[0].1.ends_with(CUT) && pieces[0].1.len() <= LIMIT + CUT.len());
     }
@@ -133,6 +133,6 @@ mod tests {
     fn many_small_pieces_are_bounded_too() {
         let channels = [Channel::Stdout, Channel::Stderr];
         let flood: Vec<Event> = (0..10_000).map(|n| event(channels[n % 2], "x")).collect();
-        assert!(kept(&flood).len() <= LIMIT / CHANGE_COST + 1);
+        assert!(stored(&flood).len() <= LIMIT / CHANGE_COST + 1);
     }
 }

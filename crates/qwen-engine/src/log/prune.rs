@@ -90,7 +90,7 @@ fn new_file(path: &std::path::Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-/// Whether a fork names this checkpoint, in any of the accepted notations.
+/// True if a fork names this checkpoint, in any of the accepted notations.
 fn is_named(points: &HashSet<Arc<str>>, id: &str, turn: u64, step: u64) -> bool {
     points.contains(id) || points.contains(&*format!("{turn}-{step}")) || points.contains(&*step.to_string())
 }

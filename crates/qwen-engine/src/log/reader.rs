@@ -17,7 +17,7 @@ pub struct LogReader {
     input: BufReader<Take<File>>,
     line: Vec<u8>,
     header: LogHeader,
-    told: LoggedContext,
+    context: LoggedContext,
     /// The offset after the last complete line that was read.
     end: u64,
     damaged: u64,
@@ -52,7 +52,7 @@ impl LogReader {
             Ok(Line::None) => return Err(LogError::Unknown(id.clone())),
             Err(error) => return Err(LogError::io(id, "read", error)),
         };
-        Ok(Self { input, line, header, told: LoggedContext::default(), end, damaged: 0 })
+        Ok(Self { input, line, header, context: LoggedContext::default(), end, damaged: 0 })
     }
 
     pub fn header(&self) -> &LogHeader {
@@ -99,10 +99,10 @@ impl LogReader {
             Ok(Line::None) => return Ok(NextLine::End),
             Err(error) => return Err(LogError::io(id, "read", error)),
         }
-        match entry::read(&self.line, &self.told, id) {
+        match entry::read(&self.line, &self.context, id) {
             Ok(entry) => {
                 if let EntryBody::Event(body) = &entry.what {
-                    self.told.note(&entry.scope, body);
+                    self.context.note(&entry.scope, body);
                 }
                 return Ok(NextLine::Entry(Box::new(entry)));
             }

@@ -30,7 +30,7 @@ pub struct Recorder {
     state: State,
     /// Lines that are not written yet.
     pending: Vec<u8>,
-    told: LoggedContext,
+    context: LoggedContext,
     outputs: Outputs,
     /// The next turn start continues this turn.
     going_on: Option<PromptId>,
@@ -101,7 +101,7 @@ impl Recorder {
             header,
             state,
             pending: Vec::new(),
-            told: LoggedContext::default(),
+            context: LoggedContext::default(),
             outputs: Outputs::default(),
             going_on: None,
             sync_due: false,
@@ -155,7 +155,7 @@ impl Recorder {
                 if let Some(prompt_id) = self.going_on.take() {
                     let written = entry::write_resumed(event.at, &prompt_id, &mut self.pending);
                     written.map_err(|error| self.unwritable(error.into()))?;
-                    self.told.note(&event.scope, &event.body);
+                    self.context.note(&event.scope, &event.body);
                     return self.flush();
                 }
             }
@@ -167,7 +167,7 @@ impl Recorder {
             _ => {}
         }
         self.put(event)?;
-        self.told.note(&event.scope, &event.body);
+        self.context.note(&event.scope, &event.body);
         if matches!(event.body, Body::TurnStart(_)) && main {
             for body in std::mem::take(&mut self.beginning) {
                 self.put(&Event { at: event.at, scope: Scope::default(), body })?;
@@ -207,7 +207,7 @@ impl Recorder {
     }
 
     fn put(&mut self, event: &Event) -> Result<(), LogError> {
-        entry::write(event, &self.told, &mut self.pending).map_err(|error| self.unwritable(error.into()))
+        entry::write(event, &self.context, &mut self.pending).map_err(|error| self.unwritable(error.into()))
     }
 
     /// Creates the file for the first entry.
@@ -342,7 +342,7 @@ impl Log {
         self.lock().host = Some(host);
     }
 
-    /// Whether both refer to the same log.
+    /// True if both refer to the same log.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -412,7 +412,7 @@ impl Log {
         }
     }
 
-    /// Whether events are currently being logged.
+    /// True if events are currently being logged.
     pub fn is_written(&self) -> bool {
         matches!(self.lock().recorder.state, State::Open(..))
     }

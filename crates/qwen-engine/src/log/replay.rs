@@ -224,17 +224,17 @@ impl Replay {
             });
         }
         bodies.extend(end.calls.iter().cloned().map(Body::ToolCall));
-        let say = |body| Event { at: event.at, scope: event.scope.clone(), body };
-        self.queue.extend(bodies.into_iter().map(say));
+        let push_event = |body| Event { at: event.at, scope: event.scope.clone(), body };
+        self.queue.extend(bodies.into_iter().map(push_event));
     }
 
     /// A message of a sub-agent or a thought. A continued thought emits its calls again; calls that were
     /// already emitted are skipped.
     fn inner_message(&mut self, event: &Event, end: &MessageEnd) {
-        let told = |call: &&Arc<ToolCall>| {
+        let is_answered = |call: &&Arc<ToolCall>| {
             self.ended.contains(&call.id) || self.inner.iter().any(|open| open.call.id == call.id)
         };
-        let calls: Vec<Arc<ToolCall>> = end.calls.iter().filter(|call| !told(call)).cloned().collect();
+        let calls: Vec<Arc<ToolCall>> = end.calls.iter().filter(|call| !is_answered(call)).cloned().collect();
         if calls.is_empty() && !end.calls.is_empty() {
             return;
         }
@@ -260,10 +260,10 @@ impl Replay {
 
     fn state(&mut self) -> Json {
         if let Some(turn) = &self.folded.unfinished
-            && let Some(kept) = StoredRun::of(&turn.journal)
+            && let Some(stored_run) = StoredRun::of(&turn.journal)
         {
             // If the state can no longer be read, the state is derived from the conversation alone.
-            self.in_mind = agent::shown(&turn.start.agent, &kept).ok().flatten();
+            self.in_mind = agent::shown(&turn.start.agent, &stored_run).ok().flatten();
         }
         if let Some(state) = &self.in_mind {
             return state.clone();
@@ -279,7 +279,7 @@ impl Replay {
         self.end_calls();
         self.end_step();
         self.checkpoint(self.last);
-        self.say(None, Body::TurnEnd(Box::new(unfinished.end())));
+        self.push_event(None, Body::TurnEnd(Box::new(unfinished.end())));
     }
 
     /// Ends the calls that have no end, in the node where calls end.
@@ -294,7 +294,7 @@ impl Replay {
             self.end_step();
             let node = Arc::new(NodeRun::new(ACT, 0));
             self.node = Some(node.clone());
-            self.say(Some(node), Body::NodeEnter);
+            self.push_event(Some(node), Body::NodeEnter);
         }
         for open in open {
             self.end_call(&open);
@@ -340,7 +340,7 @@ impl Replay {
     fn end_call(&mut self, open: &OpenCall) {
         self.ended.push(open.call.id.clone());
         let end = interrupted(&open.call, &open.progress);
-        self.say(self.node.clone(), Body::ToolEnd(Box::new(end)));
+        self.push_event(self.node.clone(), Body::ToolEnd(Box::new(end)));
     }
 
     /// Emits the state at the end of a run, unless the log contains it.
@@ -360,10 +360,10 @@ impl Replay {
             thread_id: session,
             namespace: Arc::default(),
         };
-        self.say(None, Body::Checkpoint(Box::new(checkpoint)));
+        self.push_event(None, Body::Checkpoint(Box::new(checkpoint)));
     }
 
-    fn say(&mut self, node: Option<Arc<NodeRun>>, body: Body) {
+    fn push_event(&mut self, node: Option<Arc<NodeRun>>, body: Body) {
         self.queue.push_back(Event { at: self.last, scope: Scope { node, ..Scope::default() }, body });
     }
 }

@@ -22,8 +22,9 @@ pub struct FoundSession {
 }
 
 impl Store {
-    /// The sessions whose id, title, prompts, answers or tool results contain `text` in any case, latest first, at
-    /// most `limit` of them; restricted to those started in `cwd` if given. An empty text finds all.
+    /// The sessions whose id, title, prompts, answers or tool results contain `text` in any case, latest
+    /// first, at most `limit` of them; restricted to those started in `cwd` if given. An empty text finds
+    /// all.
     pub fn search(&self, cwd: Option<&Path>, text: &str, limit: usize) -> io::Result<Vec<FoundSession>> {
         let wanted = text.trim().to_lowercase();
         let mut found = Vec::new();
@@ -48,19 +49,19 @@ impl Store {
         let mut reader = self.read(&header.session_id)?;
         while let Some(entry) = reader.next_entry()? {
             let EntryBody::Event(body) = entry.what else { continue };
-            let said = match &body {
+            let text = match &body {
                 Body::TurnStart(start) => &start.message,
                 Body::MessageEnd(end) => &end.text,
                 Body::ToolEnd(end) => &end.text,
                 _ => continue,
             };
             if excerpt.is_none() && !is_named {
-                excerpt = around(said, wanted);
+                excerpt = around(text, wanted);
             }
             match &body {
-                Body::TurnStart(_) if is_main(&entry.scope) => last_prompt = said.to_string(),
-                Body::MessageEnd(_) if is_main(&entry.scope) && !said.trim().is_empty() => {
-                    last_answer = said.to_string();
+                Body::TurnStart(_) if is_main(&entry.scope) => last_prompt = text.to_string(),
+                Body::MessageEnd(_) if is_main(&entry.scope) && !text.trim().is_empty() => {
+                    last_answer = text.to_string();
                 }
                 _ => {}
             }
@@ -74,8 +75,8 @@ impl Store {
 }
 
 /// The line that contains `wanted`, which is in lower case, shortened around it.
-fn around(said: &str, wanted: &str) -> Option<String> {
-    let line = said.lines().find(|line| line.to_lowercase().contains(wanted))?;
+fn around(text: &str, wanted: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.to_lowercase().contains(wanted))?;
     let before = line.to_lowercase().find(wanted).map_or(0, |at| line.to_lowercase()[..at].chars().count());
     let from = before.saturating_sub(AROUND / 2);
     let shown: String = line.chars().skip(from).take(AROUND + wanted.chars().count()).collect();

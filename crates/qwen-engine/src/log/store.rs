@@ -43,7 +43,7 @@ impl Store {
         &self.dir
     }
 
-    /// Whether a log of this session exists.
+    /// True if a log of this session exists.
     pub fn holds(&self, id: &SessionId) -> bool {
         fs::symlink_metadata(self.path(id)).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
     }
@@ -150,8 +150,8 @@ impl Store {
         if self.holds(&header.session_id) {
             return Err(LogError::Exists(header.session_id));
         }
-        let told = Body::History(Box::new(HistoryChange::Replaced(messages)));
-        Recorder::begin(Some(self.clone()), header).make_now(vec![told])
+        let change = Body::History(Box::new(HistoryChange::Replaced(messages)));
+        Recorder::begin(Some(self.clone()), header).make_now(vec![change])
     }
 
     /// Like [`fork`](Self::fork), but created immediately, with its state changed by `edits`.

@@ -35,9 +35,9 @@ impl Job {
 
 /// Waits until what was written to `file` is on disk.
 pub(super) async fn synced(file: &Arc<File>) -> io::Result<()> {
-    let (done, heard) = oneshot::channel();
+    let (done, outcome_receiver) = oneshot::channel();
     if hand_over(Job { file: file.clone(), done }).is_ok()
-        && let Ok(outcome) = heard.await
+        && let Ok(outcome) = outcome_receiver.await
     {
         return outcome;
     }

@@ -20,7 +20,7 @@ const MAX_LEVELS: usize = 32;
 
 /// Which memory files are loaded.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub struct MemoryLocations<'a> {
     /// The directory of the user's files.
     pub home: Option<&'a Path>,
     /// The working directory.
@@ -35,7 +35,7 @@ pub struct Places<'a> {
     pub max_file: usize,
 }
 
-impl<'a> Places<'a> {
+impl<'a> MemoryLocations<'a> {
     /// The default files for work in `cwd`.
     pub fn new(home: Option<&'a Path>, cwd: &'a Path) -> Self {
         Self { home, cwd, names: &[], fallback: Some(FALLBACK), project: true, max_file: MAX_TOTAL }
@@ -52,8 +52,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    pub fn load(wanted: &Places<'_>) -> Self {
-        let Places { home, cwd, max_file, project, .. } = *wanted;
+    pub fn load(wanted: &MemoryLocations<'_>) -> Self {
+        let MemoryLocations { home, cwd, max_file, project, .. } = *wanted;
         let names: Vec<&str> = match wanted.names {
             [] => NAMES.to_vec(),
             names => names.iter().map(String::as_str).collect(),
@@ -126,7 +126,7 @@ mod tests {
         write(&root.join("AGENTS.md"), "three");
         write(&cwd.join("QWEN.md"), "four");
         write(&place.path().join("QWEN.md"), "above the root");
-        let memory = Memory::load(&Places::new(Some(&home), &cwd));
+        let memory = Memory::load(&MemoryLocations::new(Some(&home), &cwd));
         let places: Vec<usize> =
             ["one", "two", "three", "four"].iter().map(|word| memory.text.find(word).unwrap()).collect();
         assert!(places.is_sorted(), "{}", memory.text);
@@ -144,7 +144,7 @@ mod tests {
         write(&root.join("docs/rules.md"), "be kind\n@../QWEN.md\n@more.md");
         write(&root.join("docs/more.md"), "and brief");
         std::os::unix::fs::symlink(place.path().join("secret"), root.join("AGENTS.md")).unwrap();
-        let memory = Memory::load(&Places::new(None, &root));
+        let memory = Memory::load(&MemoryLocations::new(None, &root));
         for piece in ["be kind", "and brief", "me@x.org", "@nobody", "@../secret"] {
             assert!(memory.text.contains(piece), "{piece}: {}", memory.text);
         }
@@ -157,7 +157,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         write(&place.path().join("QWEN.md"), &"x".repeat(MAX_TOTAL * 2));
         write(&place.path().join("AGENTS.md"), "too late");
-        let memory = Memory::load(&Places::new(None, place.path()));
+        let memory = Memory::load(&MemoryLocations::new(None, place.path()));
         assert!(memory.text.len() < MAX_TOTAL + 200 && !memory.text.contains("too late"));
     }
 
@@ -168,8 +168,11 @@ mod tests {
         write(&place.path().join("HOUSE.md"), &"x".repeat(500));
         write(&place.path().join("RULES.md"), "be kind");
         let names = ["HOUSE.md".to_owned(), "RULES.md".to_owned()];
-        let memory =
-            Memory::load(&Places { names: &names, max_file: 100, ..Places::new(None, place.path()) });
+        let memory = Memory::load(&MemoryLocations {
+            names: &names,
+            max_file: 100,
+            ..MemoryLocations::new(None, place.path())
+        });
         assert!(!memory.text.contains("the usual one") && memory.text.contains("be kind"), "{}", memory.text);
         // The directory's name may contain an x.
         let holds = |length| memory.text.contains(&"x".repeat(length));

@@ -19,7 +19,7 @@ const BETWEEN: usize = 4;
 
 const HALF_DONE: &str = "Part of this is done already: the summary says what. Go on from there.";
 
-/// Whether the window is nearly full between two model calls of one turn.
+/// True if the window is nearly full between two model calls of one turn.
 pub(super) fn is_short(context: &TurnContext, state: &ReactState, cx: &RunContext) -> bool {
     let messages = &state.messages;
     let at_work = messages.last().is_some_and(|message| message.role == Role::Tool);
@@ -32,13 +32,13 @@ fn filled(messages: &[Message], cx: &RunContext) -> u64 {
     match cx.budget.context() {
         (0, _) => estimate(messages),
         (counted, _) => {
-            let said = messages.iter().rposition(|message| message.role == Role::Assistant);
-            counted.saturating_add(estimate(&messages[said.map_or(0, |at| at + 1)..]))
+            let last_answer = messages.iter().rposition(|message| message.role == Role::Assistant);
+            counted.saturating_add(estimate(&messages[last_answer.map_or(0, |at| at + 1)..]))
         }
     }
 }
 
-/// Whether the model rejected the conversation as too long.
+/// True if the model rejected the conversation as too long.
 pub(super) fn is_too_long(step: &Step<Delta>) -> bool {
     let nothing_said = matches!(step.delta, Delta::MessageAdded { message: None, .. });
     nothing_said
@@ -122,9 +122,13 @@ async fn compact(
     let before = filled(messages, cx).max(estimate(messages));
     let name = context.model_name.clone().or_else(|| context.overrides.model());
     let most = context.window.most_read(messages);
-    let said = &messages[..plan.summarized];
-    let asked =
-        compaction::SubagentRequest { messages: said, wish: "", most, caller: context.origin.parent.clone() };
+    let summarized = &messages[..plan.summarized];
+    let asked = compaction::SubagentRequest {
+        messages: summarized,
+        wish: "",
+        most,
+        caller: context.origin.parent.clone(),
+    };
     let summary = compaction::summarize(context.model.as_ref(), name, asked, &cx.budget, &cx.cancel).await?;
     let mut made = compaction::replacement(&summary);
     let mut prompt = messages[plan.prompt].clone();
@@ -184,9 +188,9 @@ mod tests {
 
     #[test]
     fn the_last_results_are_kept_as_they_are_unless_they_are_the_larger_part() {
-        let kept = |sizes: &[usize]| Plan::of(&turn(sizes)).unwrap().keeps_tail;
-        assert!(kept(&[4000, 10]));
-        assert!(!kept(&[10, 4000]));
+        let keeps_tail_of = |sizes: &[usize]| Plan::of(&turn(sizes)).unwrap().keeps_tail;
+        assert!(keeps_tail_of(&[4000, 10]));
+        assert!(!keeps_tail_of(&[10, 4000]));
     }
 
     #[test]

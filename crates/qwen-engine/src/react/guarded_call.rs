@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::context::TurnContext;
 
-/// The call under the name that the session uses for its tool: the model may know another one, and guards are written for
-/// this one. In Claude's vocabulary a file has its absolute path without `.` and `..`, as in Claude's CLI: guards
-/// compare paths.
+/// The call under the name that the session uses for its tool: the model may know another one, and guards are
+/// written for this one. In Claude's vocabulary a file has its absolute path without `.` and `..`, as in
+/// Claude's CLI: guards compare paths.
 pub(super) fn of(call: &Arc<ToolCall>, tool: &dyn Tool, context: &TurnContext) -> Arc<ToolCall> {
     let arguments = match (context.tools.vocabulary(), tool.declaration()) {
         (ToolVocabulary::Claude, Some(declaration)) => {

@@ -31,7 +31,9 @@ fn rounds(messages: &[Message], results: &[ToolResult]) -> usize {
     };
     let same = |pair: &[Message]| match pair {
         [earlier, answers] => {
-            answers.role == Role::Tool && calls(earlier).eq(calls(asked)) && told(answers).eq(words(results))
+            answers.role == Role::Tool
+                && calls(earlier).eq(calls(asked))
+                && result_texts(answers).eq(outcome_texts(results))
         }
         _ => false,
     };
@@ -45,13 +47,13 @@ fn calls(message: &Message) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-fn told(message: &Message) -> impl Iterator<Item = &str> {
+fn result_texts(message: &Message) -> impl Iterator<Item = &str> {
     message.parts.iter().filter_map(|part| match part {
         Part::Result(result) => Some(&*result.text),
         _ => None,
     })
 }
 
-fn words(results: &[ToolResult]) -> impl Iterator<Item = &str> {
+fn outcome_texts(results: &[ToolResult]) -> impl Iterator<Item = &str> {
     results.iter().map(|result| &*result.text)
 }

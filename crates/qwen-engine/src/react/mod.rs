@@ -29,7 +29,7 @@ pub(crate) use call::run as run_call;
 pub(crate) use emit_message::emit_message;
 pub(crate) use host_tool::with_host_tools;
 pub(crate) use stop_hooks::{StopHooks, run_with_stop_hooks};
-pub(crate) use think::{announce_limit, say, silent_end};
+pub(crate) use think::{announce_limit, silent_end, stream_message};
 
 /// The conversation and its pending work.
 #[derive(Default)]

@@ -181,7 +181,8 @@ fn directory_of(path: &Path) -> Option<PathBuf> {
     holder.is_dir().then(|| holder.to_owned())
 }
 
-/// Why a call is refused that a rule, the mode or a hook forbids: the reason, the subject and what the user can do.
+/// Why a call is refused that a rule, the mode or a hook forbids: the reason, the subject and what the user
+/// can do.
 fn declined(turn: &TurnContext, call: &ToolCall, tool: &dyn Tool, decision: &Decision) -> String {
     let mut text = format!("Permission for {} was declined: {}", call.name, decision.reason);
     let subject =
@@ -252,15 +253,15 @@ async fn ask(
     }
     let answer = {
         let mut asked = pin!(turn.host.ask(question, cx.cancel.token()));
-        let mut told = pin!(notify(turn, &call, &reason, cx));
+        let mut notification = pin!(notify(turn, &call, &reason, cx));
         tokio::select! {
             biased;
             answer = &mut asked => {
                 // Once the answer has arrived, notification hooks need not finish.
-                let _ = tokio::time::timeout(HOOK_LIMIT, told).await;
+                let _ = tokio::time::timeout(HOOK_LIMIT, notification).await;
                 answer
             }
-            () = &mut told => asked.await,
+            () = &mut notification => asked.await,
         }
     };
     if cx.cancel.is_stopped() {

@@ -85,7 +85,7 @@ pub(crate) async fn run_with_stop_hooks(
         let why =
             if why.is_empty() { "A hook says that the work is not done yet. Go on.".into() } else { why };
         if let Some(wanted) = &context.structured {
-            wanted.take_back();
+            wanted.discard_answer();
         }
         run_again_with(&graph, why, state, &mut ran, cx).await;
         finish(context, &graph, state, &mut ran, cx).await;
@@ -111,7 +111,7 @@ async fn finish(
             return;
         }
         if let Some(wanted) = &context.structured {
-            wanted.take_back();
+            wanted.discard_answer();
         }
         Arc::make_mut(&mut state.messages).extend(steered);
         run_again(graph, state, ran, cx).await;

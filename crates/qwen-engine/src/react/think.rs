@@ -43,12 +43,12 @@ impl Think {
             made = context_window::make(context, &state.messages, cx).await;
         }
         let messages = made.clone().unwrap_or_else(|| state.messages.clone());
-        let mut step = say(context, messages.clone(), tools(), cx).await;
+        let mut step = stream_message(context, messages.clone(), tools(), cx).await;
         if context_window::is_too_long(&step) && !cx.cancel.is_stopped() {
             let again = context_window::make(context, &messages, cx).await;
             let compressed = again.is_some();
             if let Some(shorter) = again {
-                step = say(context, shorter.clone(), tools(), cx).await;
+                step = stream_message(context, shorter.clone(), tools(), cx).await;
                 made = Some(shorter);
             }
             context_window::explain(&mut step, compressed);
@@ -62,7 +62,7 @@ impl Think {
 
 /// One model call whose answer becomes a message of the conversation, streamed as it arrives. Without `tools`
 /// the model cannot call any.
-pub(crate) async fn say(
+pub(crate) async fn stream_message(
     context: &TurnContext,
     messages: Arc<Vec<Message>>,
     tools: Option<Arc<[ToolSpec]>>,
@@ -364,8 +364,8 @@ impl StreamedMessage {
             parts.push(Part::Text(text.clone()));
         }
         parts.extend(calls.iter().cloned().map(Part::Call));
-        let said = parts.iter().any(|p| !matches!(p, Part::Thought { .. }));
-        said.then_some(Message { role: Role::Assistant, parts })
+        let has_content = parts.iter().any(|p| !matches!(p, Part::Thought { .. }));
+        has_content.then_some(Message { role: Role::Assistant, parts })
     }
 }
 

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_as_it_was_shown_gets_its_secrets_back() {
+    fn a_redacted_text_that_is_returned_unchanged_gets_its_secrets_back() {
         let original =
             json!({"command": "login correct-horse-battery", "n": [1, {"deep": "correct-horse-battery"}]});
         let shown = json!({"command": "login c***", "n": [1, {"deep": "c***"}]});
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_around_a_blot_is_refused_by_name() {
+    fn a_change_next_to_a_redacted_value_is_refused_by_name() {
         let original = json!({"command": "login correct-horse-battery"});
         let error = back(original, json!({"command": "login -v c***"})).unwrap_err();
         assert!(error.starts_with("command was changed"), "{error}");

@@ -62,7 +62,7 @@ fn tool_end(call: &Arc<ToolCall>, text: &str) -> Body {
     }))
 }
 
-fn told(redactor: &mut EventRedactor, bodies: impl IntoIterator<Item = Body>) -> Vec<Body> {
+fn redacted(redactor: &mut EventRedactor, bodies: impl IntoIterator<Item = Body>) -> Vec<Body> {
     let mut all = Vec::new();
     for body in bodies {
         let Redacted { before, event } = redactor.redact(event(body));
@@ -81,19 +81,19 @@ fn joined(bodies: &[Body]) -> String {
 #[test]
 fn a_secret_that_is_said_in_pieces_is_not_told() {
     let end = format!("my key is {KEY}.");
-    let told = told(
+    let redacted = redacted(
         &mut redactor(),
         [text("my key is cor"), text("rect-hor"), text("se-battery"), text("."), message_end(&end)],
     );
-    assert_eq!(joined(&told), "my key is c***.");
-    let Some(Body::MessageEnd(end)) = told.last() else { panic!("{told:?}") };
+    assert_eq!(joined(&redacted), "my key is c***.");
+    let Some(Body::MessageEnd(end)) = redacted.last() else { panic!("{redacted:?}") };
     assert_eq!(&*end.text, "my key is c***.");
     assert_eq!(end.calls[0].arguments.as_str(), r#"{"a":"my key is c***."}"#);
 }
 
 #[test]
-fn what_is_held_back_comes_before_what_follows_it() {
-    let told = told(
+fn text_that_was_held_back_precedes_later_events() {
+    let redacted = redacted(
         &mut redactor(),
         [
             text("it is corr"),
@@ -118,16 +118,16 @@ fn what_is_held_back_comes_before_what_follows_it() {
         Body::ThoughtDelta("orr".into()),
         // The text continued like the key, so the rest of it is still held back.
     ];
-    assert_eq!(told[..9], expected);
-    assert_eq!(joined(&told), "it is correct");
-    assert!(matches!(told.last(), Some(Body::MessageEnd(_))));
+    assert_eq!(redacted[..9], expected);
+    assert_eq!(joined(&redacted), "it is correct");
+    assert!(matches!(redacted.last(), Some(Body::MessageEnd(_))));
 }
 
 #[test]
 fn arguments_are_whole_before_their_call_is() {
     let whole = call("call-0", "{\"a\":\"corr\"}");
-    let told = told(&mut redactor(), [delta(0, "{\"a\":\"corr"), Body::ToolCall(whole.clone())]);
-    assert_eq!(told, [delta(0, "{\"a\":\"c"), delta(0, "orr"), Body::ToolCall(whole)]);
+    let redacted = redacted(&mut redactor(), [delta(0, "{\"a\":\"corr"), Body::ToolCall(whole.clone())]);
+    assert_eq!(redacted, [delta(0, "{\"a\":\"c"), delta(0, "orr"), Body::ToolCall(whole)]);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn output_is_looked_at_channel_by_channel_and_call_by_call() {
         channel,
         text: text.into(),
     };
-    let told = told(
+    let redacted = redacted(
         &mut redactor(),
         [
             output(&one, Channel::Stdout, "a correct-"),
@@ -150,7 +150,7 @@ fn output_is_looked_at_channel_by_channel_and_call_by_call() {
         ],
     );
     assert_eq!(
-        told,
+        redacted,
         [
             output(&one, Channel::Stdout, "a c"),
             output(&two, Channel::Stdout, "b c"),
@@ -175,7 +175,7 @@ fn a_sub_agent_and_its_caller_do_not_mix() {
 }
 
 #[test]
-fn whatever_carries_a_text_carries_no_secret() {
+fn no_event_with_a_text_contains_a_secret() {
     let dirty = format!("x {KEY} y {TOKEN} z");
     let arc: Arc<str> = dirty.as_str().into();
     let json = Json::trusted(format!("{{\"a\":\"{dirty}\"}}"));
@@ -388,9 +388,9 @@ proptest! {
             rest = more;
         }
         bodies.push(message_end(&whole));
-        let told = told(&mut redactor(), bodies);
-        let Some(Body::MessageEnd(end)) = told.last() else { panic!("{told:?}") };
-        prop_assert_eq!(joined(&told), &*end.text);
+        let redacted = redacted(&mut redactor(), bodies);
+        let Some(Body::MessageEnd(end)) = redacted.last() else { panic!("{redacted:?}") };
+        prop_assert_eq!(joined(&redacted), &*end.text);
         prop_assert!(!end.text.contains(KEY) && !end.text.contains(TOKEN));
     }
 }

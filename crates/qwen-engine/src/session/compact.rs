@@ -120,9 +120,9 @@ impl Session {
         let is_user = |at: &usize| self.history.get(*at).is_some_and(|message| message.role == Role::User);
         let last = || self.history.iter().rposition(|message| message.role == Role::User);
         let begins = at.flatten().filter(is_user).or_else(last).unwrap_or(0);
-        let kept = self.history[..begins].to_vec();
+        let remaining = self.history[..begins].to_vec();
         let places = self.order.clone();
-        self.replace_history(kept);
+        self.replace_history(remaining);
         // The start indexes of the remaining turns are still valid.
         self.order = places;
         rewound

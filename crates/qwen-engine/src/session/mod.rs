@@ -123,7 +123,7 @@ struct Turn {
     /// Set if the last message has calls still to be made: the message is emitted again.
     retold: Option<ReplayTarget>,
     /// The agent's stored state from that process.
-    kept: Option<StoredRun>,
+    stored_run: Option<StoredRun>,
     /// The turn continues under the id of a turn that had already ended.
     continuation: bool,
     /// Reported at the start of the turn.
@@ -217,7 +217,7 @@ impl Session {
         }
     }
 
-    /// Whether a turn with this id was started.
+    /// True if a turn with this id was started.
     pub fn has_prompt(&self, prompt_id: &PromptId) -> bool {
         self.prompts.contains(prompt_id)
     }

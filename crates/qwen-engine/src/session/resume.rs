@@ -39,7 +39,7 @@ impl Session {
         self.unfinished.as_ref()
     }
 
-    /// Whether the unfinished turn waits for the host to answer one of these calls. If so, answers are
+    /// True if the unfinished turn waits for the host to answer one of these calls. If so, answers are
     /// accepted from now on and the turn may be continued; `tools` that the host declares again replace those
     /// it declared then.
     pub fn awaits_host(&mut self, answers: &[CallId], tools: Vec<ToolSpec>) -> bool {
@@ -62,12 +62,15 @@ impl Session {
     pub async fn continue_unfinished(&mut self, emit: &Emitter, cancel: &Cancel) -> Option<TurnEnd> {
         let unfinished = self.unfinished.take()?;
         emit.turn_begins(None);
-        let mut kept = StoredRun::of(&unfinished.journal);
+        let mut stored_run = StoredRun::of(&unfinished.journal);
         let again = match self.returned.take() {
             Some(returned) => {
                 // The agent reads it too, and reports it if it is unreadable.
-                let base = kept.as_ref().and_then(|kept| agent::rebased(&unfinished.start.agent, kept).ok());
-                kept = base.as_ref().and_then(|base| StoredRun::of(std::slice::from_ref(base))).or(kept);
+                let base = stored_run
+                    .as_ref()
+                    .and_then(|stored_run| agent::rebased(&unfinished.start.agent, stored_run).ok());
+                stored_run =
+                    base.as_ref().and_then(|base| StoredRun::of(std::slice::from_ref(base))).or(stored_run);
                 Some(self.begin_again(&returned, base))
             }
             None => None,
@@ -146,7 +149,7 @@ impl Session {
             from,
             steps,
             retold,
-            kept,
+            stored_run,
             continuation: false,
             warnings: Vec::new(),
         };
@@ -159,7 +162,7 @@ impl Session {
         self.close_calls();
     }
 
-    /// Whether a hook postponed a call that the next turn must decide about first.
+    /// True if a hook postponed a call that the next turn must decide about first.
     pub fn has_postponed(&self) -> bool {
         self.postponed && !self.open_calls.is_empty() && self.unfinished.is_none()
     }

@@ -108,10 +108,10 @@ impl Session {
                 _ => return Err(LogError::NotOnDisk.into()),
             },
         };
-        let kept = self.order[..at].to_vec();
+        let remaining = self.order[..at].to_vec();
         self.replace_history(earlier);
         // The start indexes of the remaining turns are still valid.
-        self.order = kept;
+        self.order = remaining;
         Ok(())
     }
 }

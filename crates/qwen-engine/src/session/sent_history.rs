@@ -38,12 +38,12 @@ fn known(ours: &[Message], sent: &[Message]) -> Option<usize> {
         let ours: Vec<Item> = ours.iter().flat_map(|message| items(message, with_tools)).collect();
         let mut rest = ours.as_slice();
         for (place, message) in sent.iter().enumerate() {
-            let said = items(message, with_tools);
-            if rest.is_empty() && !said.is_empty() {
+            let sent_items = items(message, with_tools);
+            if rest.is_empty() && !sent_items.is_empty() {
                 return Some(place);
             }
-            let (same, further) = rest.split_at_checked(said.len())?;
-            if !same.iter().zip(&said).all(|(ours, sent)| ours.covers(sent)) {
+            let (same, further) = rest.split_at_checked(sent_items.len())?;
+            if !same.iter().zip(&sent_items).all(|(ours, sent)| ours.covers(sent)) {
                 return None;
             }
             rest = further;

@@ -75,9 +75,9 @@ impl Session {
         let prompt_id = PromptId::of_turn(&self.context.id, self.turns);
         let cancel = Cancel::default();
         let fields = vec![("reason", reason.into())];
-        let told = self.fire(HookEvent::SessionEnd, &prompt_id, reason, fields, emit, &cancel);
+        let session_end = self.fire(HookEvent::SessionEnd, &prompt_id, reason, fields, emit, &cancel);
         // Their answers have no effect at this point.
-        let _ = tokio::time::timeout(SHUTDOWN_LIMIT, told).await;
+        let _ = tokio::time::timeout(SHUTDOWN_LIMIT, session_end).await;
     }
 
     pub(super) async fn fire(

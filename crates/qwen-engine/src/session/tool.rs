@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::ToolCall;
-use qwen_tools::{CallContext, Unheard};
+use qwen_tools::{CallContext, DiscardedOutput};
 
 use super::Session;
 use crate::Cancel;
@@ -16,7 +16,7 @@ impl Session {
             return Err(format!("The tool {} is not there in this session.", call.name));
         };
         let resources = self.context.resources.clone();
-        let cx = CallContext::new(resources, cancel.token().clone(), Arc::new(Unheard));
+        let cx = CallContext::new(resources, cancel.token().clone(), Arc::new(DiscardedOutput));
         let outcome = tool.run(call, &cx).await;
         if outcome.error_code.is_none() && !outcome.cancelled { Ok(outcome.text) } else { Err(outcome.text) }
     }

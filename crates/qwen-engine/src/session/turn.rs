@@ -58,26 +58,26 @@ impl Session {
         if is_typed_command {
             start.agent = REACT.into();
         }
-        let heard = self.review_prompt(&start, emit, cancel).await;
+        let review = self.review_prompt(&start, emit, cancel).await;
         start.parts.extend(input.attachments);
-        if heard.objection.is_none() {
+        if review.objection.is_none() {
             start.parts.extend(self.read_resources(&input.resources, emit, cancel).await);
         }
         self.hide_secrets(&mut start.parts[input.parts.len()..]);
-        if let Some(context) = heard.context {
+        if let Some(context) = review.context {
             start.parts.push(Part::Text(context.into()));
         }
-        if heard.objection.is_none()
+        if review.objection.is_none()
             && !cancel.is_stopped()
             && let Some(words) = background_tasks::reminder(&self.context.resources, &self.context.tools)
         {
             start.parts.push(Part::Text(words.into()));
         }
-        let decides = decides && heard.objection.is_none();
-        let said = Message { role: Role::User, parts: start.parts.clone() };
-        let mut state = if decides { self.decide_first(said) } else { self.with_user_message(said) };
+        let decides = decides && review.objection.is_none();
+        let message = Message { role: Role::User, parts: start.parts.clone() };
+        let mut state = if decides { self.decide_first(message) } else { self.with_user_message(message) };
         let mut retold = decides.then_some(ReplayTarget::Readers);
-        if let Some(command) = typed_command.filter(|_| heard.objection.is_none()) {
+        if let Some(command) = typed_command.filter(|_| review.objection.is_none()) {
             state = typed_command::request(&command, &tools, state);
             retold = Some(ReplayTarget::ReadersAndLog);
         }
@@ -95,15 +95,15 @@ impl Session {
             answer_schema,
             budget,
             state,
-            from: heard.objection.clone().map_or(Ok(begin), |stop| Err(Some(stop))),
+            from: review.objection.clone().map_or(Ok(begin), |stop| Err(Some(stop))),
             steps: 0,
             retold,
-            kept: None,
+            stored_run: None,
             continuation,
             warnings: input.warnings,
         };
         let end = self.run(turn, emit, cancel).await;
-        if heard.objection.is_some() {
+        if review.objection.is_some() {
             // A blocked prompt is not part of the conversation.
             self.history.pop();
             self.note(HistoryChange::Replaced(self.history.clone()));
@@ -112,19 +112,19 @@ impl Session {
     }
 
     /// The conversation with the user's message appended.
-    fn with_user_message(&mut self, said: Message) -> ReactState {
+    fn with_user_message(&mut self, message: Message) -> ReactState {
         self.close_calls();
         let mut messages = std::mem::take(&mut self.history);
-        messages.push(said);
+        messages.push(message);
         ReactState { messages: messages.into(), ..ReactState::default() }
     }
 
     /// The conversation ending in the calls that a hook postponed. The user's message follows their results;
     /// an empty message only requests the decision.
-    fn decide_first(&mut self, said: Message) -> ReactState {
+    fn decide_first(&mut self, message: Message) -> ReactState {
         self.postponed = false;
         let mut afterwards = std::mem::take(&mut self.held);
-        afterwards.extend(Some(said).filter(Message::says_something));
+        afterwards.extend(Some(message).filter(Message::says_something));
         ReactState {
             messages: std::mem::take(&mut self.history).into(),
             pending: self.open_calls.take().into_iter().map(|open| open.call).collect(),
@@ -194,7 +194,7 @@ impl Session {
             from,
             steps,
             retold,
-            kept,
+            stored_run,
             continuation,
             warnings,
         } = turn;
@@ -204,7 +204,7 @@ impl Session {
         let prompt_id = start.prompt_id.clone();
         self.prompts.insert(prompt_id.clone());
         if self.order.last().is_none_or(|(last, _)| *last != prompt_id) {
-            let fresh = from == Ok(react::START) && kept.is_none();
+            let fresh = from == Ok(react::START) && stored_run.is_none();
             let at = state.messages.len().checked_sub(1).filter(|_| fresh);
             self.order.push((prompt_id.clone(), at));
         }
@@ -274,8 +274,14 @@ impl Session {
         let AgentOutcome { mut ran, conversation: mut state, state: shown } = match from {
             Ok(from) => {
                 let options = &self.context.thinking;
-                let work =
-                    AgentRun { agent: &agent, options, context: &context, conversation: state, from, kept };
+                let work = AgentRun {
+                    agent: &agent,
+                    options,
+                    context: &context,
+                    conversation: state,
+                    from,
+                    stored_run,
+                };
                 // The agents' futures are large; one allocation per turn is negligible.
                 within(&budget, cancel, Box::pin(agent::run(work, &cx))).await
             }

@@ -1,4 +1,5 @@
-//! Commands that the user types: they run as a turn of their own, without the model, and join the conversation.
+//! Commands that the user types: they run as a turn of their own, without the model, and join the
+//! conversation.
 
 use std::sync::Arc;
 
@@ -28,8 +29,8 @@ pub(super) fn request(command: &str, tools: &Registry, mut state: ReactState) ->
     state
 }
 
-/// Answers the permission question about a command that the user typed: nobody has to ask whether it is wanted.
-/// What a rule denies stays denied, because no question is asked about it.
+/// Answers the permission question about a command that the user typed: nobody has to ask whether it is
+/// wanted. What a rule denies stays denied, because no question is asked about it.
 pub(super) struct TypedByUser(pub Arc<dyn Host>);
 
 impl Host for TypedByUser {

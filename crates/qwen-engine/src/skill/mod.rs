@@ -17,14 +17,8 @@ use crate::subagent::is_name;
 pub const TOOL: &str = "skill";
 
 /// The tool's declaration. Its schema lists the skills of the session.
-pub const DECLARATION: ToolDeclaration = ToolDeclaration {
-    name: TOOL,
-    aliases: &[],
-    kind: ToolKind::Session,
-    description: "",
-    arguments: &[],
-    claude: &[ClaudeTool::named("Skill")],
-};
+pub const DECLARATION: ToolDeclaration =
+    ToolDeclaration::new(TOOL, ToolKind::Session, "", &[]).claude(&[ClaudeTool::named("Skill")]);
 
 /// The file in a skill's directory.
 const FILE: &str = "SKILL.md";

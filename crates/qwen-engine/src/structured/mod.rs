@@ -20,14 +20,9 @@ use crate::react::{Delta, emit_message};
 pub(crate) const TOOL: &str = "structured_output";
 
 /// The tool. Claude's program has the same one under another name. Its arguments are the answer's schema.
-pub(crate) static DECLARATION: ToolDeclaration = ToolDeclaration {
-    name: TOOL,
-    aliases: &[],
-    kind: ToolKind::Session,
-    description: DESCRIPTION,
-    arguments: &[],
-    claude: &[ClaudeTool::named("StructuredOutput")],
-};
+pub(crate) static DECLARATION: ToolDeclaration =
+    ToolDeclaration::new(TOOL, ToolKind::Session, DESCRIPTION, &[])
+        .claude(&[ClaudeTool::named("StructuredOutput")]);
 
 /// How often the model may fail to give a matching answer.
 pub(crate) const MOST_ATTEMPTS: u32 = 5;
@@ -175,12 +170,12 @@ impl StructuredAnswer {
     }
 
     /// Discards the answer, because the work continues.
-    pub fn take_back(&self) {
+    pub fn discard_answer(&self) {
         self.lock().answer = None;
     }
 
     /// Accepts an answer in the arguments of the tool.
-    pub fn give(&self, arguments: &Json) -> Result<(), String> {
+    pub fn accept_arguments(&self, arguments: &Json) -> Result<(), String> {
         self.settle(self.form.of_arguments(arguments))
     }
 
@@ -243,7 +238,7 @@ impl StructuredAnswer {
     }
 }
 
-/// Whether a name refers to the tool.
+/// True if a name refers to the tool.
 pub(crate) fn is_tool(name: &str) -> bool {
     DECLARATION.answers_to(name)
 }

@@ -12,7 +12,7 @@ fn a_schema_that_cannot_be_enforced_is_a_usage_error() {
 }
 
 #[test]
-fn what_is_no_object_is_asked_for_under_a_name() {
+fn a_result_that_is_no_object_is_wrapped_in_a_named_argument() {
     let form = AnswerSchema::parse(
         r##"{"type":"array","items":{"$ref":"#/$defs/n"},"$defs":{"n":{"type":"integer"}}}"##,
     );

@@ -23,7 +23,7 @@ impl Tool for StructuredOutputTool {
     }
 
     fn run<'a>(&'a self, call: &'a ToolCall, _: &'a CallContext) -> ToolFuture<'a> {
-        let outcome = match self.answer.give(&call.arguments) {
+        let outcome = match self.answer.accept_arguments(&call.arguments) {
             Ok(()) => Outcome::success("The result was taken."),
             Err(problem) => Outcome::failure("invalid_result", complaint(&problem, self.name)),
         };

@@ -133,7 +133,7 @@ fn seconds(text: &str, unit: f64) -> Option<Duration> {
     (!time.is_zero()).then_some(time)
 }
 
-/// Whether `word` is a valid name for an agent or a skill.
+/// True if `word` is a valid name for an agent or a skill.
 pub(crate) fn is_name(word: &str) -> bool {
     word.len() <= 64
         && word.starts_with(char::is_alphanumeric)
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_agent_is_left_out_with_a_reason() {
+    fn an_invalid_agent_file_is_skipped_with_a_reason() {
         let front = |lines: &str| format!("---\n{lines}\n---\nPrompt");
         let cases = [
             ("no front matter".to_owned(), "front matter"),

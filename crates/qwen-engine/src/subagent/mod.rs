@@ -20,14 +20,9 @@ pub(crate) use tool::{AgentTool, SubagentScope};
 pub const TOOL: &str = "agent";
 
 /// The tool's declaration. Its schema lists the sub-agents of the session.
-pub const DECLARATION: ToolDeclaration = ToolDeclaration {
-    name: TOOL,
-    aliases: &["Agent"],
-    kind: ToolKind::Session,
-    description: "",
-    arguments: &[],
-    claude: &[ClaudeTool { added: CLAUDE_ARGUMENTS, ..ClaudeTool::named("Task") }],
-};
+pub const DECLARATION: ToolDeclaration = ToolDeclaration::new(TOOL, ToolKind::Session, "", &[])
+    .aliases(&["Agent"])
+    .claude(&[ClaudeTool { added: CLAUDE_ARGUMENTS, ..ClaudeTool::named("Task") }]);
 
 /// The arguments that only Claude's tool has.
 const CLAUDE_ARGUMENTS: &[Argument] = &[

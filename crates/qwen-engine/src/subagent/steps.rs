@@ -15,23 +15,23 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Reports the steps of one sub-agent.
 pub(crate) struct Steps {
     task: Arc<BackgroundTask>,
-    told: Mutex<Option<Instant>>,
+    last_report: Mutex<Option<Instant>>,
 }
 
 impl Steps {
     pub(super) fn of(task: Arc<BackgroundTask>) -> Self {
-        Self { task, told: Mutex::new(None) }
+        Self { task, last_report: Mutex::new(None) }
     }
 
     /// Reports a step of the agent; `tool` is the last tool that it uses.
     pub(crate) async fn report(&self, budget: &Budget, tool: Option<&Arc<str>>) {
         let now = Instant::now();
         {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            if told.is_some_and(|before| now.duration_since(before) < PAUSE) {
+            let mut last_report = self.last_report.lock().unwrap_or_else(PoisonError::into_inner);
+            if last_report.is_some_and(|before| now.duration_since(before) < PAUSE) {
                 return;
             }
-            *told = Some(now);
+            *last_report = Some(now);
         }
         let spent = spent(&budget.sums());
         self.task.notify(TaskUpdate::Progress { spent, last_tool: tool.cloned() }).await;

@@ -8,7 +8,7 @@ use super::runner::{ThoughtFailure, ThoughtRequest};
 use super::{Conclusion, ThoughtRunner};
 use crate::Stop;
 use crate::graph::{Next, RunContext};
-use crate::react::{Delta, emit_message, say};
+use crate::react::{Delta, emit_message, stream_message};
 use crate::structured::StructuredAnswer;
 
 /// The input of the reply.
@@ -40,7 +40,7 @@ async fn conclude(runner: &ThoughtRunner, answering: Answering, cx: &RunContext)
     if let Some(wanted) = &runner.turn.structured {
         return structured_answer(runner, wanted, answering, cx).await;
     }
-    let step = say(&runner.turn, runner.messages(answering.prompt).into(), None, cx).await;
+    let step = stream_message(&runner.turn, runner.messages(answering.prompt).into(), None, cx).await;
     let conclusion = match step.delta {
         Delta::MessageAdded { message, reply, finish, .. } => replied(reply, message, finish),
         // This call itself reached the limit.
@@ -76,8 +76,8 @@ async fn structured_answer(
         };
         let key = format!("answer/{attempt}");
         let ask = ThoughtRequest { key: &key, thought: "answer", prompt: mended, tools: false };
-        let said = match runner.ask(ask, cx).await {
-            Ok(said) => said,
+        let text = match runner.ask(ask, cx).await {
+            Ok(text) => text,
             Err(failed) => {
                 let stop = match failed {
                     ThoughtFailure::Run(stop) => stop,
@@ -87,7 +87,7 @@ async fn structured_answer(
                 return (best_so_far(runner, &answering.best_so_far, cx).await, Next::Stop(stop));
             }
         };
-        match (wanted.accept_text(&said), wanted.answer(), wanted.exhausted()) {
+        match (wanted.accept_text(&text), wanted.answer(), wanted.exhausted()) {
             (_, Some(answer), _) => {
                 let message = emit_message(&runner.turn, answer.as_str().into(), cx).await;
                 let reply: Arc<str> = answer.as_str().into();
@@ -96,7 +96,7 @@ async fn structured_answer(
             (_, None, Some(stop)) => {
                 return (replied(Arc::default(), None, Finish::Stop), Next::Stop(stop));
             }
-            (heard, None, None) => problem = heard.err().unwrap_or_default(),
+            (verdict, None, None) => problem = verdict.err().unwrap_or_default(),
         }
         attempt += 1;
     }

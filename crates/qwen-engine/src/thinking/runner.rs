@@ -49,7 +49,7 @@ pub(crate) struct ThoughtRequest<'a> {
     /// The thought that asks.
     pub thought: &'a str,
     pub prompt: String,
-    /// Whether tools may be used to find the answer.
+    /// True if tools may be used to find the answer.
     pub tools: bool,
 }
 
@@ -90,9 +90,9 @@ struct StoredResult {
 impl ThoughtRunner {
     /// A runner for a turn whose conversation ends with the user's message.
     pub fn new(turn: Arc<TurnContext>, conversation: &[Message], options: &ThinkingOptions) -> Self {
-        let (said, context) =
+        let (added, context) =
             conversation.split_last().map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
-        let parts = said.map(|message| message.parts.as_slice()).unwrap_or_default();
+        let parts = added.map(|message| message.parts.as_slice()).unwrap_or_default();
         let media = parts.iter().filter(|part| matches!(part, Part::Media(_))).cloned().collect();
         Self {
             turn,
@@ -133,13 +133,13 @@ impl ThoughtRunner {
             let tools =
                 if ask.tools && rounds < TOOL_ROUNDS { self.turn.tools.specs() } else { Arc::from([]) };
             let key = if rounds == 0 { ask.key.to_owned() } else { format!("{}/{rounds}", ask.key) };
-            let said = cx.once(&key, self.call(messages.clone().into(), tools, cx)).await?;
-            if said.calls.is_empty() {
-                return Ok(said.text);
+            let added = cx.once(&key, self.call(messages.clone().into(), tools, cx)).await?;
+            if added.calls.is_empty() {
+                return Ok(added.text);
             }
             rounds += 1;
             let cx = RunContext { emit: cx.emit.in_thought(ask.thought.into()), ..cx.clone() };
-            self.use_tools(said, &key, &mut messages, &cx).await?;
+            self.use_tools(added, &key, &mut messages, &cx).await?;
         }
     }
 
@@ -194,13 +194,14 @@ impl ThoughtRunner {
     /// Emits the calls, runs them, and adds calls and results to the thought's conversation.
     async fn use_tools(
         &self,
-        said: MessageAdded,
+        added: MessageAdded,
         key: &str,
         messages: &mut Vec<Message>,
         cx: &RunContext,
     ) -> Result<(), ThoughtFailure> {
         let places = (0..).map(|n| format!("{key}/tool{n}"));
-        let calls = said.calls.into_iter().zip(places).map(|(call, place)| (self.named(call, &place), place));
+        let calls =
+            added.calls.into_iter().zip(places).map(|(call, place)| (self.named(call, &place), place));
         let (calls, places): (Vec<Arc<ToolCall>>, Vec<String>) = calls.unzip();
         // An earlier process already emitted the calls that it ran.
         let ran_before = |place: &String| cx.effects.recall(place).is_some();
@@ -212,8 +213,8 @@ impl ThoughtRunner {
         let tasks = calls.iter().zip(places).map(|(call, place)| self.run_once(place, call, cx));
         let ran = fan_out(tasks).await;
         let mut parts = Vec::new();
-        if !said.text.is_empty() {
-            parts.push(Part::Text(said.text.into()));
+        if !added.text.is_empty() {
+            parts.push(Part::Text(added.text.into()));
         }
         parts.extend(calls.iter().cloned().map(Part::Call));
         messages.push(Message { role: Role::Assistant, parts });

@@ -17,11 +17,11 @@ impl Node<TotState> for Backtrack {
                 return Step { delta, next: Next::Goto("answer") };
             };
             let parent = state.thoughts.get(to).and_then(|thought| thought.parent);
-            let told = Thinking::TotBacktrack {
+            let step = Thinking::TotBacktrack {
                 reason: reason(state).into(),
                 to_depth: state.depth_of(parent) as u64,
             };
-            cx.emit.emit(Body::Thinking(Box::new(told))).await;
+            cx.emit.emit(Body::Thinking(Box::new(step))).await;
             Step { delta: Delta::Backtracked { to }, next: Next::Goto("expand") }
         })
     }

@@ -62,8 +62,8 @@ impl Node<TotState> for Evaluate {
                 (None, None) => {}
             }
             let chosen = best(&scores).unwrap_or_default() as u64;
-            let told = Thinking::TotEvaluate { chosen, scores: scores.clone() };
-            cx.emit.emit(Body::Thinking(Box::new(told))).await;
+            let step = Thinking::TotEvaluate { chosen, scores: scores.clone() };
+            cx.emit.emit(Body::Thinking(Box::new(step))).await;
             match state.options.search {
                 Search::Bfs => level_by_level(state, scores),
                 Search::Dfs => best_first(state, scores),

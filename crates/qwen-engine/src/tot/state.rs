@@ -143,7 +143,7 @@ impl State for TotState {
         state_to_json(self)
     }
 
-    fn kept(delta: &Delta) -> Option<Json> {
+    fn delta_to_json(delta: &Delta) -> Option<Json> {
         delta_to_json(delta)
     }
 }
@@ -180,7 +180,7 @@ impl TotState {
         at.and_then(|at| self.thoughts.get(at)).map_or(0, |thought| thought.depth)
     }
 
-    /// Whether a thought has no next steps.
+    /// True if a thought has no next steps.
     pub fn is_leaf(&self, at: usize) -> bool {
         self.thoughts.get(at).is_none_or(|thought| thought.complete || thought.depth >= self.options.depth)
     }
@@ -213,7 +213,7 @@ impl TotState {
         self.found.or_else(|| valued.reduce(better))
     }
 
-    /// Whether the found thought counts as a solution.
+    /// True if the found thought counts as a solution.
     pub fn is_solved(&self) -> bool {
         self.found.is_some_and(|at| self.is_leaf(at) && self.score(at) > ACCEPTED)
     }

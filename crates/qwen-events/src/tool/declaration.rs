@@ -142,6 +142,28 @@ pub struct ToolDeclaration {
 }
 
 impl ToolDeclaration {
+    /// A tool without further names.
+    pub const fn new(
+        name: &'static str,
+        kind: ToolKind,
+        description: &'static str,
+        arguments: &'static [Argument],
+    ) -> Self {
+        Self { name, aliases: &[], kind, description, arguments, claude: &[] }
+    }
+
+    /// Sets the further names.
+    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    /// Sets the corresponding tools of Claude's vocabulary.
+    pub const fn claude(mut self, tools: &'static [ClaudeTool]) -> Self {
+        self.claude = tools;
+        self
+    }
+
     /// True if `name` denotes this tool, in any spelling.
     pub fn answers_to(&self, name: &str) -> bool {
         let names = std::iter::once(self.name).chain(self.aliases.iter().copied());
@@ -165,8 +187,8 @@ impl ToolDeclaration {
     }
 }
 
-/// `ShellTool` and `Shell` are the same name, as are `read_file`, `ReadFile` and `readFile`. Nothing is allocated, because
-/// every turn looks tools up.
+/// `ShellTool` and `Shell` are the same name, as are `read_file`, `ReadFile` and `readFile`. Nothing is
+/// allocated, because every turn looks tools up.
 fn is_same_name(one: &str, other: &str) -> bool {
     letters(one).next() == letters(other).next() && stem(one).eq(stem(other))
 }

@@ -195,14 +195,14 @@ impl Router {
         self.pump(id);
     }
 
+    /// The ids of the control requests that wait for an answer from the client.
+    pub(super) fn open_questions(&self, id: &SessionId) -> Vec<String> {
+        self.sessions.get(id).map(|session| session.questions.keys().cloned().collect()).unwrap_or_default()
+    }
+
     /// Withdraws the control requests of a worker that has exited.
     fn cancel_questions(&mut self, id: &SessionId) {
-        let open: Vec<String> = self
-            .sessions
-            .get(id)
-            .map(|session| session.questions.keys().cloned().collect())
-            .unwrap_or_default();
-        for request_id in open {
+        for request_id in self.open_questions(id) {
             let lines = self.writer.control_cancel(id, &request_id);
             self.emit(id, &lines);
             self.close_question(id, &request_id);

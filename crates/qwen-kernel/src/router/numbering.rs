@@ -215,12 +215,7 @@ impl Router {
             self.serves.remove(&worker);
             self.pool.kill(worker, "fenced", self.now, &mut self.actions);
         }
-        let open: Vec<String> = self
-            .sessions
-            .get(id)
-            .map(|session| session.questions.keys().cloned().collect())
-            .unwrap_or_default();
-        for request_id in open {
+        for request_id in self.open_questions(id) {
             self.close_question(id, &request_id);
         }
         self.sessions.remove(id);

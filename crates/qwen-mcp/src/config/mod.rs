@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_the_name_of_the_server() {
+    fn a_configuration_error_names_the_server() {
         for (value, problem) in [
             (json!({}), "it needs `command` for a program or `url` for a server"),
             (json!([]), "it must be an object"),

@@ -84,7 +84,8 @@ pub(crate) struct Listed {
 
 impl Catalogue {
     /// Builds the catalogue from a server's list. Entries are checked one by one; an invalid one is dropped
-    /// and the others stay. With `has_headers` calls repeat arguments in headers where the schema asks for it.
+    /// and the others stay. With `has_headers` calls repeat arguments in headers where the schema asks for
+    /// it.
     pub(crate) fn of(
         server: &str,
         config: &ServerConfig,
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_offered_costs_that_tool_only() {
+    fn an_invalid_tool_is_skipped_and_the_others_are_offered() {
         let made = catalogue(json!([
             {"name": "bad name"}, {"name": "\u{200b}x"}, {"name": ""}, {"name": 7}, "rubbish", {},
             {"name": "x".repeat(130)}, {"name": "list", "inputSchema": []},

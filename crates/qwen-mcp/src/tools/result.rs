@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_none() {
+    fn a_malformed_result_is_rejected() {
         for result in [json!(7), json!({"content": "x"}), json!({"content": [{"type": "text"}]})] {
             let raw = serde_json::value::to_raw_value(&result).unwrap();
             assert!(call_result(&raw, &mut String::new()).is_none(), "{result}");

@@ -11,7 +11,7 @@ pub(crate) struct Visible {
     pub text: String,
     /// Number of hidden characters.
     pub hidden: usize,
-    /// Whether the end was cut off.
+    /// True if the end was cut off.
     pub cut: bool,
 }
 

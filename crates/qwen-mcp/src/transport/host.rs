@@ -12,16 +12,15 @@ use crate::McpError;
 use crate::error::{DIED, PROTOCOL};
 use crate::transport::inbox::Inbox;
 
+/// The response of a server inside the host, or the reason why there is none.
+pub type HostAnswer<'a> = BoxFuture<'a, Result<Json, ErrorInfo>>;
+
 /// The connection to the servers inside the host.
 pub trait HostLink: Send + Sync {
-    /// Sends a JSON-RPC message to a server and returns its response: the JSON-RPC message itself, or an
-    /// object with it as `mcp_response`. After `cancel` fires the response is no longer awaited.
-    fn message<'a>(
-        &'a self,
-        server: &'a str,
-        message: Json,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Json, ErrorInfo>>;
+    /// Sends a JSON-RPC message to the server with the name `to` and returns its response: the JSON-RPC
+    /// message itself, or an object with it as `mcp_response`. After `cancel` fires the response is no longer
+    /// awaited.
+    fn message<'a>(&'a self, to: &'a str, message: Json, cancel: &'a CancellationToken) -> HostAnswer<'a>;
 }
 
 /// The connection to one server inside the host.

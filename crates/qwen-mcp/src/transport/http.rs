@@ -234,8 +234,8 @@ impl Way {
         }
     }
 
-    /// Sends a request for a stream of unsolicited messages and follows it, until the server does not offer the
-    /// stream any more.
+    /// Sends a request for a stream of unsolicited messages and follows it, until the server does not offer
+    /// the stream any more.
     async fn listen(&self, asking: &HttpRequest, inbox: &Inbox) {
         let mut attempts = 0;
         while attempts <= REOPENINGS {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::REDACTED;
 use super::event::{Block, Counts, Delta, Event, Message};
 use crate::call_id;
-use crate::estimate;
+use crate::estimate::Estimate;
 use crate::exchange::{self, Progress};
 use crate::failure::{self, Failure};
 use crate::request::Piece;
@@ -18,7 +18,6 @@ use crate::request::Piece;
 /// Decodes one answer.
 pub(crate) struct Decoder {
     model: Arc<str>,
-    prompt_tokens: u64,
     started: bool,
     calls: Vec<Call>,
     /// The signature of the open thinking block; it may arrive in pieces.
@@ -29,8 +28,7 @@ pub(crate) struct Decoder {
     finish: Option<Finish>,
     /// True if the server paused a long answer.
     paused: bool,
-    text_bytes: usize,
-    thought_bytes: usize,
+    estimate: Estimate,
     progress: Progress,
 }
 
@@ -47,7 +45,6 @@ impl Decoder {
     pub fn new(model: Arc<str>, prompt_tokens: u64) -> Self {
         Self {
             model,
-            prompt_tokens,
             started: false,
             calls: Vec::new(),
             proof: String::new(),
@@ -55,8 +52,7 @@ impl Decoder {
             given: None,
             finish: None,
             paused: false,
-            text_bytes: 0,
-            thought_bytes: 0,
+            estimate: Estimate::new(prompt_tokens),
             progress: Progress::Silent,
         }
     }
@@ -71,7 +67,7 @@ impl Decoder {
         }
     }
 
-    fn take_in(&mut self, event: Event<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+    fn handle_event(&mut self, event: Event<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
         match &*event.kind.0 {
             "message_start" => {
                 let message = event.message.unwrap_or_default();
@@ -122,7 +118,7 @@ impl Decoder {
                     name: Arc::from(&*block.name.0),
                     early: Some(early.unwrap_or("{}").into()),
                 };
-                self.text_bytes += call.name.len();
+                self.estimate.text_bytes += call.name.len();
                 out.push_back(call.piece(self.calls.len(), Box::default()));
                 self.calls.push(call);
                 self.speaking();
@@ -139,7 +135,7 @@ impl Decoder {
         let calls = self.calls.iter_mut().enumerate().rev();
         if let Some((at, call)) = calls.filter(|_| !json.is_empty()).find(|(_, call)| call.block == index) {
             call.early = None;
-            self.text_bytes += json.len();
+            self.estimate.text_bytes += json.len();
             out.push_back(call.piece(at, json));
         }
     }
@@ -148,7 +144,7 @@ impl Decoder {
         self.sign(out);
         for (at, call) in self.calls.iter_mut().enumerate().filter(|(_, call)| call.block == index) {
             if let Some(arguments) = call.early.take() {
-                self.text_bytes += arguments.len();
+                self.estimate.text_bytes += arguments.len();
                 out.push_back(call.piece(at, arguments));
             }
         }
@@ -156,7 +152,7 @@ impl Decoder {
 
     fn text(&mut self, text: Box<str>, out: &mut VecDeque<Piece>) {
         if !text.is_empty() {
-            self.text_bytes += text.len();
+            self.estimate.text_bytes += text.len();
             out.push_back(Piece::Text(text));
             self.speaking();
         }
@@ -164,7 +160,7 @@ impl Decoder {
 
     fn thought(&mut self, text: Box<str>, out: &mut VecDeque<Piece>) {
         if !text.is_empty() {
-            self.thought_bytes += text.len();
+            self.estimate.thought_bytes += text.len();
             out.push_back(Piece::Thought(text));
             self.speaking();
         }
@@ -200,11 +196,11 @@ impl Decoder {
             }
         }
         if let Some(usage) = self.counted() {
-            self.give_usage(usage, out);
+            self.push_usage(usage, out);
         }
     }
 
-    fn give_usage(&mut self, usage: Usage, out: &mut VecDeque<Piece>) {
+    fn push_usage(&mut self, usage: Usage, out: &mut VecDeque<Piece>) {
         if self.given != Some(usage) {
             self.given = Some(usage);
             out.push_back(Piece::Usage(usage));
@@ -230,21 +226,8 @@ impl Decoder {
         if self.progress == Progress::Silent {
             return Err(exchange::empty_stream(&self.model));
         }
-        self.done(out);
+        exchange::Decoder::close(self, out);
         Ok(())
-    }
-
-    fn done(&mut self, out: &mut VecDeque<Piece>) {
-        self.sign(out);
-        let estimated = || estimate::usage(self.prompt_tokens, self.text_bytes, self.thought_bytes);
-        let usage = self.counted().unwrap_or_else(estimated);
-        self.give_usage(usage, out);
-        if self.paused && self.calls.is_empty() {
-            out.push_back(Piece::Paused);
-        } else {
-            out.push_back(Piece::Finish(self.finish.unwrap_or_else(|| self.natural_finish())));
-        }
-        self.progress = Progress::Done;
     }
 
     /// The usage that the server reported; none if it reported nothing.
@@ -283,7 +266,7 @@ impl exchange::Decoder for Decoder {
         match event.data.trim_ascii() {
             "" => Ok(()),
             "[DONE]" => self.end(out),
-            json => self.take_in(self.read(json)?, out),
+            json => self.handle_event(self.read(json)?, out),
         }
     }
 
@@ -302,12 +285,21 @@ impl exchange::Decoder for Decoder {
             self.end_block(index, out);
         }
         self.stop(if message.stop_reason.0.is_empty() { "end_turn" } else { &message.stop_reason.0 });
-        self.done(out);
+        self.close(out);
         Ok(())
     }
 
     fn close(&mut self, out: &mut VecDeque<Piece>) {
-        self.done(out);
+        self.sign(out);
+        let estimated = || self.estimate.usage();
+        let usage = self.counted().unwrap_or_else(estimated);
+        self.push_usage(usage, out);
+        if self.paused && self.calls.is_empty() {
+            out.push_back(Piece::Paused);
+        } else {
+            out.push_back(Piece::Finish(self.finish.unwrap_or_else(|| self.natural_finish())));
+        }
+        self.progress = Progress::Done;
     }
 
     fn progress(&self) -> Progress {

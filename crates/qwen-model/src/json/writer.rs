@@ -11,8 +11,9 @@ fn is_plain(byte: u8) -> bool {
     byte >= b' ' && byte != b'"' && byte != b'\\'
 }
 
-/// The number of bytes before the first one that needs an escape. Eight are examined at once: subtracting marks the high bit of a
-/// byte that was too small. The lowest mark of a word is exact; a borrow may add marks above it.
+/// The number of bytes before the first one that needs an escape. Eight are examined at once: subtracting
+/// marks the high bit of a byte that was too small. The lowest mark of a word is exact; a borrow may add
+/// marks above it.
 fn plain_length(bytes: &[u8]) -> usize {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * EACH;
@@ -88,8 +89,8 @@ impl JsonWriter {
         self.buf.push(b'"');
     }
 
-    /// A piece of a string. A conversation is sent whole with each call and nearly all of it needs no escaping, so
-    /// what lies between two escapes is copied at once.
+    /// A piece of a string. A conversation is sent whole with each call and nearly all of it needs no
+    /// escaping, so what lies between two escapes is copied at once.
     fn text(&mut self, text: &str) {
         let mut rest = text.as_bytes();
         loop {
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_json() {
+    fn the_writer_produces_valid_json() {
         let mut w = JsonWriter::default();
         w.object(|w| {
             w.key("a").string("x\"{\n");

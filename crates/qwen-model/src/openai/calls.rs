@@ -61,7 +61,7 @@ impl Calls {
             None => self.begin(index, id),
         };
         if let Some(held) = self.held.take_if(|held| *held != at) {
-            self.give(held, out);
+            self.emit_call(held, out);
         }
         let call = &mut self.all[at];
         let mut bytes = arguments.len();
@@ -84,7 +84,7 @@ impl Calls {
                 self.held = Some(at);
             } else {
                 self.held = None;
-                self.give(at, out);
+                self.emit_call(at, out);
             }
         }
         bytes
@@ -96,13 +96,13 @@ impl Calls {
         self.held = None;
         for at in 0..self.all.len() {
             if !self.all[at].given {
-                self.give(at, out);
+                self.emit_call(at, out);
             }
         }
     }
 
     /// Emits a call for the first time. Its name is final from now on.
-    fn give(&mut self, at: usize, out: &mut VecDeque<Piece>) {
+    fn emit_call(&mut self, at: usize, out: &mut VecDeque<Piece>) {
         let call = &mut self.all[at];
         call.given = true;
         call.place = self.given;

@@ -10,7 +10,7 @@ use super::calls::Calls;
 use super::chunk::{CallDelta, Choice, Chunk, Counts, Delta};
 use super::message_fields::MessageFields;
 use super::surrogates::SurrogateJoiner;
-use crate::estimate;
+use crate::estimate::Estimate;
 use crate::exchange::{self, Progress};
 use crate::failure::{self, Failure};
 use crate::request::Piece;
@@ -18,13 +18,11 @@ use crate::request::Piece;
 /// Decodes one answer.
 pub(crate) struct Decoder {
     model: Arc<str>,
-    prompt_tokens: u64,
     started: bool,
     calls: Calls,
     finish: Option<Finish>,
     usage: Option<Usage>,
-    text_bytes: usize,
-    thought_bytes: usize,
+    estimate: Estimate,
     progress: Progress,
     surrogates: SurrogateJoiner,
     message_fields: MessageFields,
@@ -34,13 +32,11 @@ impl Decoder {
     pub fn new(model: Arc<str>, prompt_tokens: u64) -> Self {
         Self {
             model,
-            prompt_tokens,
             started: false,
             calls: Calls::default(),
             finish: None,
             usage: None,
-            text_bytes: 0,
-            thought_bytes: 0,
+            estimate: Estimate::new(prompt_tokens),
             progress: Progress::Silent,
             surrogates: SurrogateJoiner::default(),
             message_fields: MessageFields::default(),
@@ -119,14 +115,14 @@ impl Decoder {
             if delta.reasoning_content.0.is_empty() { delta.reasoning.0 } else { delta.reasoning_content.0 };
         for thought in [thought, delta.content.thought] {
             if !thought.is_empty() {
-                self.thought_bytes += thought.len();
+                self.estimate.thought_bytes += thought.len();
                 out.push_back(Piece::Thought(thought));
             }
         }
         self.message_fields.add(delta.reasoning_details, delta.extra_content);
         for text in [delta.content.text, delta.refusal.0] {
             if !text.is_empty() {
-                self.text_bytes += text.len();
+                self.estimate.text_bytes += text.len();
                 out.push_back(Piece::Text(text));
             }
         }
@@ -134,30 +130,12 @@ impl Decoder {
         let legacy = delta.function_call.filter(|function| function.says_something());
         let legacy = legacy.map(|function| CallDelta { function: Some(*function), ..CallDelta::default() });
         for call in delta.tool_calls.unwrap_or_default().into_iter().chain(legacy) {
-            self.text_bytes += self.calls.push(&call, out);
+            self.estimate.text_bytes += self.calls.push(&call, out);
             called = true;
         }
         if (called || out.len() > before) && self.progress == Progress::Silent {
             self.progress = Progress::Speaking;
         }
-    }
-
-    /// Handles the end mark, or the end of the stream.
-    fn done(&mut self, out: &mut VecDeque<Piece>) {
-        self.calls.close(out);
-        out.extend(self.message_fields.signature().map(Piece::ThoughtSignature));
-        let finish = match self.finish {
-            // Calls may follow the stop reason.
-            None | Some(Finish::Stop) if !self.calls.is_empty() => Finish::ToolCalls,
-            Some(finish) => finish,
-            None => Finish::Stop,
-        };
-        if self.usage.is_none() {
-            let estimated = estimate::usage(self.prompt_tokens, self.text_bytes, self.thought_bytes);
-            out.push_back(Piece::Usage(estimated));
-        }
-        out.push_back(Piece::Finish(finish));
-        self.progress = Progress::Done;
     }
 
     fn invalid(&self, json: &str, reason: &str) -> Failure {
@@ -176,7 +154,7 @@ impl exchange::Decoder for Decoder {
                 Err(exchange::empty_stream(&self.model))
             }
             "[DONE]" => {
-                self.done(out);
+                self.close(out);
                 Ok(())
             }
             json if event.name == "error" => Err(failure::in_stream(json, &self.model)),
@@ -191,12 +169,25 @@ impl exchange::Decoder for Decoder {
             let message = format!("the model `{}` sent JSON without an answer in it: {quoted}", self.model);
             return Err(failure::not_an_answer("invalid_chunk", message));
         }
-        self.done(out);
+        self.close(out);
         Ok(())
     }
 
     fn close(&mut self, out: &mut VecDeque<Piece>) {
-        self.done(out);
+        self.calls.close(out);
+        out.extend(self.message_fields.signature().map(Piece::ThoughtSignature));
+        let finish = match self.finish {
+            // Calls may follow the stop reason.
+            None | Some(Finish::Stop) if !self.calls.is_empty() => Finish::ToolCalls,
+            Some(finish) => finish,
+            None => Finish::Stop,
+        };
+        if self.usage.is_none() {
+            let estimated = self.estimate.usage();
+            out.push_back(Piece::Usage(estimated));
+        }
+        out.push_back(Piece::Finish(finish));
+        self.progress = Progress::Done;
     }
 
     fn progress(&self) -> Progress {

@@ -1,5 +1,5 @@
-//! The built-in model's answers to the agents that think in trees and graphs: it solves the puzzle in the prompt, or a fixed one where
-//! there is none.
+//! The built-in model's answers to the agents that think in trees and graphs: it solves the puzzle in the
+//! prompt, or a fixed one where there is none.
 
 use super::Problem;
 use super::capacity::Capacity;

@@ -2,8 +2,9 @@
 
 use super::chance::Chance;
 
-/// An error rate for each number of a list, which grows with the list's length and never beyond `most`. The constants
-/// of the oracles are such that one try at the usual sizes has about as many errors as the published runs.
+/// An error rate for each number of a list, which grows with the list's length and never beyond `most`. The
+/// constants of the oracles are such that one try at the usual sizes has about as many errors as the
+/// published runs.
 pub(super) struct ErrorRate {
     /// The rate for endless lists.
     pub most: f64,
@@ -18,7 +19,8 @@ impl ErrorRate {
         self.most * square / (square + self.half_at.powi(2))
     }
 
-    /// Spoils a list of ascending numbers: now and then one is lost or written twice. `share` of the usual rate.
+    /// Spoils a list of ascending numbers: now and then one is lost or written twice. `share` of the usual
+    /// rate.
     pub fn spoil(&self, numbers: &[i64], share: f64, chance: &mut Chance) -> Vec<i64> {
         let rate = self.at(numbers.len()) * share;
         let mut spoilt = Vec::with_capacity(numbers.len() + 4);
@@ -33,7 +35,8 @@ impl ErrorRate {
     }
 }
 
-/// Tries to repair `given`: one error at most is found, and sometimes a new one is made, more often in long lists.
+/// Tries to repair `given`: one error at most is found, and sometimes a new one is made, more often in long
+/// lists.
 pub(super) fn repair(right: &[i64], given: &[i64], chance: &mut Chance) -> Vec<i64> {
     let mut list = given.to_vec();
     list.sort_unstable();

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_puzzle_gets_words() {
+    fn a_prompt_without_a_puzzle_is_answered_in_text() {
         assert!(ask(&Game24 { proposer: 0.3, evaluator: 0.7 }, "hello").contains("four whole numbers"));
     }
 }

@@ -81,7 +81,8 @@ fn common(a: &[i64], b: &[i64]) -> Vec<i64> {
     both
 }
 
-/// The members of both as the model finds them: the errors grow with what is compared, not with what is found.
+/// The members of both as the model finds them: the errors grow with what is compared, not with what is
+/// found.
 fn find(a: &[i64], b: &[i64], chance: &mut Chance) -> Vec<i64> {
     let all = RATE.spoil(b, 1.0, chance);
     let mut found = common(a, &all);
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pair_of_sets_gets_words() {
+    fn a_prompt_without_two_sets_is_answered_in_text() {
         let answer = Intersect.answer(&Prompt::read("1 2 3"), &mut Chance::new(1, ""));
         assert!(answer.contains("two sets"), "{answer}");
     }

@@ -71,7 +71,7 @@ pub(super) fn all(numbers: &[Rational]) -> Vec<Move> {
     moves
 }
 
-/// Whether the numbers can still become 24. Asked for every move of every proposal, so it makes no lists.
+/// True if the numbers can still become 24. Asked for every move of every proposal, so it makes no lists.
 pub(super) fn can_reach_24(numbers: &[Rational]) -> bool {
     match numbers {
         [] => false,
@@ -111,7 +111,8 @@ fn reaches(all: &mut [Rational; MOST_NUMBERS], count: usize) -> bool {
     false
 }
 
-/// What the moves make of the numbers: an expression and its value. None where a move does not fit or something is left.
+/// What the moves make of the numbers: an expression and its value. None where a move does not fit or
+/// something is left.
 pub(super) fn expression(numbers: &[Rational], moves: &[Move]) -> Option<(String, Rational)> {
     let mut items: Vec<(Rational, String)> = numbers.iter().map(|n| (*n, n.to_string())).collect();
     for next in moves {
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_known_which_numbers_make_24() {
+    fn solvable_puzzles_are_recognised() {
         for (text, can) in
             [("4 9 10 13", true), ("3 3 8 8", true), ("1 1 1 1", false), ("24", true), ("23", false)]
         {

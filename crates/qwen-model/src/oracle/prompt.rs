@@ -1,4 +1,5 @@
-//! The agents' prompts, as far as an oracle reads them: a first line that names the task, then sections under headings.
+//! The agents' prompts, as far as an oracle reads them: a first line that names the task, then sections under
+//! headings.
 
 /// What a prompt asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,8 @@ pub(super) enum Task {
     Plain,
 }
 
-/// The first lines by which the prompts are known. `qwen-engine` writes them and has a test that they are read.
+/// The first lines by which the prompts are known. `qwen-engine` writes them and has a test that they are
+/// read.
 const TITLES: [(&str, Task); 11] = [
     ("Propose next steps.", Task::Propose),
     ("Value the candidates.", Task::Value),

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A fraction in lowest terms with a positive denominator. The game's numbers stay small; what does not fit is no
-/// number of the game.
+/// A fraction in lowest terms with a positive denominator. The game's numbers stay small; what does not fit
+/// is no number of the game.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Rational {
     numerator: i64,
@@ -67,15 +67,12 @@ mod tests {
     #[test]
     fn fractions_are_exact_and_in_lowest_terms() {
         let r = |text| Rational::parse(text).unwrap();
-        for (a, sign, b, expected) in [
-            ("8", '/', "3", "8/3"),
-            ("3", '-', "8/3", "1/3"),
-            ("8", '/', "1/3", "24"),
-            ("1", '/', "-2", "-1/2"),
-            ("0", '*', "5/7", "0"),
-            ("1/2", '+', "1/2", "1"),
-        ] {
-            assert_eq!(r(a).compute(sign, r(b)).unwrap().to_string(), expected);
+        let computed =
+            ["8 / 3 = 8/3", "3 - 8/3 = 1/3", "8 / 1/3 = 24", "1 / -2 = -1/2", "0 * 5/7 = 0", "1/2 + 1/2 = 1"];
+        for case in computed {
+            let [a, sign, b, _, expected] = case.split(' ').collect::<Vec<_>>()[..] else { panic!("{case}") };
+            let result = r(a).compute(sign.parse().unwrap(), r(b)).unwrap();
+            assert_eq!(result.to_string(), expected, "{case}");
         }
         assert_eq!(r("1").compute('/', r("0")), None);
         assert_eq!(r("9223372036854775807").compute('*', r("2")), None);

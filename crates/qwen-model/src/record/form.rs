@@ -48,15 +48,10 @@ pub(crate) struct RecordedUsage {
     estimated: bool,
 }
 
-/// See [`Finish`].
+/// See [`Finish`]; stored as its name on the OpenAI wire.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RecordedFinish {
-    Stop,
-    ToolCalls,
-    Length,
-    ContentFilter,
-}
+#[serde(into = "&str", try_from = "String")]
+pub(crate) struct RecordedFinish(Finish);
 
 /// See [`ErrorInfo`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,7 +81,7 @@ impl RecordedPiece {
             Ok(Piece::ThoughtSignature(signature)) => Self::Signature(signature),
             Ok(Piece::Call { index, id, name, arguments }) => Self::Call { index, id, name, arguments },
             Ok(Piece::Usage(usage)) => Self::Usage(usage.into()),
-            Ok(Piece::Finish(finish)) => Self::Finish(finish.into()),
+            Ok(Piece::Finish(finish)) => Self::Finish(RecordedFinish(finish)),
             Ok(Piece::Retry { attempt, max_retries, delay_ms, error }) => {
                 Self::Retry { attempt, max_retries, delay_ms, error: error.into() }
             }
@@ -108,7 +103,7 @@ impl From<RecordedPiece> for Result<Piece, ModelError> {
                 Piece::CallFields { index, fields: Json::trusted(fields) }
             }
             RecordedPiece::Usage(usage) => Piece::Usage(usage.into()),
-            RecordedPiece::Finish(finish) => Piece::Finish(finish.into()),
+            RecordedPiece::Finish(RecordedFinish(finish)) => Piece::Finish(finish),
             RecordedPiece::Retry { attempt, max_retries, delay_ms, error } => {
                 Piece::Retry { attempt, max_retries, delay_ms, error: error.into() }
             }
@@ -146,25 +141,18 @@ impl From<RecordedUsage> for Usage {
     }
 }
 
-impl From<Finish> for RecordedFinish {
-    fn from(finish: Finish) -> Self {
-        match finish {
-            Finish::Stop => Self::Stop,
-            Finish::ToolCalls => Self::ToolCalls,
-            Finish::Length => Self::Length,
-            Finish::ContentFilter => Self::ContentFilter,
-        }
+impl From<RecordedFinish> for &'static str {
+    fn from(RecordedFinish(finish): RecordedFinish) -> Self {
+        finish.openai()
     }
 }
 
-impl From<RecordedFinish> for Finish {
-    fn from(finish: RecordedFinish) -> Self {
-        match finish {
-            RecordedFinish::Stop => Self::Stop,
-            RecordedFinish::ToolCalls => Self::ToolCalls,
-            RecordedFinish::Length => Self::Length,
-            RecordedFinish::ContentFilter => Self::ContentFilter,
-        }
+impl TryFrom<String> for RecordedFinish {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let finish = Finish::ALL.into_iter().find(|finish| finish.openai() == name);
+        finish.map(Self).ok_or_else(|| format!("unknown finish reason `{name}`"))
     }
 }
 

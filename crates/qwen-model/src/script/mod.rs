@@ -1,4 +1,5 @@
-//! A model that follows a script, for tests and for users' own CI. The format is described in `docs/script-model.md`.
+//! A model that follows a script, for tests and for users' own CI. The format is described in
+//! `docs/script-model.md`.
 
 mod format;
 mod play;
@@ -73,7 +74,8 @@ impl Backend for Script {
 }
 
 impl Shared {
-    /// The call that answers `user`: the first unused one whose `match` occurs there, else the first without a `match`.
+    /// The call that answers `user`: the first unused one whose `match` occurs there, else the first without
+    /// a `match`.
     fn next_call(&self, user: &str) -> Result<(usize, Arc<[Step]>), Failure> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let unused = || self.calls.iter().enumerate().filter(|(at, _)| !used[*at]);

@@ -1,5 +1,5 @@
-//! What a git command line does once its global options and its aliases are resolved. Deny and ask rules are matched
-//! against the result.
+//! What a git command line does once its global options and its aliases are resolved. Deny and ask rules are
+//! matched against the result.
 
 use std::path::{Path, PathBuf};
 
@@ -31,8 +31,8 @@ const BUILTINS: &str = "add am annotate apply archive backfill bisect blame bran
  unpack-objects update-index update-ref update-server-info upload-archive upload-pack var verify-commit verify-pack \
  verify-tag version whatchanged worktree write-tree";
 
-/// The index of the subcommand, and so the number of words in front of it; `None` if there is none or it is only known
-/// when the command runs.
+/// The index of the subcommand, and so the number of words in front of it; `None` if there is none or it is
+/// only known when the command runs.
 pub(crate) fn subcommand_index(words: &[Word]) -> Option<usize> {
     let mut index = 1;
     loop {

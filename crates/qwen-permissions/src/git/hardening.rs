@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_a_program_is_overridden() {
+    fn settings_that_name_a_program_are_overridden() {
         let plain = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = touch X\n[remote \"origin\"]\n\
                      \turl = https://example.com/x.git\n[branch \"main\"]\n\tremote = origin\n# comment\n[user] name = a\n[pager] log = touch X\n";
         assert_eq!(hardening(plain), Some(GitHardening::default()));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_looked_at() {
+    fn unknown_settings_are_ignored() {
         for odd in [
             "[core]\n\tworktree = /\n",
             "[core]\n\tunheard-of = x\n",

@@ -1,5 +1,5 @@
-//! Git: where its repositories are, what their settings say, what a command line stands for, and how a command is kept from
-//! running what settings name.
+//! Git: where its repositories are, what their settings say, what a command line stands for, and how a
+//! command is kept from running what settings name.
 
 pub(crate) mod command_line;
 pub(crate) mod hardening;

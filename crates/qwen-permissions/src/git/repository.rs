@@ -1,8 +1,9 @@
 //! Locates the repository that git would use for a directory.
 //!
-//! Git's own search is followed step by step. Wherever it leaves the layout that git itself creates (blanks or a
-//! carriage return in a pointer file, a `.git` without a repository in it, a bare repository among the files, a pointer to
-//! a repository that does not point back), the result is [`Irregular`] and the command needs approval.
+//! Git's own search is followed step by step. Wherever it leaves the layout that git itself creates (blanks
+//! or a carriage return in a pointer file, a `.git` without a repository in it, a bare repository among the
+//! files, a pointer to a repository that does not point back), the result is [`Irregular`] and the command
+//! needs approval.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -78,7 +79,8 @@ impl Repository {
         repository.is_a_repository()?;
         let parts = [&repository.git_directory, &repository.common];
         if !parts.iter().all(|part| repository.is_local(part, workspace)) {
-            // A repository elsewhere is used only if it names this worktree, which the files here cannot arrange.
+            // A repository elsewhere is used only if it names this worktree, which the files here cannot
+            // arrange.
             let back = repository.git_directory.join("gitdir");
             match back.symlink_metadata() {
                 Ok(_) if is_linked => {
@@ -196,8 +198,8 @@ impl Repository {
         ]
     }
 
-    /// Checks that git takes the settings of submodules from the file in the working tree. Without that file it takes them
-    /// from the index or from a commit, where they cannot be seen.
+    /// Checks that git takes the settings of submodules from the file in the working tree. Without that file
+    /// it takes them from the index or from a commit, where they cannot be seen.
     pub(crate) fn check_submodules(&self) -> Regular<()> {
         const HIDDEN: Irregular = Irregular("the settings of its submodules cannot be seen");
         if self.root.join(".gitmodules").symlink_metadata().is_ok() {
@@ -209,7 +211,8 @@ impl Repository {
             return Err(HIDDEN);
         }
         let bytes = std::fs::read(&index).map_err(|_| HIDDEN)?;
-        // The mode of a submodule, as it stands in an entry. `link` begins the extension that refers to another index.
+        // The mode of a submodule, as it stands in an entry. `link` begins the extension that refers to
+        // another index.
         let has = |wanted: &[u8; 4]| bytes.windows(4).any(|window| window == wanted);
         if has(&[0, 0, 0xe0, 0]) || has(b"link") && has_shared_index(&self.git_directory) {
             return Err(HIDDEN);
@@ -227,7 +230,8 @@ fn has_shared_index(git_directory: &Path) -> bool {
         .any(|entry| entry.file_name().as_encoded_bytes().starts_with(b"sharedindex."))
 }
 
-/// The path in a file that points elsewhere: one line as git writes it, with nothing that could be read in two ways.
+/// The path in a file that points elsewhere: one line as git writes it, with nothing that could be read in
+/// two ways.
 fn pointer(file: &Path, before: &str) -> Regular<String> {
     const ODD: Irregular = Irregular("a file that points to a repository is not as git writes it");
     let text = read_bounded(file).ok_or(ODD)?;

@@ -1,4 +1,5 @@
-//! Git's settings files, read as git reads them: every setting with its section, the files that one includes with it.
+//! Git's settings files, read as git reads them: every setting with its section, the files that one includes
+//! with it.
 
 use std::path::{Path, PathBuf};
 
@@ -57,9 +58,13 @@ pub(crate) fn settings_in(
     Some(settings)
 }
 
-/// What git obeys besides its own files because the settings of a repository name it: the directory of hooks, and further
-/// files of settings.
-pub(crate) fn obeyed_elsewhere(git_directory: &Path, root: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+/// Files that git uses because the settings of a repository name them: the directory of hooks,
+/// and further files of settings.
+pub(crate) fn files_named_by_settings(
+    git_directory: &Path,
+    root: &Path,
+    home: Option<&Path>,
+) -> Vec<PathBuf> {
     let mut obeyed = Vec::new();
     let mut ahead = vec![git_directory.join("config"), git_directory.join("config.worktree")];
     let mut budget = MAX_FILES;
@@ -226,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_would_not_understand_is_nothing() {
+    fn a_malformed_git_setting_is_ignored() {
         for text in [
             "a = b",
             "[core",
@@ -245,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_included_counts() {
+    fn included_git_settings_apply() {
         let place = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
         write("config", "[include] path = one\n[includeIf \"gitdir:/\"] path = ~/two\n");

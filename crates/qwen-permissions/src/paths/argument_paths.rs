@@ -141,8 +141,8 @@ fn parts(component: &str) -> Vec<Part> {
     parts
 }
 
-/// Where a bracket expression ends that begins in front of `at`. The first character may be a closing bracket, and
-/// classes have brackets of their own.
+/// Where a bracket expression ends that begins in front of `at`. The first character may be a closing
+/// bracket, and classes have brackets of their own.
 fn behind_brackets(bytes: &[u8], mut at: usize) -> Option<usize> {
     if matches!(bytes.get(at), Some(b'!' | b'^')) {
         at += 1;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_locale_makes_of_a_pattern_is_among_what_it_finds() {
+    fn a_pattern_matches_a_superset_of_every_locale() {
         let directory = tempfile::tempdir().unwrap();
         for file in ["link", "é", "x]y"] {
             std::fs::write(directory.path().join(file), "").unwrap();

@@ -133,7 +133,7 @@ mod tests {
     const TOOLS: ToolCatalogue = ToolCatalogue::new(&[qwen_tools::DECLARATIONS]);
 
     #[test]
-    fn what_rules_deny_to_read_is_found_on_disk() {
+    fn existing_files_that_rules_deny_to_read_are_found() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         for file in ["secret/key", "a/.env", ".env", "a/b/x.pem", "a/readme"] {

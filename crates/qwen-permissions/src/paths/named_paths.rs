@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::paths::argument_paths::{braces, expand, paths_in};
-use crate::paths::workspace::{Place, Workspace};
+use crate::paths::workspace::{ResolvedPath, Workspace};
 use crate::shell::{Analysis, Dynamic, SimpleCommand, Word};
 
 /// The most directories that a line is followed through.
@@ -74,14 +74,14 @@ impl<'a> NamedPlaces<'a> {
         self.is_lost
     }
 
-    /// Whether a word names such a place from where the line starts.
-    pub(crate) fn names(&self, word: &Word, such: &dyn Fn(&Place) -> bool) -> bool {
+    /// True if a word names such a place from where the line starts.
+    pub(crate) fn names(&self, word: &Word, such: &dyn Fn(&ResolvedPath) -> bool) -> bool {
         self.directories.first().is_some_and(|start| self.in_directory(word, start, such))
     }
 
     /// True if a word may name such a path, in any possible working directory and with any value of its
     /// variables.
-    pub(crate) fn may_name(&self, word: &Word, such: &dyn Fn(&Place) -> bool) -> bool {
+    pub(crate) fn may_name(&self, word: &Word, such: &dyn Fn(&ResolvedPath) -> bool) -> bool {
         self.directories.iter().any(|directory| {
             self.in_directory(word, directory, such)
                 || self
@@ -92,19 +92,19 @@ impl<'a> NamedPlaces<'a> {
     }
 
     /// True if the working directory of the line may be such a path.
-    pub(crate) fn stands_in(&self, such: &dyn Fn(&Place) -> bool) -> bool {
+    pub(crate) fn stands_in(&self, such: &dyn Fn(&ResolvedPath) -> bool) -> bool {
         self.directories.iter().any(|directory| such(&self.workspace.place(directory, directory)))
     }
 
     /// True if code in `text` may name such a path anywhere.
-    pub(crate) fn may_speak_of(&self, text: &str, such: &dyn Fn(&Place) -> bool) -> bool {
+    pub(crate) fn may_speak_of(&self, text: &str, such: &dyn Fn(&ResolvedPath) -> bool) -> bool {
         let letters = |character: char| character.is_alphanumeric() || "_-./~+@".contains(character);
         text.split(|character| !letters(character)).filter(|piece| !piece.is_empty()).any(|piece| {
             self.directories.iter().any(|directory| such(&self.workspace.place(Path::new(piece), directory)))
         })
     }
 
-    fn in_directory(&self, word: &Word, directory: &Path, such: &dyn Fn(&Place) -> bool) -> bool {
+    fn in_directory(&self, word: &Word, directory: &Path, such: &dyn Fn(&ResolvedPath) -> bool) -> bool {
         paths_in(word, directory).iter().any(|path| such(&self.workspace.place(path, directory)))
     }
 

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use qwen_events::is_hidden;
 
-use crate::git::settings::obeyed_elsewhere;
+use crate::git::settings::files_named_by_settings;
 
 /// Most bytes in a file that names a git directory.
 const LONGEST_LINK: u64 = 16 * 1024;
 
-/// Whether a path is one of them, or inside of one, or holds one.
+/// True if a path is one of them, or inside of one, or holds one.
 pub(crate) fn is_protected(path: &Path) -> bool {
     let names: Vec<String> = path.components().map(|part| as_any_disk_reads(part.as_os_str())).collect();
     names.iter().enumerate().any(|(index, name)| match name.as_str() {
@@ -47,8 +47,8 @@ const NAMES: &[&str] = &[
     ".git/config",
 ];
 
-/// Whether a path, without links in it, is what a protected name in one of the roots leads to, or what the settings of its
-/// repository name, or inside of that.
+/// True if a path, without links in it, is what a protected name in one of the roots leads to, or what the
+/// settings of its repository name, or inside of that.
 pub(crate) fn is_behind_protected<'a>(
     path: &Path,
     roots: impl IntoIterator<Item = &'a Path>,
@@ -67,7 +67,7 @@ pub(crate) fn is_behind_protected<'a>(
     };
     let is_named = |root: &Path| {
         let directory = git_directory_elsewhere(root).unwrap_or_else(|| root.join(".git"));
-        let named = obeyed_elsewhere(&directory, root, home).into_iter();
+        let named = files_named_by_settings(&directory, root, home).into_iter();
         // The directory of hooks must not be the root itself.
         named
             .filter_map(|named| real_or_missing(&named))
@@ -141,7 +141,7 @@ mod tests {
     use super::{is_behind_protected, is_protected};
 
     #[test]
-    fn what_a_protected_link_leads_to_is_protected() {
+    fn the_target_of_a_protected_link_is_protected() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("conf/git/hooks")).unwrap();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_settings_of_a_repository_name_is_protected() {
+    fn files_named_by_repository_settings_are_protected() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
         fs::create_dir_all(root.join(".git")).unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_what_runs_is_protected() {
+    fn files_that_configure_execution_are_protected() {
         let cases = [
             ("/w/.git/hooks/pre-commit", true),
             ("/w/.git/config", true),

@@ -16,14 +16,14 @@ pub(crate) struct Workspace {
 
 /// A path as written and as it really is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ResolvedPath {
     /// Absolute, with `.` and `..` removed.
     pub(crate) written: PathBuf,
     /// With every symbolic link followed; `None` for a cycle.
     pub(crate) real: Option<PathBuf>,
 }
 
-impl Place {
+impl ResolvedPath {
     /// Both forms of it.
     pub(crate) fn forms(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(self.written.as_path()).chain(self.real.as_deref())
@@ -57,18 +57,18 @@ impl Workspace {
         self.home.as_deref()
     }
 
-    /// Whether a place is inside, both as written and as it really is.
-    pub(crate) fn contains(&self, place: &Place) -> bool {
+    /// True if a place is inside, both as written and as it really is.
+    pub(crate) fn contains(&self, place: &ResolvedPath) -> bool {
         place.real.is_some() && place.forms().all(|path| self.roots.iter().any(|root| path.starts_with(root)))
     }
 
     /// Where a path leads from a directory. `~/` is the home of the user.
-    pub(crate) fn place(&self, path: &Path, cwd: &Path) -> Place {
+    pub(crate) fn place(&self, path: &Path, cwd: &Path) -> ResolvedPath {
         let absolute = match path.strip_prefix("~").ok().zip(self.home()) {
             Some((rest, home)) => home.join(rest),
             None => cwd.join(path),
         };
-        Place { written: normal(&absolute), real: follow_links(&absolute) }
+        ResolvedPath { written: normal(&absolute), real: follow_links(&absolute) }
     }
 }
 

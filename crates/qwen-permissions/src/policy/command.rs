@@ -11,7 +11,7 @@ use crate::git::command_line::{AliasSources, GitActions, subcommand_index};
 use crate::paths::denied_paths::MAX_ENTRIES;
 use crate::paths::named_paths::NamedPlaces;
 use crate::paths::protected::mentions_protected;
-use crate::paths::workspace::Place;
+use crate::paths::workspace::ResolvedPath;
 use crate::policy::coverage::Coverage;
 use crate::policy::exclusions::{copied_words, excluded_words};
 use crate::policy::reach::{Deed, Reach, is_unseen};
@@ -155,7 +155,7 @@ impl Policy {
             Scope::Path(pattern) => {
                 let (reads, writes) =
                     (self.concerns_kind(rule, ToolKind::Read), self.concerns_kind(rule, ToolKind::Edit));
-                let such = |place: &Place| pattern.forbids(place, &self.workspace, self.anchor(cwd));
+                let such = |place: &ResolvedPath| pattern.forbids(place, &self.workspace, self.anchor(cwd));
                 let places = NamedPlaces::new(&self.workspace, analysis, cwd);
                 let found = analysis.invocations.iter().map(|invocation| {
                     let looks = only_looks(invocation);
@@ -234,7 +234,7 @@ impl Policy {
             return true;
         }
         let (seen, budget) = (RefCell::new(HashMap::new()), Cell::new(MAX_ENTRIES));
-        let holds = |place: &Place| {
+        let holds = |place: &ResolvedPath| {
             place.forms().any(|above| {
                 let mut seen = seen.borrow_mut();
                 *seen.entry(above.to_owned()).or_insert_with(|| {
@@ -337,13 +337,18 @@ fn only_looks(invocation: &SimpleCommand) -> bool {
     invocation.words.is_empty() || looked_at(invocation).is_some_and(|used| used.only_reads)
 }
 
-/// Whether a command's words are text for it and never files.
+/// True if a command's words are text for it and never files.
 fn only_prints(invocation: &SimpleCommand) -> bool {
     matches!(invocation.program(), Some("echo" | "printf" | ":" | "true" | "false"))
 }
 
 /// How certainly a word names such a path. `runs` means that the word belongs to a program that runs code.
-fn found_in(places: &NamedPlaces<'_>, word: &Word, runs: bool, such: &dyn Fn(&Place) -> bool) -> Found {
+fn found_in(
+    places: &NamedPlaces<'_>,
+    word: &Word,
+    runs: bool,
+    such: &dyn Fn(&ResolvedPath) -> bool,
+) -> Found {
     if places.names(word, such) {
         Found::Yes
     } else if places.may_name(word, such) || (runs && places.may_speak_of(word.known_start(), such)) {
@@ -420,12 +425,12 @@ fn passes_on(invocation: &SimpleCommand, program: &str) -> bool {
     copies && invocation.words.iter().skip(1).any(is_it)
 }
 
-/// Whether a word of a program may be code, or a script of its own kind.
+/// True if a word of a program may be code, or a script of its own kind.
 fn takes_code(name: &str) -> bool {
     runs_its_arguments(name) || matches!(name, "sed" | "gsed" | "jq") || !programs::is_known(name)
 }
 
-/// Whether a command writes git's settings.
+/// True if a command writes git's settings.
 fn sets_git_config(invocation: &SimpleCommand) -> bool {
     if invocation.program_name() != Some("git") {
         return false;

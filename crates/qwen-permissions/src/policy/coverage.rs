@@ -1,4 +1,5 @@
-//! Whether everything that a command line does is covered: by a rule, or because it only reads in the workspace.
+//! Whether everything that a command line does is covered: by a rule, or because it only reads in the
+//! workspace.
 
 use std::cell::OnceCell;
 use std::path::{Component, Path, PathBuf};
@@ -231,8 +232,8 @@ impl<'a> Coverage<'a> {
             .map_err(|Irregular(problem)| problem.to_owned())
     }
 
-    /// The directories that the line may be in while it runs, inside of the workspace or not. Fails if a change of
-    /// directory cannot be followed.
+    /// The directories that the line may be in while it runs, inside of the workspace or not. Fails if a
+    /// change of directory cannot be followed.
     pub(crate) fn followed_directories(&self) -> Result<Vec<PathBuf>, Problem> {
         let mut directories = vec![self.cwd.to_owned()];
         for invocation in &self.analysis.invocations {
@@ -451,7 +452,7 @@ impl<'a> Coverage<'a> {
     }
 }
 
-/// Whether a word can be seen through: a text, or a pattern for file names.
+/// True if a word can be seen through: a text, or a pattern for file names.
 fn is_visible(word: &Word) -> bool {
     match word {
         Word::Literal(_) => true,
@@ -459,7 +460,7 @@ fn is_visible(word: &Word) -> bool {
     }
 }
 
-/// Whether a word is a variable and nothing else.
+/// True if a word is a variable and nothing else.
 fn is_a_variable(dynamic: &Dynamic) -> bool {
     !dynamic.made && dynamic.glob.is_none() && dynamic.prefix.is_empty() && dynamic.tail.is_empty()
 }

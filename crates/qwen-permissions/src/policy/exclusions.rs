@@ -1,5 +1,5 @@
-//! Words of a command that leave files out, so that they name no file that the command touches, and words that only name
-//! what a command copies from.
+//! Words of a command that leave files out, so that they name no file that the command touches, and words
+//! that only name what a command copies from.
 
 use crate::git::command_line::subcommand_index;
 use crate::programs::is_find_test;
@@ -84,7 +84,8 @@ fn is_left_out_by_find(words: &[Word], index: usize) -> bool {
     }
 }
 
-/// How a program that copies uses its words: options with which this holds, and where the operand stands that it writes.
+/// How a program that copies uses its words: options with which this holds, and where the operand stands that
+/// it writes.
 struct Copier {
     names: &'static str,
     letters: &'static str,

@@ -14,7 +14,7 @@ use qwen_events::{Behavior, Decision, PermissionUpdate, ToolCatalogue, ToolKind,
 use crate::Mode;
 use crate::git::hardening::GitHardening;
 use crate::paths::protected::{is_behind_protected, is_protected};
-use crate::paths::workspace::{Place, Workspace};
+use crate::paths::workspace::{ResolvedPath, Workspace};
 use crate::rules::{Rule, RuleError, RuleSource, Scope};
 
 #[derive(Debug, Clone)]
@@ -84,8 +84,8 @@ pub struct Kernel {
 }
 
 impl Policy {
-    /// A policy without rules. `roots` are the directories of the workspace, `home` is what `~` means, and `tools` are
-    /// those that rules can name.
+    /// A policy without rules. `roots` are the directories of the workspace, `home` is what `~` means, and
+    /// `tools` are those that rules can name.
     pub fn new(
         mode: Mode,
         roots: impl IntoIterator<Item = PathBuf>,
@@ -265,8 +265,8 @@ impl Policy {
         }
     }
 
-    /// Whether writing a path always asks, under any name for it.
-    pub(crate) fn is_protected(&self, place: &Place) -> bool {
+    /// True if writing a path always asks, under any name for it.
+    pub(crate) fn is_protected(&self, place: &ResolvedPath) -> bool {
         let roots = self.workspace.roots().iter().map(PathBuf::as_path);
         place.forms().any(is_protected)
             || place
@@ -276,7 +276,8 @@ impl Policy {
     }
 
     fn judge_call(&self, tool: &str, call: &CallFacts<'_>) -> Judgement {
-        let places: Vec<Place> = call.paths.iter().map(|path| self.workspace.place(path, call.cwd)).collect();
+        let places: Vec<ResolvedPath> =
+            call.paths.iter().map(|path| self.workspace.place(path, call.cwd)).collect();
         if let Some(rule) = self.deny.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
             return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
         }
@@ -326,8 +327,8 @@ impl Policy {
         }
     }
 
-    /// Whether a rule is about reading or editing files as such, so that it holds for commands too. A rule about
-    /// searching alone (`Grep`) is not about reading.
+    /// True if a rule is about reading or editing files as such, so that it holds for commands too. A rule
+    /// about searching alone (`Grep`) is not about reading.
     pub(crate) fn concerns_kind(&self, rule: &Rule, kind: ToolKind) -> bool {
         match kind {
             ToolKind::Read => self.tools.first(kind).is_some_and(|declared| rule.concerns(declared.name)),
@@ -335,8 +336,8 @@ impl Policy {
         }
     }
 
-    /// Whether a rule of the deny or ask list is about a call.
-    fn forbids(&self, rule: &Rule, tool: &str, call: &CallFacts<'_>, places: &[Place]) -> bool {
+    /// True if a rule of the deny or ask list is about a call.
+    fn forbids(&self, rule: &Rule, tool: &str, call: &CallFacts<'_>, places: &[ResolvedPath]) -> bool {
         rule.concerns(tool)
             && rule.action().is_none_or(|action| call.action.is_none_or(|called| called == action))
             && match &rule.scope {
@@ -348,8 +349,8 @@ impl Policy {
             }
     }
 
-    /// Whether a rule of the allow list is about a call, to its last path.
-    fn allows(&self, rule: &Rule, tool: &str, call: &CallFacts<'_>, places: &[Place]) -> bool {
+    /// True if a rule of the allow list is about a call, to its last path.
+    fn allows(&self, rule: &Rule, tool: &str, call: &CallFacts<'_>, places: &[ResolvedPath]) -> bool {
         rule.concerns(tool)
             && rule.action().is_none_or(|action| call.action == Some(action))
             && match &rule.scope {
@@ -396,6 +397,6 @@ pub(crate) fn ruled(verdict: Verdict, reason: String, rule: &Rule) -> Judgement 
     judgement(verdict, reason.into(), Some(rule.text().clone()))
 }
 
-pub(crate) fn blocked(reason: String, place: &Place) -> Judgement {
+pub(crate) fn blocked(reason: String, place: &ResolvedPath) -> Judgement {
     Judgement { blocked_path: Some(place.written.clone()), ..judgement(Verdict::Ask, reason.into(), None) }
 }

@@ -5,7 +5,7 @@ use crate::programs;
 use crate::shell::options::is_listed;
 use crate::shell::{Analysis, SimpleCommand, Word};
 
-/// Programs that read whatever is below the directories they are given, or below where they stand.
+/// Programs that read whatever is below the directories they are given, or below the working directory.
 const SEARCHERS: &str = "ack ag rg ugrep";
 
 /// Programs that read or pass on what is below the directories they are given.
@@ -107,7 +107,7 @@ pub(crate) fn is_unseen(word: &Word, analysis: &Analysis) -> bool {
     }
 }
 
-/// Whether a word asks to go down into directories.
+/// True if a word asks to go down into directories.
 fn is_recursive(word: &Word) -> bool {
     let text = word.known_start();
     match text.strip_prefix("--") {

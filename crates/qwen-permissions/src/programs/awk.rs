@@ -1,4 +1,5 @@
-//! `awk`: a program that only prints is covered by a rule. Its program can name files, so it never runs without one.
+//! `awk`: a program that only prints is covered by a rule. Its program can name files, so it never runs
+//! without one.
 
 use super::{Arguments, Refusal, Use};
 use crate::shell::Word;
@@ -18,8 +19,8 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     Ok(Use { paths: arguments.words_at(rest), ..Use::default() })
 }
 
-/// True if a program has no redirection, no pipe and no call that runs or reads something. `>` compares in a pattern and
-/// inside of parentheses; behind `print` it would redirect.
+/// True if a program has no redirection, no pipe and no call that runs or reads something. `>` compares in a
+/// pattern and inside of parentheses; behind `print` it would redirect.
 fn only_prints(program: &str) -> bool {
     if program.contains(['@', '`']) || program.contains("system") || program.contains("getline") {
         return false;
@@ -68,7 +69,8 @@ fn end_of(bytes: &[u8], start: usize, delimiter: u8) -> Option<usize> {
     }
 }
 
-/// Whether a slash behind this text begins a regular expression, and does not divide; `None` if both are possible.
+/// Whether a slash behind this text begins a regular expression, and does not divide; `None` if both are
+/// possible.
 fn begins_expression(before: &[u8]) -> Option<bool> {
     match before.trim_ascii_end() {
         [.., b'+', b'+'] | [.., b'-', b'-'] => None,

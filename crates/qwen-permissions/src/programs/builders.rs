@@ -1,5 +1,6 @@
-//! Programs that run the tasks of a project and write where their arguments direct them. A rule for one permits that, but
-//! not to run what is not the project's: another shell, other tools, other settings, another directory.
+//! Programs that run the tasks of a project and write where their arguments direct them. A rule for one
+//! permits that, but not to run what is not the project's: another shell, other tools, other settings,
+//! another directory.
 
 use super::Arguments;
 use crate::shell::Word;

@@ -2,7 +2,7 @@
 
 use super::{Arguments, Read, Refusal, Use};
 use crate::shell::Word;
-use crate::shell::options::{Options, is_listed};
+use crate::shell::options::{Options, is_listed, options};
 
 /// A read-only subcommand.
 struct Looker {
@@ -119,8 +119,8 @@ fn after_pattern(read: &Read, operands: Vec<Word>) -> Vec<Word> {
     operands.into_iter().skip(skip).collect()
 }
 
-/// True if `git config` is used to read. Without an option or a subcommand that says so, one name is read and a second word
-/// would be its new value.
+/// True if `git config` is used to read. Without an option or a subcommand that says so, one name is read and
+/// a second word would be its new value.
 fn reads_setting(read: &Read, operands: &[Word]) -> bool {
     let getters = [
         "-l",
@@ -141,13 +141,15 @@ fn reads_setting(read: &Read, operands: &[Word]) -> bool {
     })
 }
 
-/// True if `git config` shows more than the settings that it names, those of the user included. They may hold secrets.
+/// True if `git config` shows more than the settings that it names, those of the user included. They may hold
+/// secrets.
 fn shows_all_settings(read: &Read, first: Option<&str>) -> bool {
     let is_many = read.has(&["-l", "--list", "--get-regexp", "--regexp"]) || first == Some("list");
     is_many && !read.has(&["--local", "--worktree"])
 }
 
-/// True if a `git config` command, whose subcommand stands at an index, only reads. Which file it reads does not matter.
+/// True if a `git config` command, whose subcommand stands at an index, only reads. Which file it reads does
+/// not matter.
 pub(crate) fn reads_git_config(words: &[Word], subcommand: usize) -> bool {
     let options =
         Options { letters_with_value: "f", names_with_value: "blob default file type url value", ..CONFIG };
@@ -202,7 +204,7 @@ fn change(arguments: Arguments<'_>, subcommand: &str, start: usize) -> Result<Us
     Ok(Use { git: Some(Vec::new()), ..Use::default() })
 }
 
-/// Whether a word is the message that the option in front of it asks for, and nothing else.
+/// True if a word is the message that the option in front of it asks for, and nothing else.
 fn is_message(subcommand: &str, option: &Word, word: &Word) -> bool {
     let whole = matches!(word, Word::Dynamic(dynamic) if !dynamic.splits);
     let asks = option.literal().is_some_and(|option| {
@@ -210,15 +212,6 @@ fn is_message(subcommand: &str, option: &Word, word: &Word) -> bool {
             || (option.starts_with('-') && !option.starts_with("--") && option.ends_with('m'))
     });
     whole && asks && matches!(subcommand, "commit" | "merge" | "notes" | "stash" | "tag")
-}
-
-const fn options(
-    letters: &'static str,
-    letters_with_value: &'static str,
-    names: &'static str,
-    names_with_value: &'static str,
-) -> Options {
-    Options { letters, letters_with_value, names, names_with_value }
 }
 
 /// What `log`, `diff`, `show` and their relatives have in common. Options that include submodules are
@@ -240,7 +233,8 @@ const HISTORY: Options = options(
      max-parents min-parents since skip unified until word-diff-regex",
 );
 
-/// What `git config` takes to read. The options that change settings are omitted, and so are those that name a file.
+/// What `git config` takes to read. The options that change settings are omitted, and so are those that name
+/// a file.
 const CONFIG: Options = options(
     "lz",
     "",

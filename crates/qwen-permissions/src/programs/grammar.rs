@@ -1,6 +1,7 @@
 //! Option grammars as data: every option of a program, with its arity and what it may do.
 //!
-//! A grammar is written as one text. Each entry lists the spellings of an option, then its arity and its effect:
+//! A grammar is written as one text. Each entry lists the spellings of an option, then its arity and its
+//! effect:
 //!
 //! | entry | meaning |
 //! |---|---|
@@ -20,14 +21,16 @@ use crate::shell::options::Given;
 /// How a program reads its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// As `getopt_long` does: letters in bundles, values attached or in the next word, names shortened to a unique beginning.
+    /// As `getopt_long` does: letters in bundles, values attached or in the next word, names shortened to a
+    /// unique beginning.
     Getopt,
     /// The same, but names must be given whole.
     WholeNames,
-    /// Names must be whole, and the value of a letter is always the next word, whatever stands behind the letter.
+    /// Names must be whole, and the value of a letter is always the next word, whatever stands behind the
+    /// letter.
     ValuesApart,
-    /// One option per word, known by its first letter. What follows the letter is its value, if it takes one. All words
-    /// behind the first operand are operands.
+    /// One option per word, known by its first letter. What follows the letter is its value, if it takes one.
+    /// All words behind the first operand are operands.
     FirstLetter,
 }
 

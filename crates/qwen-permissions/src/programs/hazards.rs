@@ -1,5 +1,5 @@
-//! Programs whose grammars are not complete: the options and words by which each of them runs a program, loads code or
-//! writes another file than it is there to write. A rule with a wildcard does not cover these.
+//! Programs whose grammars are not complete: the options and words by which each of them runs a program,
+//! loads code or writes another file than it is there to write. A rule with a wildcard does not cover these.
 
 use super::Arguments;
 use crate::shell::Word;
@@ -25,15 +25,11 @@ const fn hazards(
     Hazards { programs, letters, valued, names }
 }
 
+#[rustfmt::skip]
 const HAZARDS: &[Hazards] = &[
     hazards("apt apt-cache apt-get aptitude", "oc", "t", "option config-file"),
     hazards("ar gcc-ar gcc-nm gcc-ranlib gold ld ld.bfd ld.gold nm objdump ranlib size", "", "LT", "plugin"),
-    hazards(
-        "chromium chromium-browser google-chrome",
-        "",
-        "",
-        "gpu-launcher load-extension print-to-pdf renderer-cmd-prefix screenshot user-data-dir utility-cmd-prefix",
-    ),
+    hazards("chromium chromium-browser google-chrome", "", "", "gpu-launcher load-extension print-to-pdf renderer-cmd-prefix screenshot user-data-dir utility-cmd-prefix"),
     hazards("cpio", "FO", "CDEHIMRW", "file rsh-command"),
     hazards("diff3 sdiff", "o", "IWL", "diff-program output"),
     hazards("dpkg dpkg-deb", "", "", "admindir instdir post-invoke pre-invoke root status-logger"),
@@ -44,38 +40,18 @@ const HAZARDS: &[Hazards] = &[
     hazards("nc ncat netcat", "ceo", "IiMmOPpqsTVWwXx", "exec hex-dump lua-exec output sh-exec"),
     hazards("nmap", "o", "pTDSegi", "datadir resume script"),
     hazards("openssl", "", "", "config engine keyout out provider provider-path writerand"),
-    hazards(
-        "pandoc",
-        "oFL",
-        "ftrwVMTHABc",
-        "extract-media filter log lua-filter output pdf-engine track-changes",
-    ),
+    hazards("pandoc", "oFL", "ftrwVMTHABc", "extract-media filter log lua-filter output pdf-engine track-changes"),
     hazards("pip pip3", "", "", "log python"),
     hazards("psql", "fLo", "cdFhPpRTUv", "file log-file output"),
-    hazards(
-        "py.test pytest",
-        "c",
-        "kmnopW",
-        "basetemp debug junit-xml junitxml log-file pastebin report-log",
-    ),
+    hazards("py.test pytest", "c", "kmnopW", "basetemp debug junit-xml junitxml log-file pastebin report-log"),
     hazards("rpm rpmbuild", "E", "", "define eval pipe root"),
     hazards("shuf", "o", "in", "output"),
     hazards("split", "", "abClnt", "filter"),
     hazards("ssh-add ssh-keygen", "Ds", "bCEfImNntVYz", ""),
     hazards("tcpdump tshark", "wz", "BCcEeFGiMrsTyYVW", ""),
-    hazards(
-        "latex lualatex pdflatex pdftex tex xelatex",
-        "",
-        "",
-        "enable-write18 output-directory shell-escape",
-    ),
+    hazards("latex lualatex pdflatex pdftex tex xelatex", "", "", "enable-write18 output-directory shell-escape"),
     hazards("yq", "i", "opI", "in-place inplace"),
-    hazards(
-        "zip",
-        "bmOT",
-        "nPstx",
-        "la lf li log-path logfile-path move out output-file temp-path unzip-command",
-    ),
+    hazards("zip", "bmOT", "nPstx", "la lf li log-path logfile-path move out output-file temp-path unzip-command"),
 ];
 
 /// Programs that run what stands among their words, or what they read, in ways of their own.

@@ -52,8 +52,8 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     Ok(Use::default())
 }
 
-/// True if make runs nothing because of an assignment: its value is not expanded, no shell could read more than words in it,
-/// and it names no program.
+/// True if make runs nothing because of an assignment: its value is not expanded, no shell could read more
+/// than words in it, and it names no program.
 fn is_plain_assignment(name: &str, value: &str) -> bool {
     let variable = name.trim_end_matches([':', '?', '+', ' ', '\t']);
     // `!=` runs its value.

@@ -48,17 +48,14 @@ const fn styled(style: Style, names: &'static str, options: &'static str, operan
     Reader { names, grammar: Grammar { style, options }, operands }
 }
 
+#[rustfmt::skip]
 pub(super) static READERS: &[Reader] = &[
     getopt("true false : break continue exit return shift", "", Operands::Text),
     getopt("pwd", "L,logical P,physical", Operands::None),
     getopt("read", "r d=", Operands::Text),
     getopt("whoami arch logname", "", Operands::None),
     getopt("tty", "s,silent,quiet", Operands::None),
-    getopt(
-        "hostname",
-        "a,alias A,all-fqdns* b,boot! d,domain* f,fqdn,long* F,file=! i,ip-address* I,all-ip-addresses s,short y,yp,nis h V",
-        Operands::None,
-    ),
+    getopt("hostname", "a,alias A,all-fqdns* b,boot! d,domain* f,fqdn,long* F,file=! i,ip-address* I,all-ip-addresses s,short y,yp,nis h V", Operands::None),
     getopt("nproc", "all ignore=", Operands::None),
     getopt("id", "a Z,context g,group G,groups n,name r,real u,user z,zero", Operands::Text),
     getopt("groups", "", Operands::Text),
@@ -68,11 +65,7 @@ pub(super) static READERS: &[Reader] = &[
          i,hardware-platform o,operating-system",
         Operands::None,
     ),
-    getopt(
-        "which",
-        "a,all s i,read-alias* skip-alias read-functions* skip-functions skip-dot skip-tilde show-dot show-tilde tty-only v V",
-        Operands::Text,
-    ),
+    getopt("which", "a,all s i,read-alias* skip-alias read-functions* skip-functions skip-dot skip-tilde show-dot show-tilde tty-only v V", Operands::Text),
     getopt("type", "a f p t P", Operands::Text),
     getopt("command", "v V", Operands::Text),
     getopt("sleep", "", Operands::Text),
@@ -80,11 +73,7 @@ pub(super) static READERS: &[Reader] = &[
     getopt("expr", "", Operands::Text),
     getopt("basename", "a,multiple s,suffix= z,zero", Operands::Text),
     getopt("dirname", "z,zero", Operands::Text),
-    getopt(
-        "cat",
-        "A,show-all b,number-nonblank e E,show-ends n,number s,squeeze-blank t T,show-tabs u v,show-nonprinting",
-        Operands::Paths,
-    ),
+    getopt("cat", "A,show-all b,number-nonblank e E,show-ends n,number s,squeeze-blank t T,show-tabs u v,show-nonprinting", Operands::Paths),
     getopt("tac", "b,before r,regex s,separator=", Operands::Paths),
     getopt("rev", "0,zero h V", Operands::Paths),
     getopt(
@@ -100,32 +89,16 @@ pub(super) static READERS: &[Reader] = &[
          z,zero-terminated debug #",
         Operands::Paths,
     ),
-    getopt(
-        "wc",
-        "c,bytes m,chars l,lines files0-from=* L,max-line-length w,words total= debug",
-        Operands::Paths,
-    ),
-    getopt(
-        "cut",
-        "b,bytes= c,characters= d,delimiter= f,fields= n complement s,only-delimited output-delimiter= z,zero-terminated",
-        Operands::Paths,
-    ),
+    getopt("wc", "c,bytes m,chars l,lines files0-from=* L,max-line-length w,words total= debug", Operands::Paths),
+    getopt("cut", "b,bytes= c,characters= d,delimiter= f,fields= n complement s,only-delimited output-delimiter= z,zero-terminated", Operands::Paths),
     getopt("tr", "c,C,complement d,delete s,squeeze-repeats t,truncate-set1", Operands::Text),
     getopt("fold", "b,bytes c,characters s,spaces w,width= #", Operands::Paths),
     getopt("expand", "i,initial t,tabs= #", Operands::Paths),
     getopt("unexpand", "a,all first-only t,tabs= #", Operands::Paths),
     getopt("paste", "d,delimiters= s,serial z,zero-terminated", Operands::Paths),
-    getopt(
-        "comm",
-        "1 2 3 check-order nocheck-order output-delimiter= total z,zero-terminated",
-        Operands::Paths,
-    ),
+    getopt("comm", "1 2 3 check-order nocheck-order output-delimiter= total z,zero-terminated", Operands::Paths),
     getopt("cmp", "b,print-bytes i,ignore-initial= l,verbose n,bytes= s,quiet,silent v", Operands::Paths),
-    getopt(
-        "join",
-        "a= e= i,ignore-case j= o= t= v= 1= 2= check-order nocheck-order header z,zero-terminated",
-        Operands::Paths,
-    ),
+    getopt("join", "a= e= i,ignore-case j= o= t= v= 1= 2= check-order nocheck-order header z,zero-terminated", Operands::Paths),
     getopt(
         "column",
         "t,table n,table-name= O,table-order= N,table-columns= C,table-column= l,table-columns-limit= E,table-noextreme= \
@@ -134,22 +107,10 @@ pub(super) static READERS: &[Reader] = &[
          o,output-separator= s,separator= x,fillrows S,use-spaces= h V",
         Operands::Paths,
     ),
-    getopt(
-        "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum",
-        "b,binary c,check* tag t,text z,zero ignore-missing quiet status strict w,warn",
-        Operands::Paths,
-    ),
-    getopt(
-        "b2sum",
-        "b,binary c,check* l,length= tag t,text z,zero ignore-missing quiet status strict w,warn",
-        Operands::Paths,
-    ),
-    getopt(
-        "cksum",
-        "a,algorithm= b,binary base64 c,check* debug ignore-missing l,length= quiet raw status strict t,text tag untagged \
-         w,warn z,zero",
-        Operands::Paths,
-    ),
+    getopt("md5sum sha1sum sha224sum sha256sum sha384sum sha512sum", "b,binary c,check* tag t,text z,zero ignore-missing quiet status strict w,warn", Operands::Paths),
+    getopt("b2sum", "b,binary c,check* l,length= tag t,text z,zero ignore-missing quiet status strict w,warn", Operands::Paths),
+    getopt("cksum", "a,algorithm= b,binary base64 c,check* debug ignore-missing l,length= quiet raw status strict t,text tag untagged \
+         w,warn z,zero", Operands::Paths),
     getopt("sum", "r s,sysv", Operands::Paths),
     getopt(
         "od",
@@ -198,11 +159,7 @@ pub(super) static READERS: &[Reader] = &[
          relative-base= s,strip,no-symlinks z,zero",
         Operands::Paths,
     ),
-    getopt(
-        "readlink",
-        "f,canonicalize e,canonicalize-existing m,canonicalize-missing n,no-newline q,quiet s,silent v,verbose z,zero",
-        Operands::Paths,
-    ),
+    getopt("readlink", "f,canonicalize e,canonicalize-existing m,canonicalize-missing n,no-newline q,quiet s,silent v,verbose z,zero", Operands::Paths),
     getopt(
         "grep egrep fgrep",
         "A,after-context= a,text B,before-context= b,byte-offset binary-files= C,context= c,count color? colour? D,devices= \
@@ -240,12 +197,8 @@ pub(super) static READERS: &[Reader] = &[
          Z,ignore-trailing-space #",
         Operands::Paths,
     ),
-    getopt(
-        "date",
-        "d,date= debug f,file=* I,iso-8601? R,rfc-email,rfc-822,rfc-2822 r,reference=* resolution rfc-3339= s,set=! \
-         u,utc,universal,uct",
-        Operands::Format,
-    ),
+    getopt("date", "d,date= debug f,file=* I,iso-8601? R,rfc-email,rfc-822,rfc-2822 r,reference=* resolution rfc-3339= s,set=! \
+         u,utc,universal,uct", Operands::Format),
     getopt(
         "file",
         "apple b,brief C,compile! c,checking-printout d,debug e,exclude= exclude-quiet= extension F,separator= f,files-from=* \

@@ -80,7 +80,8 @@ pub(super) fn cd(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     }
 }
 
-/// `set`: options of the shell, which were looked at when the line was read. Alone it would print every variable.
+/// `set`: options of the shell, which were looked at when the line was read. Alone it would print every
+/// variable.
 pub(super) fn set(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     match arguments.words.len() {
         1 => Err("set prints every variable".to_owned()),
@@ -108,7 +109,8 @@ pub(super) fn jq(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     Ok(Use { only_reads: true, paths, ..Use::default() })
 }
 
-/// True if a filter of jq uses a name by which it gets at more than its input. Behind one dot a name is a field.
+/// True if a filter of jq uses a name by which it gets at more than its input. Behind one dot a name is a
+/// field.
 fn looks_around(filter: &str) -> bool {
     const NAMES: &str =
         "env ENV import include input_filename modulemeta debug halt halt_error get_search_list";
@@ -162,7 +164,7 @@ pub(super) fn sed(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     Ok(Use { only_reads: true, paths: arguments.words_at(operands), ..Use::default() })
 }
 
-/// Whether a script of sed has nothing in it but addresses and the commands `p`, `d`, `q`, `=` and `s`.
+/// True if a script of sed has nothing in it but addresses and the commands `p`, `d`, `q`, `=` and `s`.
 fn sed_only_edits_its_output(script: &str) -> bool {
     let mut rest = script;
     loop {

@@ -1,8 +1,9 @@
-//! Programs that need a rule, with the options that a rule with a wildcard covers, and what words that are no options are.
+//! Programs that need a rule, with the options that a rule with a wildcard covers, and what words that are no
+//! options are.
 
 use super::{Arguments, Read, Refusal, Use};
 use crate::shell::Word;
-use crate::shell::options::{Given, Options, is_listed};
+use crate::shell::options::{Given, Options, is_listed, options};
 
 /// A program.
 pub(super) struct Program {
@@ -102,8 +103,8 @@ impl Program {
         Ok(Use { paths, ..Use::default() })
     }
 
-    /// Reads the first word of `tar` where it has no dash: a bundle of letters, whose values are the next words in their
-    /// order. Returns the options and the index behind them.
+    /// Reads the first word of `tar` where it has no dash: a bundle of letters, whose values are the next
+    /// words in their order. Returns the options and the index behind them.
     fn bundle(&self, arguments: &Arguments<'_>) -> Result<(Vec<Given>, usize), Refusal> {
         let mut given = Vec::new();
         let mut index = 2;
@@ -132,15 +133,6 @@ impl Program {
 
 fn names_a_machine(value: Option<&Word>) -> bool {
     value.is_some_and(|value| value.literal().is_none_or(|value| value.contains(':')))
-}
-
-const fn options(
-    letters: &'static str,
-    letters_with_value: &'static str,
-    names: &'static str,
-    names_with_value: &'static str,
-) -> Options {
-    Options { letters, letters_with_value, names, names_with_value }
 }
 
 /// A program that needs a rule, and has options that no wildcard covers.

@@ -81,12 +81,12 @@ const INERT: &str = "apk apropos apt apt-cache apt-get brew cd chgrp chmod chown
  gzip info install kill killall ln mkdir mount mv open pacman pgrep pip pip3 pkill ps rm rmdir rpm service shred systemctl \
  tee tldr touch truncate umount unset unzip whatis whereis xdg-open yum zcat";
 
-/// Whether it is known of a program, one way or the other, what it does with its words.
+/// True if it is known of a program, one way or the other, what it does with its words.
 pub(super) fn is_inert(name: &str) -> bool {
     is_listed(INERT, name)
 }
 
-/// Whether a program may run what stands among its words, so a denied name among them asks.
+/// True if a program may run what stands among its words, so a denied name among them asks.
 pub(crate) fn runs_its_arguments(name: &str) -> bool {
     let is_loader = name == "ld.so" || name.starts_with("ld-linux") || name.starts_with("ld-musl");
     is_interpreter(name)
@@ -96,7 +96,7 @@ pub(crate) fn runs_its_arguments(name: &str) -> bool {
         || is_listed(LAUNCHERS, name)
 }
 
-/// Whether a program runs code that it is given.
+/// True if a program runs code that it is given.
 fn is_interpreter(name: &str) -> bool {
     is_listed(INTERPRETERS, name)
         || name.strip_prefix("python").is_some_and(|rest| rest.starts_with(['2', '3']))

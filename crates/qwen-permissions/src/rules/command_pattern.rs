@@ -44,14 +44,14 @@ impl CommandPattern {
         (!words.is_empty()).then_some(Self { text: pattern.to_owned(), words })
     }
 
-    /// Whether it is the very text of a command, without any wildcard.
+    /// True if it is the very text of a command, without any wildcard.
     pub(crate) fn is_exactly(&self, command: &str) -> bool {
         let literal =
             self.words.iter().all(|word| matches!(word, PatternWord::Pieces(pieces) if pieces.len() == 1));
         literal && self.text == command.trim()
     }
 
-    /// Whether every command is meant.
+    /// True if every command is meant.
     pub(crate) fn is_everything(&self) -> bool {
         self.words.iter().all(|word| *word == PatternWord::Rest)
     }
@@ -120,7 +120,8 @@ impl CommandPattern {
                 continue;
             };
             if pieces.first().is_some_and(|first| first.starts_with('-')) {
-                // The next word of the pattern may be the option's value, which stays with it wherever it stands.
+                // The next word of the pattern may be the option's value, which stays with it wherever it
+                // stands.
                 let value = pattern.peek().and_then(|next| match next {
                     PatternWord::Pieces(value) if !value[0].starts_with('-') => Some(value),
                     _ => None,
@@ -148,7 +149,8 @@ impl CommandPattern {
         found
     }
 
-    /// Whether a pattern that begins in the middle of a word, such as `*secret*`, occurs in a command as a whole.
+    /// True if a pattern that begins in the middle of a word, such as `*secret*`, occurs in a command as a
+    /// whole.
     fn sweeps(&self, words: &[Word]) -> bool {
         let begins_anywhere = matches!(self.words.first(), Some(PatternWord::Pieces(pieces))
             if pieces.len() > 1 && pieces.first().is_some_and(String::is_empty));
@@ -299,8 +301,8 @@ impl<'a> GivenOptions<'a> {
         Self { meanings, given }
     }
 
-    /// Looks for an option of a pattern anywhere: `-rf` in any order and grouping and by the names of its letters, a long
-    /// one also when it is shortened or given by its letter.
+    /// Looks for an option of a pattern anywhere: `-rf` in any order and grouping and by the names of its
+    /// letters, a long one also when it is shortened or given by its letter.
     fn find(&self, pieces: &[String], arguments: &[Word]) -> Found {
         if arguments.iter().filter_map(Word::literal).any(|text| pieces_match(pieces, text)) {
             return Found::Yes;
@@ -368,7 +370,8 @@ impl<'a> GivenOptions<'a> {
     }
 }
 
-/// Looks for an operand: the next one, or any further one. Options and what may be their values are stepped over.
+/// Looks for an operand: the next one, or any further one. Options and what may be their values are stepped
+/// over.
 fn find_operand(
     is_meant: &dyn Fn(&str) -> bool,
     arguments: &[Word],

@@ -21,7 +21,7 @@ impl HostPattern {
         plain.then_some(Self { host, subdomains_only })
     }
 
-    /// Whether an address is certainly on this host.
+    /// True if an address is certainly on this host.
     pub(crate) fn allows(&self, url: &str) -> bool {
         // A URL that parsers may read differently is not certain.
         if url.contains(['\\', '@'])
@@ -32,7 +32,7 @@ impl HostPattern {
         host(url).is_some_and(|host| if self.subdomains_only { self.holds(&host) } else { host == self.host })
     }
 
-    /// Whether an address may be on this host or one below it.
+    /// True if an address may be on this host or one below it.
     pub(crate) fn forbids(&self, url: &str) -> bool {
         host(url).is_none_or(|host| host == self.host || self.holds(&host))
             || url.to_ascii_lowercase().split(['/', '@', '\\', '?', '#', ':']).any(|part| part == self.host)

@@ -74,8 +74,8 @@ pub(crate) enum Scope {
 }
 
 impl Rule {
-    /// Reads a rule about one of the declared `tools`, in either vocabulary, or about a tool of an MCP server or of the
-    /// host.
+    /// Reads a rule about one of the declared `tools`, in either vocabulary, or about a tool of an MCP server
+    /// or of the host.
     pub fn parse(text: &str, source: RuleSource, tools: ToolCatalogue) -> Result<Self, RuleError> {
         let text = text.trim();
         let error = |problem| RuleError::new(text, problem);
@@ -128,7 +128,7 @@ impl Rule {
         self.action
     }
 
-    /// Whether it is about a tool, by the tool's canonical name.
+    /// True if it is about a tool, by the tool's canonical name.
     pub(crate) fn concerns(&self, tool: &str) -> bool {
         match &self.tools {
             Tools::All => true,

@@ -1,11 +1,12 @@
-//! Path patterns: a leading `/` is the workspace, `//` the file system, `~/` home, anything else the working directory.
+//! Path patterns: a leading `/` is the workspace, `//` the file system, `~/` home, anything else the working
+//! directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use globset::{Glob, GlobBuilder, GlobMatcher};
 
-use crate::paths::workspace::{Place, Workspace};
+use crate::paths::workspace::{ResolvedPath, Workspace};
 
 /// A pattern for paths.
 #[derive(Debug, Clone)]
@@ -77,18 +78,18 @@ impl PathPattern {
         self.is_literal
     }
 
-    /// Whether it means a name at any depth.
+    /// True if it means a name at any depth.
     pub(crate) fn is_a_bare_name(&self) -> bool {
         self.wide.len() > 1
     }
 
-    /// Whether a refusal means just this path, given from where the pattern begins.
+    /// True if a refusal means just this path, given from where the pattern begins.
     pub(crate) fn means(&self, rest: &Path) -> bool {
         self.exact.is_match(rest) || self.wide.iter().any(|wide| wide.is_match(rest))
     }
 
-    /// Whether a place is meant, in both of its forms.
-    pub(crate) fn allows(&self, place: &Place, workspace: &Workspace, cwd: &Path) -> bool {
+    /// True if a place is meant, in both of its forms.
+    pub(crate) fn allows(&self, place: &ResolvedPath, workspace: &Workspace, cwd: &Path) -> bool {
         let bases = self.bases(workspace, cwd);
         place.real.is_some()
             && place.forms().all(|path| {
@@ -96,8 +97,8 @@ impl PathPattern {
             })
     }
 
-    /// Whether a place, or something above it, is meant, in either of its forms.
-    pub(crate) fn forbids(&self, place: &Place, workspace: &Workspace, cwd: &Path) -> bool {
+    /// True if a place, or something above it, is meant, in either of its forms.
+    pub(crate) fn forbids(&self, place: &ResolvedPath, workspace: &Workspace, cwd: &Path) -> bool {
         let bases = self.bases(workspace, cwd);
         place.forms().any(|path| {
             bases.iter().filter_map(|base| path.strip_prefix(base).ok()).any(|rest| {
@@ -121,7 +122,7 @@ impl PathPattern {
         if matches!(self.anchor, Anchor::Home | Anchor::WorkingDirectory) {
             let base = if self.anchor == Anchor::Home { bases.pop() } else { Some(cwd.to_owned()) };
             let place = base.map(|base| workspace.place(&base, cwd));
-            bases = place.iter().flat_map(Place::forms).map(Path::to_owned).collect();
+            bases = place.iter().flat_map(ResolvedPath::forms).map(Path::to_owned).collect();
         }
         for base in &mut bases {
             for _ in 0..self.up {

@@ -1,7 +1,8 @@
 //! Spellings of the same option or subcommand, so that a deny rule matches what a command does.
 
-/// Options by program, or by `program subcommand`. Each entry is a spelling and what it means: `f=force`, and `D=delete+force`
-/// for a letter that stands for two options. Long options mean themselves unless they are listed.
+/// Options by program, or by `program subcommand`. Each entry is a spelling and what it means: `f=force`, and
+/// `D=delete+force` for a letter that stands for two options. Long options mean themselves unless they are
+/// listed.
 const OPTIONS: &[(&str, &str)] = &[
     (
         "apt",
@@ -172,7 +173,8 @@ impl Meanings {
         self.entries.is_some()
     }
 
-    /// What a letter or a name means: itself, if it is not listed. A shortened name means all that it may stand for.
+    /// What a letter or a name means: itself, if it is not listed. A shortened name means all that it may
+    /// stand for.
     pub(crate) fn of_option(self, spelling: &str) -> Vec<&str> {
         let entries = || {
             self.entries.into_iter().flat_map(str::split_whitespace).filter_map(|entry| entry.split_once('='))

@@ -1,8 +1,9 @@
-//! What the shell itself does with a word: keywords, and builtins whose effect cannot be seen from their words.
+//! What the shell itself does with a word: keywords, and builtins whose effect cannot be seen from their
+//! words.
 
 use super::{Word, basename};
 
-/// Whether an unquoted word at the beginning of a command is a keyword of bash.
+/// True if an unquoted word at the beginning of a command is a keyword of bash.
 pub(super) fn is_keyword(raw: &str) -> bool {
     matches!(
         raw,
@@ -62,7 +63,7 @@ pub(super) fn refusal(words: &[Word]) -> Option<String> {
     unreadable.then(|| format!("what {} does cannot be seen from its words", basename(name)))
 }
 
-/// Whether a variable is one that scripts use for themselves, and no program looks at.
+/// True if a variable is one that scripts use for themselves, and no program looks at.
 pub(crate) fn is_plain_variable(name: &str) -> bool {
     let single = name.len() == 1 && name.bytes().all(|byte| byte.is_ascii_lowercase());
     single

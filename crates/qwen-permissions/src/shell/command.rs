@@ -348,13 +348,13 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a word is a descriptor, or closes one.
+/// True if a word is a descriptor, or closes one.
 fn is_descriptor(word: &str) -> bool {
     let digits = word.strip_suffix('-').unwrap_or(word);
     !word.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether bash takes a word at the beginning of a command for an assignment.
+/// True if bash takes a word at the beginning of a command for an assignment.
 fn looks_like_an_assignment(raw: &str) -> bool {
     let name = raw
         .find(|character: char| !character.is_ascii_alphanumeric() && character != '_')

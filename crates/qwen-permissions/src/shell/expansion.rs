@@ -26,7 +26,7 @@ impl Reader<'_> {
         builder.finish()
     }
 
-    /// Whether a brace stands outside of quotes.
+    /// True if a brace stands outside of quotes.
     fn has_a_bare_brace(&self, node: Node<'_>) -> bool {
         match node.kind() {
             "word" => self.text(node).contains('{'),
@@ -162,7 +162,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether bash may make several words of one because of its braces: there is a list or a range between them.
+/// True if bash may make several words of one because of its braces: there is a list or a range between them.
 fn may_brace_expand(raw: &str) -> bool {
     let Some((open, close)) = raw.find('{').zip(raw.rfind('}')) else { return false };
     raw.get(open..close).is_some_and(|inside| inside.contains(',') || inside.contains(".."))

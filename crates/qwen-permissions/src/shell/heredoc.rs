@@ -91,7 +91,7 @@ fn delimiter(raw: &str) -> Option<(&str, bool)> {
     plain.then_some((word, unquoted.is_some()))
 }
 
-/// Whether the grammar lost a word `-` between a command and its here-document, as it does.
+/// True if the grammar lost a word `-` between a command and its here-document, as it does.
 pub(super) fn lost_dash(command: Node<'_>, heredoc: Node<'_>, source: &str) -> bool {
     command.kind() == "command"
         && heredoc.kind() == "heredoc_redirect"

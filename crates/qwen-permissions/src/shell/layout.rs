@@ -1,7 +1,8 @@
 //! Checks that the grammar splits a line where bash does.
 //!
-//! Every byte must belong to a token whose text means one thing only, or be blank space between two tokens that bash
-//! separates too. What the grammar skips, joins or guesses is found here, so that the readers of the tree may trust it.
+//! Every byte must belong to a token whose text means one thing only, or be blank space between two tokens
+//! that bash separates too. What the grammar skips, joins or guesses is found here, so that the readers of
+//! the tree may trust it.
 
 use tree_sitter::Node;
 
@@ -13,7 +14,7 @@ const MAX_TREE_DEPTH: u32 = 200;
 
 pub(super) type Verdict = Result<(), &'static str>;
 
-/// Whether a tree is deeper than it is safe to walk.
+/// True if a tree is deeper than it is safe to walk.
 pub(super) fn is_too_deep(root: Node<'_>) -> bool {
     let mut cursor = root.walk();
     loop {
@@ -42,7 +43,7 @@ pub(super) fn verify(root: Node<'_>, source: &str) -> Verdict {
     layout.node(root)
 }
 
-/// Whether a node stands for a whole statement.
+/// True if a node stands for a whole statement.
 pub(super) fn is_statement(node: Node<'_>) -> bool {
     matches!(
         node.kind(),
@@ -128,7 +129,7 @@ impl Layout<'_> {
         Err("it has text in it that the grammar skips")
     }
 
-    /// What stands between two tokens of a node.
+    /// The text between two tokens of a node.
     pub(super) fn between(&self, parent: Node<'_>, previous: Node<'_>, next: Node<'_>) -> Verdict {
         if parent.kind() == "redirected_statement" && lost_dash(previous, next, self.source) {
             return Ok(());
@@ -278,7 +279,8 @@ impl Layout<'_> {
         Ok(())
     }
 
-    /// A double-quoted string: what the grammar calls its parts is not relied on, apart from the substitutions.
+    /// A double-quoted string: what the grammar calls its parts is not relied on, apart from the
+    /// substitutions.
     fn string(&self, node: Node<'_>) -> Verdict {
         for part in parts_of_string(node, self.source)? {
             match part {
@@ -321,7 +323,7 @@ impl Layout<'_> {
     }
 }
 
-/// Whether statements of this node need something between them.
+/// True if statements of this node need something between them.
 fn ends_list(parent: Node<'_>) -> bool {
     !matches!(
         parent.kind(),
@@ -335,7 +337,7 @@ fn ends_list(parent: Node<'_>) -> bool {
     )
 }
 
-/// Whether a token ends a list of statements by a word that only counts at the beginning of a command.
+/// True if a token ends a list of statements by a word that only counts at the beginning of a command.
 fn closes_a_list(node: Node<'_>) -> bool {
     matches!(
         node.kind(),
@@ -343,7 +345,7 @@ fn closes_a_list(node: Node<'_>) -> bool {
     )
 }
 
-/// Whether a line break between two parts of a node means no more than a blank, or ends a command.
+/// True if a line break between two parts of a node means no more than a blank, or ends a command.
 fn newline_may_stand(parent: Node<'_>, previous: Node<'_>, next: Node<'_>) -> bool {
     match parent.kind() {
         "program"
@@ -380,7 +382,7 @@ fn last_token(node: Node<'_>) -> Node<'_> {
     node
 }
 
-/// Whether a token is one of the operators that end a word wherever they stand.
+/// True if a token is one of the operators that end a word wherever they stand.
 fn is_operator(node: Node<'_>) -> bool {
     !node.is_named()
         && matches!(
@@ -409,12 +411,12 @@ fn is_operator(node: Node<'_>) -> bool {
         )
 }
 
-/// Whether a token opens a substitution, after which a command begins.
+/// True if a token opens a substitution, after which a command begins.
 fn opens_a_list(node: Node<'_>) -> bool {
     matches!(node.kind(), "$(" | "<(" | ">(")
 }
 
-/// Whether the parts of a node make one word, so that nothing may stand between them.
+/// True if the parts of a node make one word, so that nothing may stand between them.
 fn is_one_word(node: Node<'_>) -> bool {
     matches!(
         node.kind(),

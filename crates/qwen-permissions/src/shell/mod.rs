@@ -119,7 +119,7 @@ pub enum RedirectionKind {
 }
 
 impl RedirectionKind {
-    /// Whether a file is written.
+    /// True if a file is written.
     pub fn writes(self) -> bool {
         matches!(self, Self::Write | Self::Append)
     }

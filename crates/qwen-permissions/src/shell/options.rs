@@ -2,9 +2,11 @@
 
 use super::Word;
 
-/// The options of a program that are understood: those that stand alone and those with a value, by letter and by name.
+/// The options of a program that are understood: those that stand alone and those with a value, by letter and
+/// by name.
 ///
-/// Names are listed with blanks between them. They must be given whole: what GNU programs would take as an abbreviation is not listed and so not understood.
+/// Names are listed with blanks between them. They must be given whole: what GNU programs would take as an
+/// abbreviation is not listed and so not understood.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
     /// `-a`
@@ -17,7 +19,16 @@ pub(crate) struct Options {
     pub(crate) names_with_value: &'static str,
 }
 
-/// What stands at a place among the arguments.
+pub(crate) const fn options(
+    letters: &'static str,
+    letters_with_value: &'static str,
+    names: &'static str,
+    names_with_value: &'static str,
+) -> Options {
+    Options { letters, letters_with_value, names, names_with_value }
+}
+
+/// One argument: an option, a value or an operand.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// No option.
@@ -44,7 +55,7 @@ impl Options {
     pub(crate) const NONE: Self =
         Self { letters: "", letters_with_value: "", names: "", names_with_value: "" };
 
-    /// Reads what stands at a place.
+    /// Reads the argument at an index.
     pub(crate) fn step(&self, words: &[Word], index: usize) -> Step {
         let Some(word) = words.get(index) else { return Step::End };
         let text = word.known_start();
@@ -102,7 +113,7 @@ impl Options {
     }
 }
 
-/// Whether a word is one of those in a list, which is written with blanks between them.
+/// True if a word is one of those in a list, which is written with blanks between them.
 pub(crate) fn is_listed(list: &str, word: &str) -> bool {
     !word.is_empty() && list.split(' ').any(|listed| listed == word)
 }

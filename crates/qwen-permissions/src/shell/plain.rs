@@ -1,9 +1,10 @@
-//! Command lines with which bash would do nothing but start a program: its name and words that mean themselves.
+//! Command lines with which bash would do nothing but start a program: its name and words that mean
+//! themselves.
 
 use super::builtins::is_keyword;
 
-/// The words of a line that is only a call of a program. None when bash has anything else to do with it, or may have:
-/// an expansion, an operator, an assignment, a command of its own.
+/// The words of a line that is only a call of a program. None when bash has anything else to do with it, or
+/// may have: an expansion, an operator, an assignment, a command of its own.
 pub fn plain_words(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = line.trim_matches([' ', '\t']);
@@ -43,13 +44,13 @@ fn first_word(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Whether a first word, as written, can be nothing but the name of a program.
+/// True if a first word, as written, can be nothing but the name of a program.
 fn is_program(raw: &str) -> bool {
     let named = |byte: u8| byte.is_ascii_alphanumeric() || b"_+./-".contains(&byte);
     raw.bytes().all(named) && !is_keyword(raw) && !matches!(raw, "in" | "time")
 }
 
-/// Whether the program of this name does what bash does at this name.
+/// True if the program of this name does what bash does at this name.
 fn same_without_bash(name: &str, arguments: &[String]) -> bool {
     match name {
         "true" | "false" => arguments.is_empty(),
@@ -61,7 +62,7 @@ fn same_without_bash(name: &str, arguments: &[String]) -> bool {
     }
 }
 
-/// What bash does itself, whatever program there is of the name.
+/// Builtins of bash, which take precedence over programs of the same name.
 const COMMANDS_OF_BASH: &str = ". alias bg bind break builtin caller cd command compgen complete compopt continue \
 declare dirs disown enable eval exec exit export fc fg getopts hash help history jobs kill let local logout mapfile popd \
 printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap type typeset ulimit umask \
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bash_has_a_hand_in_is_left_to_bash() {
+    fn a_line_that_needs_bash_is_left_to_bash() {
         for line in [
             "",
             " ",

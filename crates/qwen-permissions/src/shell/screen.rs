@@ -5,8 +5,8 @@ use qwen_events::is_hidden;
 /// The longest script that is read.
 const MAX_LENGTH: usize = 64 * 1024;
 
-/// How much of it may be other than the text of quoted here-documents. The grammar's time grows with the square of
-/// what it does not understand.
+/// How much of it may be other than the text of quoted here-documents. The grammar's time grows with the
+/// square of what it does not understand.
 const MAX_STRUCTURE: usize = 16 * 1024;
 
 /// How many operators may be in that.
@@ -32,7 +32,8 @@ pub(super) fn screen(script: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Refuses scripts that the grammar's scanner was not written for, or takes too long for. Those are not parsed.
+/// Refuses scripts that the grammar's scanner was not written for, or takes too long for. Those are not
+/// parsed.
 pub(super) fn bearable(script: &str) -> Result<(), &'static str> {
     const LONG: &str = "it is too long to be read";
     if script.len() > MAX_LENGTH {
@@ -74,13 +75,13 @@ fn quoted_delimiter(line: &str) -> Option<&str> {
     rest[1..].split_once(quote).map(|(delimiter, _)| delimiter)
 }
 
-/// The script with a full stop for every byte that is not ASCII. Both are letters of a word to bash, and the grammar's
-/// scanner must not see others: it looks them up in tables that end before them.
+/// The script with a full stop for every byte that is not ASCII. Both are letters of a word to bash, and the
+/// grammar's scanner must not see others: it looks them up in tables that end before them.
 pub(super) fn ascii_twin(script: &str) -> Vec<u8> {
     script.bytes().map(|byte| if byte.is_ascii() { byte } else { b'.' }).collect()
 }
 
-/// Whether there are more here-documents than the scanner can keep, or ones that end with a longer word.
+/// True if there are more here-documents than the scanner can keep, or ones that end with a longer word.
 fn has_odd_heredocs(script: &str) -> bool {
     let mut heredocs = 0;
     let mut rest = script;

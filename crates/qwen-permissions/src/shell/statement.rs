@@ -1,7 +1,7 @@
 //! Statements: from the tree to the simple commands in it.
 //!
-//! Every kind of node that is read here is named. Any other makes the line unanalysable, and is still looked into, so
-//! that denied programs inside of it are found.
+//! Every kind of node that is read here is named. Any other makes the line unanalysable, and is still looked
+//! into, so that denied programs inside of it are found.
 
 use tree_sitter::Node;
 

@@ -18,8 +18,8 @@ pub struct Dynamic {
     pub splits: bool,
     /// It is nothing but a pattern for file names, in which a backslash quotes.
     pub glob: Option<String>,
-    /// The text behind what is only known later, for those who look for what a word may name: `/key` of `"$HOME/key"`.
-    /// A word with braces is here as it is written.
+    /// The text behind what is only known later, for those who look for what a word may name: `/key` of
+    /// `"$HOME/key"`. A word with braces is here as it is written.
     pub tail: String,
     /// It comes from a command, from standard input or from more than a plain variable, so its text is not in
     /// the line.

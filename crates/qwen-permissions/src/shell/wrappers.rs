@@ -3,7 +3,7 @@
 //! Each is read by an allow-list of its own options. One that is used in a way not listed here makes the line
 //! unanalysable.
 
-use super::options::{Options, Step};
+use super::options::{Options, Step, options};
 use super::{Assignment, Dynamic, Word, basename, builtins};
 
 /// What a wrapper runs.
@@ -40,16 +40,10 @@ pub(super) enum Inner {
 
 type Found = Result<Option<Wrapper>, String>;
 
-/// Looks at what a command wraps, if it is a wrapper.
+/// Finds the commands that a wrapper runs; none if the command is no wrapper.
 pub(super) fn look_into(words: &[Word]) -> Found {
     let Some(program) = words.first().and_then(Word::literal) else { return Ok(None) };
     let name = basename(program);
-    let options = |letters, letters_with_value, names, names_with_value| Options {
-        letters,
-        letters_with_value,
-        names,
-        names_with_value,
-    };
     match name {
         "bash" | "sh" | "dash" | "rbash" | "ash" => shell(name, words, None),
         "zsh" | "fish" | "ksh" | "mksh" | "csh" | "tcsh" | "pwsh" | "elvish" | "nu" => {
@@ -102,8 +96,9 @@ pub(super) fn look_into(words: &[Word]) -> Found {
     }
 }
 
-/// Programs that start another one and have effects of their own: options without and with a value, and how many further
-/// words stand in front of what they start. Used in another way, such a program is judged by its words.
+/// Programs that start another one and have effects of their own: options without and with a value, and how
+/// many further words stand in front of what they start. Used in another way, such a program is judged by its
+/// words.
 const LAUNCHERS: &[(&str, Options, usize)] = &[
     ("chrt", launcher("abfimorv", "", ""), 1),
     ("dbus-run-session", launcher("", "", ""), 0),
@@ -129,7 +124,7 @@ const LAUNCHERS: &[(&str, Options, usize)] = &[
 ];
 
 const fn launcher(letters: &'static str, letters_with_value: &'static str, names: &'static str) -> Options {
-    Options { letters, letters_with_value, names, names_with_value: "" }
+    options(letters, letters_with_value, names, "")
 }
 
 /// What a launcher starts, where its options are understood.
@@ -144,7 +139,8 @@ fn launched(name: &str, words: &[Word]) -> Option<Wrapper> {
     Some(Wrapper { transparent: false, inners, unreadable: None })
 }
 
-/// True if a launcher is used in a way that is understood, so that what it starts is judged as a command of its own.
+/// True if a launcher is used in a way that is understood, so that what it starts is judged as a command of
+/// its own.
 pub(crate) fn launches(words: &[Word]) -> bool {
     let name = words.first().and_then(Word::literal).map(basename);
     name.is_some_and(|name| launched(name, words).is_some())
@@ -191,7 +187,8 @@ fn past_options(words: &[Word], options: &Options) -> Option<usize> {
     Some(index)
 }
 
-/// A shell: with `-c` its script is read, with a file it is a program like any other, else it reads its input.
+/// A shell: with `-c` its script is read, with a file it is a program like any other, else it reads its
+/// input.
 fn shell(name: &str, words: &[Word], odd: Option<String>) -> Found {
     let mut index = 1;
     let mut has_script = false;
@@ -225,12 +222,7 @@ fn shell(name: &str, words: &[Word], odd: Option<String>) -> Found {
 
 /// `env`: its options, then assignments, then a command.
 fn env(words: &[Word]) -> Found {
-    let options = Options {
-        letters: "i0v",
-        letters_with_value: "u",
-        names: "ignore-environment null debug",
-        names_with_value: "unset",
-    };
+    let options = options("i0v", "u", "ignore-environment null debug", "unset");
     let odd = || "env is used in a way that is not understood".to_owned();
     let mut index = past_options(words, &options).ok_or_else(odd)?;
     if words.get(index).and_then(Word::literal) == Some("-") {
@@ -255,12 +247,12 @@ fn env(words: &[Word]) -> Found {
 
 /// `xargs`: its command gets words that are only known later.
 fn xargs(words: &[Word]) -> Found {
-    let options = Options {
-        letters: "0rtx",
-        letters_with_value: "nLPIdsE",
-        names: "null no-run-if-empty verbose exit",
-        names_with_value: "max-args max-lines max-procs replace delimiter max-chars",
-    };
+    let options = options(
+        "0rtx",
+        "nLPIdsE",
+        "null no-run-if-empty verbose exit",
+        "max-args max-lines max-procs replace delimiter max-chars",
+    );
     let Some(index) = past_options(words, &options) else {
         return Err("xargs is used in a way that is not understood".to_owned());
     };
@@ -324,12 +316,7 @@ fn coproc(words: &[Word]) -> Wrapper {
 
 /// `watch`: its words are joined to a script.
 fn watch(words: &[Word]) -> Found {
-    let options = Options {
-        letters: "bcdegtwx",
-        letters_with_value: "n",
-        names: "differences no-title color exec",
-        names_with_value: "interval",
-    };
+    let options = options("bcdegtwx", "n", "differences no-title color exec", "interval");
     let odd = || "watch is used in a way that is not understood".to_owned();
     let index = past_options(words, &options).ok_or_else(odd)?;
     let text: Option<Vec<&str>> = words[index..].iter().map(Word::literal).collect();
@@ -341,7 +328,7 @@ fn watch(words: &[Word]) -> Found {
     }))
 }
 
-/// Whether what a wrapper runs begins with something that is no program: a keyword, or an assignment.
+/// True if what a wrapper runs begins with something that is no program: a keyword, or an assignment.
 pub(super) fn begins_oddly(inner: &Inner) -> bool {
     match inner {
         Inner::Command { words, .. } => words

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_stays_so_under_another_name() {
+    fn a_hidden_file_stays_hidden_under_another_name() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().canonicalize().unwrap();
         std::fs::create_dir_all(path.join("a/secret")).unwrap();

@@ -276,8 +276,8 @@ pub(crate) fn filters_can_refuse() -> bool {
     unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) == 0 }
 }
 
-/// Runs `body` in a process that shares our memory and descriptors but not our namespaces, and waits for its end.
-/// `body` must do nothing but system calls: it runs while other threads of ours may hold any lock.
+/// Runs `body` in a process that shares our memory and descriptors but not our namespaces, and waits for its
+/// end. `body` must do nothing but system calls: it runs while other threads of ours may hold any lock.
 pub(crate) fn run_apart<T>(body: fn(&mut T), state: &mut T) -> Outcome {
     const STACK: usize = 64 * 1024;
     struct Start<'a, T> {
@@ -292,8 +292,8 @@ pub(crate) fn run_apart<T>(body: fn(&mut T), state: &mut T) -> Outcome {
     }
     let mut stack: Vec<MaybeUninit<u128>> = Vec::with_capacity(STACK / size_of::<u128>());
     let mut start = Start { body, state };
-    // SAFETY: the stack and the start outlive the process, which the kernel makes us wait for (CLONE_VFORK). Signals
-    // are blocked around it so that no handler of ours runs in that process.
+    // SAFETY: the stack and the start outlive the process, which the kernel makes us wait for (CLONE_VFORK).
+    // Signals are blocked around it so that no handler of ours runs in that process.
     unsafe {
         let mut all: libc::sigset_t = zeroed();
         let mut before: libc::sigset_t = zeroed();

@@ -399,14 +399,16 @@ fn make_mounts(making: &mut NamespaceBuild<'_>) -> Outcome {
 fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
     match step {
         Step::FollowOutside => kernel::follow_outside_mounts(),
-        Step::Clone { from, slot } => keep(slots, *slot, kernel::clone_tree(from, SymlinkMode::Follow)?),
+        Step::Clone { from, slot } => {
+            store_slot(slots, *slot, kernel::clone_tree(from, SymlinkMode::Follow)?)
+        }
         Step::CloneIfThere { from, slot } => match kernel::clone_tree(from, SymlinkMode::Keep) {
-            Ok(tree) => keep(slots, *slot, tree),
+            Ok(tree) => store_slot(slots, *slot, tree),
             Err(_) => Ok(()),
         },
         Step::CloneSlot { from, slot } => {
-            let tree = kernel::clone_descriptor(kept(slots, *from)?)?;
-            keep(slots, *slot, tree)
+            let tree = kernel::clone_descriptor(slot_descriptor(slots, *from)?)?;
+            store_slot(slots, *slot, tree)
         }
         Step::Snapshot { at, options } => kernel::mount_memory(at, options),
         Step::Terminals { at } => kernel::mount_terminals(at),
@@ -415,10 +417,10 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
             outcome => outcome,
         },
         Step::VoidDevice { at } => kernel::make_void_device(at),
-        Step::Point { at, slot } => keep(slots, *slot, kernel::point_at(at)?),
-        Step::ReadOnly { slot } => kernel::make_read_only(kept(slots, *slot)?),
+        Step::Point { at, slot } => store_slot(slots, *slot, kernel::point_at(at)?),
+        Step::ReadOnly { slot } => kernel::make_read_only(slot_descriptor(slots, *slot)?),
         Step::EverythingReadOnly => kernel::make_everything_read_only(),
-        Step::AttachIfThere { slot, at } => match kept(slots, *slot)? {
+        Step::AttachIfThere { slot, at } => match slot_descriptor(slots, *slot)? {
             tree if tree >= 0 => {
                 kernel::make_read_only(tree)?;
                 // The kind of the entry may have changed since its mount point was made.
@@ -427,18 +429,18 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
             }
             _ => Ok(()),
         },
-        Step::Attach { slot, at } => kernel::attach(kept(slots, *slot)?, at, SymlinkMode::Follow),
+        Step::Attach { slot, at } => kernel::attach(slot_descriptor(slots, *slot)?, at, SymlinkMode::Follow),
         Step::Cover { at } => cover(at, empty_mounts(slots).ok_or(libc::EBADF)?, NamespaceAge::New),
     }
 }
 
-fn keep(slots: &mut [RawFd], slot: usize, fd: RawFd) -> Outcome {
+fn store_slot(slots: &mut [RawFd], slot: usize, fd: RawFd) -> Outcome {
     let place = slots.get_mut(slot).ok_or(libc::EBADF)?;
     *place = fd;
     Ok(())
 }
 
-fn kept(slots: &[RawFd], slot: usize) -> Outcome<RawFd> {
+fn slot_descriptor(slots: &[RawFd], slot: usize) -> Outcome<RawFd> {
     slots.get(slot).copied().ok_or(libc::EBADF)
 }
 

@@ -47,7 +47,8 @@ pub(super) unsafe fn each_child_among_all(mut visit: impl FnMut(pid_t)) {
         loop {
             let got = libc::syscall(libc::SYS_getdents64, proc, entries.0.as_mut_ptr(), entries.0.len());
             let Some(mut rest) = filled(&entries.0, isize::try_from(got).unwrap_or(-1)) else { break };
-            // An entry: 8 bytes inode, 8 bytes offset, 2 bytes its own length, 1 byte type, the name and a zero.
+            // An entry: 8 bytes inode, 8 bytes offset, 2 bytes its own length, 1 byte type, the name and a
+            // zero.
             while let (Some(&[low, high]), Some(name)) = (rest.get(16..18), rest.get(19..)) {
                 let length = usize::from(u16::from_ne_bytes([low, high]));
                 if let Some(pid) = leading_number(name)

@@ -1,7 +1,7 @@
 //! Removes placeholders after we were killed: a process that waits until we and all guardians are gone.
 //!
-//! A guardian cannot do it: in its mount namespace the placeholders are mount points. Like a guardian, the cleaner is
-//! forked, not exec'ed, and makes raw system calls only.
+//! A guardian cannot do it: in its mount namespace the placeholders are mount points. Like a guardian, the
+//! cleaner is forked, not exec'ed, and makes raw system calls only.
 #![expect(unsafe_code, reason = "fork and what follows it are raw system calls by nature")]
 
 use std::ffi::CString;
@@ -14,7 +14,7 @@ use libc::pid_t;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::guardian::{self, close_all_but};
-use super::{orphans, spawn};
+use super::spawn;
 
 /// How often and how many milliseconds apart a lock is tried.
 const LOCK_ATTEMPTS: u32 = 200;
@@ -29,7 +29,8 @@ pub(crate) struct Removable {
     pub file_mode: libc::mode_t,
 }
 
-/// The line whose end tells the cleaner that nothing relies on the placeholders any more. Every guardian holds a copy.
+/// The line whose end tells the cleaner that nothing relies on the placeholders any more. Every guardian
+/// holds a copy.
 pub(crate) struct Lifeline {
     ours: OwnedFd,
     cleaners: OwnedFd,
@@ -56,24 +57,10 @@ pub(crate) struct Cleaner {
 impl Cleaner {
     /// Starts the process. It removes these paths, if they are unused placeholders, when the lifeline ends.
     pub(crate) fn start(lifeline: &Lifeline, paths: &[Removable]) -> io::Result<Self> {
-        // SAFETY: signal sets are plain data; the child makes only raw system calls and never returns.
-        unsafe {
-            let mut all: libc::sigset_t = zeroed();
-            let mut before: libc::sigset_t = zeroed();
-            libc::sigfillset(&raw mut all);
-            // No handler of ours may run in the child.
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-            let pid = orphans::note_guardian(|| {
-                let pid = libc::fork();
-                if pid == 0 {
-                    wait_and_remove(lifeline.cleaners.as_raw_fd(), paths);
-                }
-                pid
-            });
-            let error = io::Error::last_os_error();
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
-            if pid < 0 { Err(error) } else { Ok(Self { pid }) }
-        }
+        // SAFETY: `wait_and_remove` makes only raw system calls and never returns.
+        let forked =
+            unsafe { guardian::fork_child(|| wait_and_remove(lifeline.cleaners.as_raw_fd(), paths)) };
+        forked.map(|pid| Self { pid }).map_err(io::Error::from_raw_os_error)
     }
 }
 
@@ -85,7 +72,8 @@ impl Drop for Cleaner {
 
 /// The cleaner's main function.
 unsafe fn wait_and_remove(line: RawFd, paths: &[Removable]) -> ! {
-    // SAFETY: runs after the fork, in a process with one thread: raw system calls on what was prepared before.
+    // SAFETY: runs after the fork, in a process with one thread: raw system calls on what was prepared
+    // before.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, c"qwen-cleaner".as_ptr());
         libc::setsid();
@@ -109,8 +97,8 @@ unsafe fn wait_and_remove(line: RawFd, paths: &[Removable]) -> ! {
     }
 }
 
-/// Locks a placeholder for us alone. The end of the lifeline may come a moment before the dying process has closed its own
-/// lock.
+/// Locks a placeholder for us alone. The end of the lifeline may come a moment before the dying process has
+/// closed its own lock.
 unsafe fn lock(fd: RawFd) -> bool {
     // SAFETY: system calls without pointers to our memory.
     unsafe {

@@ -49,7 +49,8 @@ struct Start<'a> {
 /// Starts the command's process on the guardian's memory and waits until it has exec'ed or failed, as `vfork`
 /// does: that avoids copying the page tables, and lets the child report a failure through memory.
 pub(super) unsafe fn start(plan: &Plan<'_>, stack: *mut u128) -> Result<pid_t, (Step, i32)> {
-    // SAFETY: the caller gives a stack of `STACK` bytes; with CLONE_VFORK this frame outlives the child's use of it.
+    // SAFETY: the caller gives a stack of `STACK` bytes; with CLONE_VFORK this frame outlives the child's use
+    // of it.
     unsafe {
         let mut start = Start { plan, guardian: libc::getpid(), failed: None };
         let top = stack.add(STACK / size_of::<u128>()).cast::<c_void>();
@@ -80,7 +81,8 @@ extern "C" fn enter(start: *mut c_void) -> c_int {
 }
 
 unsafe fn become_command(plan: &Plan<'_>, guardian: pid_t) -> (Step, i32) {
-    // SAFETY: raw system calls on what the plan holds, in a process that shares its parent's memory until the exec.
+    // SAFETY: raw system calls on what the plan holds, in a process that shares its parent's memory until the
+    // exec.
     unsafe {
         // If the guardian is killed, at least the command itself dies too.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_environment_can_hold_is_left_out() {
+    fn invalid_environment_variables_are_left_out() {
         let mut env = Environment::empty();
         for (name, value) in [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "x\0")] {
             env.set(name, value);

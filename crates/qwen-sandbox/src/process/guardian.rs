@@ -14,6 +14,7 @@
 //! Linux only: needs subreapers, `signalfd` and `close_range`.
 #![expect(unsafe_code, reason = "fork and what follows it are raw system calls by nature")]
 
+use std::convert::Infallible;
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::{size_of_val, zeroed};
 use std::os::fd::RawFd;
@@ -76,17 +77,27 @@ pub(super) fn fork(plan: &Plan<'_>, stays: bool) -> Result<pid_t, i32> {
         pointers: vec![ptr::null(); if stays { order::TEXTS } else { 0 }],
         open,
     };
-    // SAFETY: signal sets are plain data; the child makes only raw system calls and never returns.
+    // SAFETY: `guard` makes only raw system calls and never returns.
+    unsafe { fork_child(|| guard(plan, &mut room)) }
+}
+
+/// Forks a child that runs `main` with all signals blocked: no handler of ours may run in it, because
+/// handlers wake our runtime through descriptors that the child closes. Returns its process id, or the error
+/// number.
+///
+/// # Safety
+/// `main` runs in a copy of a process with several threads: it must make only raw system calls.
+pub(super) unsafe fn fork_child(main: impl FnOnce() -> Infallible) -> Result<pid_t, i32> {
+    // SAFETY: signal sets are plain data; what the child does is the caller's promise.
     unsafe {
         let mut all: libc::sigset_t = zeroed();
         let mut before: libc::sigset_t = zeroed();
         libc::sigfillset(&raw mut all);
-        // No handler of ours may run in the guardian: handlers wake our runtime through descriptors it has closed.
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
         let pid = orphans::note_guardian(|| {
             let pid = libc::fork();
             if pid == 0 {
-                guard(plan, &mut room);
+                match main() {}
             }
             pid
         });
@@ -151,7 +162,8 @@ pub(super) fn errno() -> c_int {
 
 /// The guardian's main function.
 unsafe fn guard(plan: &Plan<'_>, room: &mut Room) -> ! {
-    // SAFETY: runs after the fork, in a process with one thread: raw system calls on what was prepared before.
+    // SAFETY: runs after the fork, in a process with one thread: raw system calls on what was prepared
+    // before.
     unsafe {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_NAME, c"qwen-guardian".as_ptr());

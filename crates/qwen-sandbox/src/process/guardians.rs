@@ -29,7 +29,8 @@ pub(super) struct Guardian {
     reaped: bool,
 }
 
-/// Guardians whose command was dropped while it ran: they end by themselves and are reaped when the next one starts.
+/// Guardians whose command was dropped while it ran: they end by themselves and are reaped when the next one
+/// starts.
 static UNREAPED: Mutex<Vec<libc::pid_t>> = Mutex::new(Vec::new());
 
 impl Guardian {

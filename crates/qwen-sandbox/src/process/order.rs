@@ -1,6 +1,7 @@
 //! An order: one message with all that an existing guardian needs to start another command.
 //!
-//! It is written before and read after the fork that made the guardian, so reading neither allocates nor panics.
+//! It is written before and read after the fork that made the guardian, so reading neither allocates nor
+//! panics.
 
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_ordered_is_what_is_read() {
+    fn an_order_is_read_as_it_was_written() {
         for (args, env) in [
             (vec!["bash"], vec![]),
             (vec!["bash", "-c", ""], vec!["A=", "B=two words"]),
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_ordered() {
+    fn an_order_that_does_not_fit_is_refused() {
         assert!(write(c"x", c"/", &own(&vec!["x"; TEXTS]), &[]).is_none());
         assert!(write(c"x", c"/", &[CString::new("x".repeat(ROOM)).unwrap()], &[]).is_none());
     }

@@ -28,14 +28,14 @@ impl DirectoryHandle {
         Ok(Self(rustix::fs::openat2(self.0.as_fd(), path, DIRECTORY, Mode::empty(), resolve)?))
     }
 
-    /// Whether there is nothing of this name in it.
+    /// True if there is nothing of this name in it.
     pub(crate) fn lacks(&self, name: &OsStr) -> bool {
         let found = rustix::fs::statat(self.0.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
         found.is_err_and(|error| error == Errno::NOENT)
     }
 
-    /// Whether a mount on this name protects its content. A file that has a second name can be written through that,
-    /// and a missing name has no mount.
+    /// True if a mount on this name protects its content. A file that has a second name can be written
+    /// through that, and a missing name has no mount.
     pub(crate) fn is_held(&self, name: &OsStr) -> bool {
         fn has_one_name(path: &Path) -> bool {
             match std::fs::symlink_metadata(path) {
@@ -51,7 +51,8 @@ impl DirectoryHandle {
         has_one_name(&self.name(name))
     }
 
-    /// A path to a name in this very directory, wherever that is now. Only for calls that do not follow the name itself.
+    /// A path to a name in this very directory, wherever that is now. Only for calls that do not follow the
+    /// name itself.
     pub(crate) fn name(&self, name: &OsStr) -> PathBuf {
         Path::new("/proc/self/fd").join(self.0.as_raw_fd().to_string()).join(name)
     }

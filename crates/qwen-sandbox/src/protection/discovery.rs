@@ -1,6 +1,6 @@
-//! Finds what has to be protected: not names only, but the objects behind them. A name in the workspace may be a
-//! link, `.git` may be a file that names a directory elsewhere, and a git directory holds those of its worktrees
-//! and submodules.
+//! Finds what has to be protected: not names only, but the objects behind them. A name in the workspace may
+//! be a link, `.git` may be a file that names a directory elsewhere, and a git directory holds those of its
+//! worktrees and submodules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ pub(crate) struct ProtectedObjects {
 }
 
 impl ProtectedObjects {
-    /// Finds them. Adds the repositories to the policy that commands have to write for a commit: that of a linked
-    /// worktree, and that of a parent directory.
+    /// Finds them. Adds the repositories to the policy that commands have to write for a commit: that of a
+    /// linked worktree, and that of a parent directory.
     pub(crate) fn find(policy: &mut SandboxPolicy) -> Self {
         let outside: Vec<PathBuf> =
             policy.roots.iter().filter_map(|root| git::repository_outside(root)).collect();
@@ -44,7 +44,7 @@ impl ProtectedObjects {
             found.pin_unless_directory(&root.join(".git"));
             if let Some(directory) = git::directory(root) {
                 let common = git::common_directory(&directory).unwrap_or_else(|| directory.clone());
-                for path in git::obeyed_elsewhere(&common, root) {
+                for path in git::files_named_by_settings(&common, root) {
                     found.add_object(&path, Placeholder::None);
                 }
                 // The part that a worktree shares with others.

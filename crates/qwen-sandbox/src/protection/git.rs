@@ -1,4 +1,5 @@
-//! What the sandbox knows of git: where a worktree keeps its repository, and which settings do nothing but describe.
+//! What the sandbox has to know about git: where a worktree keeps its repository, and which settings do nothing but
+//! describe.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,8 +8,8 @@ use std::path::{Path, PathBuf};
 /// Most bytes in a file that names a directory; git itself reads more, but no path is longer.
 const LONGEST_LINK: u64 = 16 * 1024;
 
-/// The repository outside the workspace that commands have to write for a commit: the one that a linked worktree
-/// belongs to, or the one of a parent directory.
+/// The repository outside the workspace that commands have to write for a commit: the one that a linked
+/// worktree belongs to, or the one of a parent directory.
 pub(crate) fn repository_outside(root: &Path) -> Option<PathBuf> {
     let top = root.ancestors().find(|directory| fs::symlink_metadata(directory.join(".git")).is_ok())?;
     let directory = top.join(".git");
@@ -43,7 +44,8 @@ fn linked_repository(root: &Path) -> Option<PathBuf> {
     Some(common.to_owned())
 }
 
-/// The git directory of a working directory: `.git`, or the directory that a link or a file of that name leads to.
+/// The git directory of a working directory: `.git`, or the directory that a link or a file of that name
+/// leads to.
 pub(crate) fn directory(root: &Path) -> Option<PathBuf> {
     let git = root.join(".git");
     let directory = git.canonicalize().ok().filter(|found| found.is_dir());
@@ -66,9 +68,9 @@ const SETTINGS_FILES: usize = 16;
 /// Most bytes of a file of settings.
 const LONGEST_SETTINGS: u64 = 256 * 1024;
 
-/// What git obeys besides its own files because the settings of a repository name it: the directory of hooks, and further
-/// files of settings. `root` is where its working tree is.
-pub(crate) fn obeyed_elsewhere(directory: &Path, root: &Path) -> Vec<PathBuf> {
+/// Files that git uses because the settings of a repository name them: the directory of hooks,
+/// and further files of settings. `root` is where its working tree is.
+pub(crate) fn files_named_by_settings(directory: &Path, root: &Path) -> Vec<PathBuf> {
     let mut obeyed = Vec::new();
     let mut ahead = vec![directory.join("config"), directory.join("config.worktree")];
     let mut read = 0;
@@ -110,7 +112,7 @@ pub(crate) fn obeyed_elsewhere(directory: &Path, root: &Path) -> Vec<PathBuf> {
     obeyed
 }
 
-/// Whether git takes a directory for a repository.
+/// True if git takes a directory for a repository.
 pub(crate) fn is_repository(directory: &Path) -> bool {
     ["objects", "refs"].iter().all(|name| directory.join(name).is_dir())
         && fs::symlink_metadata(directory.join("HEAD")).is_ok()
@@ -125,8 +127,8 @@ fn first_line(file: &Path) -> Option<String> {
     Some(text.lines().next()?.to_owned())
 }
 
-/// Settings that git or a person writes for a new repository and that make git run or read nothing else. `*` stands
-/// for the name in a section.
+/// Settings that git or a person writes for a new repository and that make git run or read nothing else. `*`
+/// stands for the name in a section.
 const DESCRIBING: &[(&str, &[&str])] = &[
     (
         "core",
@@ -155,8 +157,8 @@ const DESCRIBING: &[(&str, &[&str])] = &[
     ("lfs", &["repositoryformatversion"]),
 ];
 
-/// Whether git's settings, as a text, only describe: no program is named, nothing else is read. What is not understood
-/// does not.
+/// True if git's settings, as a text, only describe: no program is named, nothing else is read. What is not
+/// understood does not.
 pub(crate) fn only_describes(config: &str) -> bool {
     let mut allowed: &[&str] = &[];
     for line in config.lines() {

@@ -1,5 +1,6 @@
-//! Protected names in directories below the workspace's roots: repositories, submodules, worktrees and settings of
-//! agents. They are watched, not held by mounts, so that commands can remove and move the directories they are in.
+//! Protected names in directories below the workspace's roots: repositories, submodules, worktrees and
+//! settings of agents. They are watched, not held by mounts, so that commands can remove and move the
+//! directories they are in.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -60,8 +61,8 @@ impl NestedNames {
         }
     }
 
-    /// Looks at what a command made. What was moved is put back as it was, copies stay, and so does what git itself
-    /// makes; everything else is removed.
+    /// Looks at what a command made. What was moved is put back as it was, copies stay, and so does what git
+    /// itself makes; everything else is removed.
     pub(crate) fn end(
         &mut self,
         roots: &[PathBuf],
@@ -74,7 +75,7 @@ impl NestedNames {
         for object in now.iter().filter(|object| !before.contains(object)) {
             let Some(root) = roots.iter().find(|root| object.starts_with(root)) else { continue };
             let Some(parent) = object.parent() else { continue };
-            if !watch.mend_moved(object, found) && !watch.mend_moved(parent, found) {
+            if !watch.restore_moved(object, found) && !watch.restore_moved(parent, found) {
                 examine(root, object, known, watch, found);
             }
         }

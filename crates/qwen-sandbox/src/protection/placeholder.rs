@@ -5,9 +5,9 @@
 //! aside instead of deleted, because the mount moves with it: deleting a mount point makes the kernel wait
 //! for all processors, which takes longer than most commands.
 //!
-//! If we are killed, a process that waits for that removes them. They carry the sticky bit as our mark, so that one that
-//! stayed all the same is known and removed next time, and every process that relies on it holds a shared lock, so that no process removes it while
-//! commands of another rely on it.
+//! If we are killed, a process that waits for that removes them. They carry the sticky bit as our mark, so
+//! that one that stayed all the same is known and removed next time, and every process that relies on it
+//! holds a shared lock, so that no process removes it while commands of another rely on it.
 
 use std::ffi::{CString, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -30,12 +30,12 @@ use crate::protection::watch::ProtectedRoot;
 const MARK: u32 = 0o1000;
 const DIRECTORY: u32 = 0o755;
 const FILE: u32 = 0o644;
-/// How often a name that comes and goes is tried.
+/// How often a name that is created and removed concurrently is retried.
 const ATTEMPTS: u32 = 4;
 
 /// A session's placeholders.
 pub(crate) struct Placeholders {
-    /// Where they may wait, until one of them is needed.
+    /// Candidates for the directory of removed placeholders; empty once one was chosen.
     candidates: Vec<PathBuf>,
     aside: Option<ParkingDirectory>,
     standing: Vec<StandingPlaceholder>,
@@ -47,7 +47,7 @@ pub(crate) struct Placeholders {
 
 #[derive(Debug)]
 struct StandingPlaceholder {
-    /// Where it stands.
+    /// Its path.
     path: PathBuf,
     /// Open, and locked together with everyone else who relies on it.
     lock: File,
@@ -56,7 +56,7 @@ struct StandingPlaceholder {
 }
 
 impl StandingPlaceholder {
-    /// What is at its path, if that is it.
+    /// The metadata of its path, if the placeholder is still there.
     fn at_its_path(&self) -> Option<fs::Metadata> {
         fs::symlink_metadata(&self.path).ok().filter(|meta| identity(meta) == self.identity)
     }
@@ -68,14 +68,14 @@ impl StandingPlaceholder {
 }
 
 impl Drop for StandingPlaceholder {
-    /// Releases the lock explicitly: a child that was forked but has not called `exec` yet shares the open file,
-    /// so that closing ours alone would leave the lock in place.
+    /// Releases the lock explicitly: a child that was forked but has not called `exec` yet shares the open
+    /// file, so that closing ours alone would leave the lock in place.
     fn drop(&mut self) {
         let _ = self.lock.unlock();
     }
 }
 
-/// Whether an open directory has no entries.
+/// True if an open directory has no entries.
 fn holds_nothing(directory: &File) -> bool {
     let mut room = [MaybeUninit::uninit(); 512];
     if seek(directory, SeekFrom::Start(0)).is_err() {
@@ -129,7 +129,7 @@ impl Placeholders {
                 if *placeholder == Placeholder::None || self.standing.iter().any(|one| one.path == path) {
                     continue;
                 }
-                let one = self.bring(&path).or_else(|| {
+                let one = self.restore_parked(&path).or_else(|| {
                     let parent = path.parent()?;
                     if !parents.iter().any(|(known, _)| known == parent) {
                         let there = fs::symlink_metadata(parent).is_ok_and(|meta| meta.is_dir());
@@ -137,7 +137,7 @@ impl Placeholders {
                     }
                     // Where we cannot make it, neither can the command, which has no more rights.
                     let there = parents.iter().any(|(known, there)| known == parent && *there);
-                    if there { stand(&path, *placeholder).ok().flatten() } else { None }
+                    if there { create(&path, *placeholder).ok().flatten() } else { None }
                 });
                 self.standing.extend(one);
             }
@@ -145,7 +145,7 @@ impl Placeholders {
     }
 
     /// Removes all placeholders that no other process relies on.
-    pub(crate) fn take_away(&mut self) {
+    pub(crate) fn remove(&mut self) {
         for one in std::mem::take(&mut self.standing) {
             if one.lock.try_lock().is_err() {
                 continue;
@@ -153,19 +153,19 @@ impl Placeholders {
             let Some(meta) = one.at_its_path() else { continue };
             match if one.is_empty(&meta) { self.move_aside(&one.path) } else { None } {
                 Some(name) => self.waiting.push((name, one)),
-                None => leave(&one.path),
+                None => remove_placeholder(&one.path),
             }
         }
     }
 
     /// Brings back the one that waits for this path.
-    fn bring(&mut self, path: &Path) -> Option<StandingPlaceholder> {
+    fn restore_parked(&mut self, path: &Path) -> Option<StandingPlaceholder> {
         let (name, one) =
             self.waiting.swap_remove(self.waiting.iter().position(|(_, one)| one.path == path)?);
         let aside = self.aside.as_ref()?;
         if renameat_with(aside.directory.as_fd(), &name, CWD, path, RenameFlags::NOREPLACE).is_err() {
             // The name was created in the meantime, so our placeholder is not needed.
-            leave(&aside.path.join(name));
+            remove_placeholder(&aside.path.join(name));
             return None;
         }
         (one.lock.try_lock_shared().is_ok() && one.at_its_path().is_some()).then_some(one)
@@ -194,7 +194,7 @@ fn is_any_missing(guarded: &[ProtectedRoot]) -> bool {
     })
 }
 
-/// What the cleaner looks for.
+/// The placeholders that the cleaner may remove.
 fn removable(guarded: &[ProtectedRoot]) -> Vec<Removable> {
     let names = guarded.iter().flat_map(|ProtectedRoot { root, names, .. }| {
         let names = names.iter().filter(|name| name.placeholder != Placeholder::None);
@@ -210,12 +210,12 @@ fn removable(guarded: &[ProtectedRoot]) -> Vec<Removable> {
 
 impl Drop for Placeholders {
     fn drop(&mut self) {
-        self.take_away();
+        self.remove();
         if let Some(aside) = &self.aside {
             for (name, _) in &self.waiting {
-                leave(&aside.path.join(name));
+                remove_placeholder(&aside.path.join(name));
             }
-            // What is not empty is not ours alone.
+            // Another process may have its own entries in it; then it is not empty.
             let _ = fs::remove_dir(&aside.path);
         }
     }
@@ -241,7 +241,7 @@ impl ParkingDirectory {
 }
 
 /// Makes a placeholder, or joins one that is there. None when the name is really there.
-fn stand(path: &Path, placeholder: Placeholder) -> io::Result<Option<StandingPlaceholder>> {
+fn create(path: &Path, placeholder: Placeholder) -> io::Result<Option<StandingPlaceholder>> {
     for _ in 0..ATTEMPTS {
         match fs::symlink_metadata(path) {
             Ok(meta) if !is_placeholder(path, &meta) => return Ok(None),
@@ -283,7 +283,7 @@ fn is_placeholder(path: &Path, meta: &fs::Metadata) -> bool {
     is_marked(meta) && (!meta.is_dir() || empty())
 }
 
-/// Whether something looks like a placeholder, if it is a directory without looking into it.
+/// True if something looks like a placeholder, if it is a directory without looking into it.
 fn is_marked(meta: &fs::Metadata) -> bool {
     let mode = meta.mode() & 0o7777;
     if meta.is_dir() {
@@ -298,7 +298,7 @@ fn identity(meta: &fs::Metadata) -> (u64, u64) {
 }
 
 /// Removes a placeholder, or clears the mark if another process has filled it.
-fn leave(path: &Path) {
+fn remove_placeholder(path: &Path) {
     let Ok(meta) = fs::symlink_metadata(path) else { return };
     if is_placeholder(path, &meta) {
         // An empty directory that stays does no harm and is removed next time.
@@ -312,13 +312,13 @@ fn leave(path: &Path) {
 mod tests {
     use super::*;
 
-    struct Bench {
+    struct Fixture {
         place: tempfile::TempDir,
         root: PathBuf,
         policy: SandboxPolicy,
     }
 
-    impl Bench {
+    impl Fixture {
         fn new() -> Self {
             let place = tempfile::tempdir().unwrap();
             let root = place.path().join("workspace");
@@ -355,83 +355,86 @@ mod tests {
     }
 
     #[test]
-    fn they_are_gone_when_the_last_user_is() {
-        let bench = Bench::new();
-        let (mut one, mut two) = (bench.put(), bench.put());
-        assert_eq!(bench.names(), [".mcp.json", ".qwen"]);
-        one.take_away();
-        assert_eq!(bench.names(), [".mcp.json", ".qwen"]);
-        two.take_away();
-        assert_eq!(bench.names(), Vec::<String>::new());
+    fn placeholders_are_removed_with_their_last_user() {
+        let fixture = Fixture::new();
+        let (mut one, mut two) = (fixture.put(), fixture.put());
+        assert_eq!(fixture.names(), [".mcp.json", ".qwen"]);
+        one.remove();
+        assert_eq!(fixture.names(), [".mcp.json", ".qwen"]);
+        two.remove();
+        assert_eq!(fixture.names(), Vec::<String>::new());
         drop((one, two));
-        assert_eq!(bench.aside(), ["temp"]);
+        assert_eq!(fixture.aside(), ["temp"]);
     }
 
     #[test]
-    fn the_same_ones_come_back_so_that_their_mounts_do() {
-        let bench = Bench::new();
-        let inode = || fs::metadata(bench.root.join(".qwen")).unwrap().ino();
-        let mut placeholders = bench.put();
+    fn parked_placeholders_are_reused_with_their_mounts() {
+        let fixture = Fixture::new();
+        let inode = || fs::metadata(fixture.root.join(".qwen")).unwrap().ino();
+        let mut placeholders = fixture.put();
         let first = inode();
-        placeholders.take_away();
-        assert_eq!(bench.names(), Vec::<String>::new());
-        placeholders.put(&bench.guarded());
+        placeholders.remove();
+        assert_eq!(fixture.names(), Vec::<String>::new());
+        placeholders.put(&fixture.guarded());
         assert_eq!(inode(), first);
     }
 
     #[test]
-    fn a_name_that_was_made_meanwhile_is_left_alone() {
-        let bench = Bench::new();
-        let mut placeholders = bench.put();
-        placeholders.take_away();
-        fs::write(bench.root.join(".mcp.json"), "{}").unwrap();
-        placeholders.put(&bench.guarded());
+    fn a_name_created_meanwhile_is_left_alone() {
+        let fixture = Fixture::new();
+        let mut placeholders = fixture.put();
+        placeholders.remove();
+        fs::write(fixture.root.join(".mcp.json"), "{}").unwrap();
+        placeholders.put(&fixture.guarded());
         drop(placeholders);
-        assert_eq!(fs::read_to_string(bench.root.join(".mcp.json")).unwrap(), "{}");
-        assert_eq!((bench.names(), bench.aside()), (vec![".mcp.json".to_owned()], vec!["temp".to_owned()]));
+        assert_eq!(fs::read_to_string(fixture.root.join(".mcp.json")).unwrap(), "{}");
+        assert_eq!(
+            (fixture.names(), fixture.aside()),
+            (vec![".mcp.json".to_owned()], vec!["temp".to_owned()])
+        );
     }
 
     #[test]
-    fn what_is_really_there_stays() {
-        let bench = Bench::new();
-        fs::create_dir_all(bench.root.join(".git/hooks")).unwrap();
-        fs::create_dir(bench.root.join(".qwen")).unwrap();
-        fs::write(bench.root.join(".mcp.json"), "").unwrap();
-        let put = bench.put();
-        assert!(bench.root.join(".git/config").is_file());
+    fn existing_files_are_not_replaced_by_placeholders() {
+        let fixture = Fixture::new();
+        fs::create_dir_all(fixture.root.join(".git/hooks")).unwrap();
+        fs::create_dir(fixture.root.join(".qwen")).unwrap();
+        fs::write(fixture.root.join(".mcp.json"), "").unwrap();
+        let put = fixture.put();
+        assert!(fixture.root.join(".git/config").is_file());
         drop(put);
-        assert_eq!(bench.names(), [".git", ".mcp.json", ".qwen"]);
-        assert_eq!(names(&bench.root.join(".git")), ["hooks"]);
+        assert_eq!(fixture.names(), [".git", ".mcp.json", ".qwen"]);
+        assert_eq!(names(&fixture.root.join(".git")), ["hooks"]);
     }
 
     #[test]
-    fn what_a_killed_process_left_is_removed_by_the_next() {
-        let bench = Bench::new();
+    fn placeholders_of_a_killed_process_are_removed_by_the_next() {
+        let fixture = Fixture::new();
         // The locks go, as they do with a process; the placeholders stay.
-        bench.put().standing.clear();
-        assert_eq!(bench.names(), [".mcp.json", ".qwen"]);
-        drop(bench.put());
-        assert_eq!(bench.names(), Vec::<String>::new());
+        fixture.put().standing.clear();
+        assert_eq!(fixture.names(), [".mcp.json", ".qwen"]);
+        drop(fixture.put());
+        assert_eq!(fixture.names(), Vec::<String>::new());
     }
 
     #[test]
-    fn what_someone_outside_puts_into_one_stays() {
-        let bench = Bench::new();
-        let put = bench.put();
-        let settings = bench.root.join(".qwen/settings.json");
+    fn a_file_that_another_program_puts_into_a_placeholder_stays() {
+        let fixture = Fixture::new();
+        let put = fixture.put();
+        let settings = fixture.root.join(".qwen/settings.json");
         fs::write(&settings, "{}").unwrap();
         drop(put);
         assert!(settings.exists());
-        assert_eq!(fs::metadata(bench.root.join(".qwen")).unwrap().mode() & 0o7777, DIRECTORY);
+        assert_eq!(fs::metadata(fixture.root.join(".qwen")).unwrap().mode() & 0o7777, DIRECTORY);
     }
 
     #[test]
-    fn without_a_place_aside_they_are_removed() {
-        let mut bench = Bench::new();
+    fn without_a_parking_directory_placeholders_are_deleted() {
+        let mut fixture = Fixture::new();
         // Commands may write there, so nothing of ours can wait in it.
-        bench.policy.writable.push(bench.place.path().canonicalize().unwrap());
-        let mut placeholders = bench.put();
-        placeholders.take_away();
-        assert_eq!((bench.names(), bench.aside()), (vec![], vec!["temp".to_owned()]));
+        fixture.policy.writable.push(fixture.place.path().canonicalize().unwrap());
+        let mut placeholders = fixture.put();
+        placeholders.remove();
+        assert_eq!((fixture.names(), fixture.aside()), (vec![], vec!["temp".to_owned()]));
     }
 }

@@ -1,4 +1,4 @@
-//! What a protected name held before a command ran, well enough to notice a change and to put it back.
+//! A copy of a protected name, taken before a command runs: enough to detect a change and to undo it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ use crate::protection::directory::{DirectoryHandle, remove};
 /// How much of a protected directory is remembered: more than hooks and settings ever are.
 const BYTES: u64 = 4 * 1024 * 1024;
 
-/// What a name held.
+/// The content of a name.
 #[derive(Debug)]
 pub(crate) enum Snapshot {
     Nothing,
@@ -30,7 +30,7 @@ pub(crate) enum Snapshot {
     Unknown,
 }
 
-/// What changes whenever a file does.
+/// Metadata that changes with every change of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     inode: u64,
@@ -44,14 +44,14 @@ impl Stamp {
     }
 }
 
-/// What was found when looking again.
+/// The result of comparing a name with its snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Restored {
     /// Nothing had changed.
     Unchanged,
-    /// Something had, and is as it was.
+    /// It had changed and was restored.
     Undone,
-    /// Something had, and could not be put back.
+    /// It had changed and could not be restored.
     Remains,
 }
 
@@ -99,7 +99,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether two snapshots hold the same content, whatever its age and permissions.
+    /// True if two snapshots hold the same content, whatever its age and permissions.
     pub(crate) fn has_same_content(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Nothing, Self::Nothing) => true,
@@ -113,8 +113,8 @@ impl Snapshot {
         }
     }
 
-    /// Looks at the name again and puts back what changed.
-    pub(crate) fn mend(&self, place: &DirectoryHandle, name: &OsStr) -> Restored {
+    /// Compares the name with the snapshot and restores what changed.
+    pub(crate) fn restore(&self, place: &DirectoryHandle, name: &OsStr) -> Restored {
         if matches!(self, Self::Nothing) && place.lacks(name) {
             return Restored::Unchanged;
         }
@@ -123,7 +123,7 @@ impl Snapshot {
             (Self::Unknown, _) => Restored::Unchanged,
             (Self::Directory { entries, .. }, Ok(meta)) if meta.is_dir() => {
                 match place.below(Path::new(name)) {
-                    Ok(below) => Self::mend_entries(entries, &below),
+                    Ok(below) => Self::restore_entries(entries, &below),
                     Err(_) => Restored::Remains,
                 }
             }
@@ -141,14 +141,14 @@ impl Snapshot {
         }
     }
 
-    fn mend_entries(entries: &BTreeMap<OsString, Self>, below: &DirectoryHandle) -> Restored {
+    fn restore_entries(entries: &BTreeMap<OsString, Self>, below: &DirectoryHandle) -> Restored {
         let known = entries
             .iter()
-            .map(|(name, memory)| memory.mend(below, name))
+            .map(|(name, memory)| memory.restore(below, name))
             .fold(Restored::Unchanged, Restored::and);
         let names = below.names().unwrap_or_default();
         let new = names.iter().filter(|name| !entries.contains_key(*name));
-        new.map(|name| Self::Nothing.mend(below, name)).fold(known, Restored::and)
+        new.map(|name| Self::Nothing.restore(below, name)).fold(known, Restored::and)
     }
 
     fn replace(&self, place: &DirectoryHandle, name: &OsStr) -> Restored {
@@ -217,13 +217,13 @@ mod tests {
         let dir = DirectoryHandle::open(place.path()).unwrap();
         let memory = Snapshot::of(&dir, OsStr::new("kept"));
         shell(change);
-        let mended = memory.mend(&dir, OsStr::new("kept"));
+        let mended = memory.restore(&dir, OsStr::new("kept"));
         let now = shell(look);
         (mended, if now == before { String::new() } else { now })
     }
 
     #[test]
-    fn whatever_changed_is_put_back() {
+    fn every_kind_of_change_is_restored() {
         for change in [
             "echo more >> kept/a",
             "echo new > kept/new",
@@ -242,20 +242,20 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_change_is_left_alone() {
+    fn an_unchanged_name_is_not_rewritten() {
         for change in ["true", "touch kept/a", "cp -p kept/a x; mv x kept/a"] {
             assert_eq!(after(change), (Restored::Unchanged, String::new()), "{change}");
         }
     }
 
     #[test]
-    fn what_was_not_there_is_removed() {
+    fn a_file_created_by_the_command_is_removed() {
         let place = tempfile::tempdir().unwrap();
         let dir = DirectoryHandle::open(place.path()).unwrap();
         let memory = Snapshot::of(&dir, OsStr::new("new"));
-        assert_eq!(memory.mend(&dir, OsStr::new("new")), Restored::Unchanged);
+        assert_eq!(memory.restore(&dir, OsStr::new("new")), Restored::Unchanged);
         fs::write(place.path().join("new"), "x").unwrap();
-        assert_eq!(memory.mend(&dir, OsStr::new("new")), Restored::Undone);
+        assert_eq!(memory.restore(&dir, OsStr::new("new")), Restored::Undone);
         assert!(!place.path().join("new").exists());
     }
 }

@@ -20,7 +20,8 @@ use crate::protection::snapshot::{Restored, Snapshot};
 pub(crate) struct ProtectedRoot {
     pub root: PathBuf,
     pub names: Vec<ProtectedName>,
-    /// Links, and files that stand for links, that lead to protected objects. Only they themselves are protected.
+    /// Links, and files that stand for links, that lead to protected objects. Only they themselves are
+    /// protected.
     pub pinned: Vec<PathBuf>,
 }
 
@@ -29,7 +30,7 @@ pub(crate) struct ProtectedRoot {
 pub struct Tampering {
     /// The name.
     pub path: PathBuf,
-    /// It is as it was before.
+    /// The former content was restored.
     pub undone: bool,
 }
 
@@ -40,7 +41,7 @@ impl fmt::Display for Tampering {
     }
 }
 
-/// What protected names held when a command started.
+/// The contents of protected names at the start of a command.
 #[derive(Debug, Default)]
 pub(crate) struct ProtectionWatch {
     roots: Vec<Root>,
@@ -65,13 +66,13 @@ struct Parent {
 
 #[derive(Debug)]
 enum Before {
-    /// What the names held.
+    /// The contents of the names.
     Known(Vec<(OsString, Snapshot)>),
     /// There was no repository, which is what the directory would be.
     NoRepository(Vec<OsString>),
 }
 
-/// Which names have to be looked after.
+/// The names to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchScope {
     /// All of them.
@@ -108,15 +109,15 @@ impl ProtectionWatch {
         let mut found = Findings::default();
         for root in &self.roots {
             for parent in &root.parents {
-                parent.mend(root, &parent.path, &mut found);
+                parent.restore(root, &parent.path, &mut found);
             }
         }
         found
     }
 
-    /// Looks at a directory that was not there when the command started. If it was moved there, its names are put
-    /// back as they were.
-    pub(crate) fn mend_moved(&self, directory: &Path, found: &mut Findings) -> bool {
+    /// Looks at a directory that was not there when the command started. If it was moved there, its names are
+    /// put back as they were.
+    pub(crate) fn restore_moved(&self, directory: &Path, found: &mut Findings) -> bool {
         let Some(identity) = std::fs::symlink_metadata(directory).ok().map(|meta| identity(&meta)) else {
             return false;
         };
@@ -124,14 +125,15 @@ impl ProtectionWatch {
             let Ok(name) = directory.strip_prefix(&root.path) else { continue };
             let moved = root.parents.iter().find(|parent| parent.identity == Some(identity));
             if let Some(parent) = moved.filter(|parent| parent.path != name) {
-                parent.mend(root, name, found);
+                parent.restore(root, name, found);
                 return true;
             }
         }
         false
     }
 
-    /// True if a name with the same content was there when the command started: a copy of what is there anyway.
+    /// True if a name with the same content was there when the command started: a copy of what is there
+    /// anyway.
     pub(crate) fn is_copy(&self, name: &OsStr, content: &Snapshot) -> bool {
         let parents = self.roots.iter().flat_map(|root| &root.parents);
         parents.into_iter().any(|parent| match &parent.before {
@@ -183,7 +185,7 @@ impl Parent {
     }
 
     /// Checks the names again, in the directory that has this path now, and reports the state of each.
-    fn mend(&self, root: &Root, path: &Path, found: &mut Findings) {
+    fn restore(&self, root: &Root, path: &Path, found: &mut Findings) {
         let below = match root.place.below(path) {
             Ok(below) => below,
             // The whole directory is gone, so there is nothing to act on.
@@ -202,7 +204,7 @@ impl Parent {
         match &self.before {
             Before::Known(names) => {
                 for (name, memory) in names {
-                    found.add(full(name), memory.mend(&below, name));
+                    found.add(full(name), memory.restore(&below, name));
                 }
             }
             Before::NoRepository(names) => {

@@ -59,7 +59,7 @@ fn variants() -> Vec<Variant> {
 }
 
 /// A place to attack: a workspace, a private temporary directory and a home outside.
-struct Bench {
+struct Fixture {
     _place: tempfile::TempDir,
     root: PathBuf,
     temp: PathBuf,
@@ -67,7 +67,7 @@ struct Bench {
     policy: SandboxPolicy,
 }
 
-impl Bench {
+impl Fixture {
     fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().canonicalize().unwrap();
@@ -183,7 +183,7 @@ struct Ran {
     tampered: Vec<Tampering>,
 }
 
-/// Whether a program is there to be tried.
+/// True if a program is there to be tried.
 fn has(program: &str) -> bool {
     let there = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .any(|dir| dir.join(program).is_file());

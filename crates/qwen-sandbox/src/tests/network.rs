@@ -5,10 +5,10 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 
-use super::{Bench, has, variants};
+use super::{Fixture, has, variants};
 
 #[test]
-fn nobody_is_reached_over_the_network_unless_allowed() {
+fn the_network_is_unreachable_unless_allowed() {
     if !has("python3") {
         return;
     }
@@ -31,9 +31,9 @@ END
     );
     for variant in variants() {
         for allowed in [false, true] {
-            let mut bench = Bench::new();
-            bench.policy.network = allowed;
-            let ran = bench.run(&variant, &script);
+            let mut fixture = Fixture::new();
+            fixture.policy.network = allowed;
+            let ran = fixture.run(&variant, &script);
             let mut heard = vec![];
             while let Ok((mut stream, _)) = tcp.accept() {
                 stream.set_nonblocking(false).unwrap();
@@ -66,7 +66,7 @@ END";
     for variant in
         variants().iter().filter(|variant| variant.means.namespaces.is_some_and(|(_, network)| network))
     {
-        let ran = Bench::new().run(variant, script);
+        let ran = Fixture::new().run(variant, script);
         assert_eq!(ran.out, "hello\n", "{}: {ran:?}", variant.name);
     }
 }
@@ -79,13 +79,13 @@ fn unix_sockets_are_out_of_reach_unless_allowed() {
     for variant in variants() {
         for network in [false, true] {
             for allowed in [false, true] {
-                let mut bench = Bench::new();
-                bench.policy.network = network;
-                bench.policy.unix_sockets = allowed;
-                let stream = UnixListener::bind(bench.root.join("stream")).unwrap();
-                let datagram = UnixDatagram::bind(bench.root.join("datagram")).unwrap();
+                let mut fixture = Fixture::new();
+                fixture.policy.network = network;
+                fixture.policy.unix_sockets = allowed;
+                let stream = UnixListener::bind(fixture.root.join("stream")).unwrap();
+                let datagram = UnixDatagram::bind(fixture.root.join("datagram")).unwrap();
                 let name =
-                    format!("qwen-{}-{allowed}-{network}-{}", std::process::id(), bench.root.display());
+                    format!("qwen-{}-{allowed}-{network}-{}", std::process::id(), fixture.root.display());
                 let hidden =
                     UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
                 stream.set_nonblocking(true).unwrap();
@@ -107,7 +107,7 @@ one.sendall(b'pair')
 print(two.recv(4).decode())
 END"
                 );
-                let ran = bench.run(&variant, &script);
+                let ran = fixture.run(&variant, &script);
                 let case = format!("{}, network {network}, allowed {allowed}: {ran:?}", variant.name);
                 assert!(ran.out.contains("pair"), "{case}");
                 assert_eq!(stream.accept().is_ok(), allowed, "{case}");
@@ -136,9 +136,9 @@ socket.socket(16, 3, 0)
 END";
     for variant in variants() {
         for network in [false, true] {
-            let mut bench = Bench::new();
-            bench.policy.network = network;
-            let ran = bench.run(&variant, script);
+            let mut fixture = Fixture::new();
+            fixture.policy.network = network;
+            let ran = fixture.run(&variant, script);
             assert!(ran.ok && ran.out.is_empty(), "{}: {ran:?}", variant.name);
         }
     }

@@ -1,8 +1,9 @@
-//! Protected objects under other names: links, hard links, worktrees, submodules and directories below the root.
+//! Protected objects under other names: links, hard links, worktrees, submodules and directories below the
+//! root.
 
 use std::path::Path;
 
-use super::{Bench, Variant, exists, has, variants};
+use super::{Fixture, Variant, exists, has, variants};
 
 /// A workspace with a repository, a submodule, a linked worktree, a nested repository and settings of agents.
 const PREPARE: &str = r"set -e
@@ -25,7 +26,7 @@ fn most_and_least() -> Vec<Variant> {
 }
 
 /// Everything that git or an agent acts on in the workspace.
-fn state(bench: &Bench) -> String {
+fn state(fixture: &Fixture) -> String {
     fn look(root: &Path, path: &Path, state: &mut Vec<String>) {
         for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
             let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
@@ -51,7 +52,7 @@ fn state(bench: &Bench) -> String {
         }
     }
     let mut state = Vec::new();
-    look(&bench.root, &bench.root, &mut state);
+    look(&fixture.root, &fixture.root, &mut state);
     state.sort();
     state.join("\n")
 }
@@ -97,21 +98,22 @@ fn no_other_name_leads_to_a_protected_object() {
     }
     for variant in most_and_least() {
         for attack in ATTACKS {
-            let bench = Bench::new();
-            let prepared = bench.outside(PREPARE).output().unwrap();
+            let fixture = Fixture::new();
+            let prepared = fixture.outside(PREPARE).output().unwrap();
             assert!(prepared.status.success(), "{prepared:?}");
-            let before = state(&bench);
-            let sandbox = bench.sandbox(&variant);
+            let before = state(&fixture);
+            let sandbox = fixture.sandbox(&variant);
             assert_eq!(sandbox.has_mounts(), variant.mounts(), "{}", sandbox.describe());
-            let ran = bench.run_in(&sandbox, attack);
-            let after: Vec<String> = state(&bench).lines().map(str::to_owned).collect();
+            let ran = fixture.run_in(&sandbox, attack);
+            let after: Vec<String> = state(&fixture).lines().map(str::to_owned).collect();
             let left = |line: &&String| {
                 line.starts_with("evil/") || line.starts_with("away/") || line.starts_with("config ")
             };
             let after: Vec<_> = after.iter().filter(|line| !left(line)).map(String::as_str).collect();
             let new: Vec<_> =
                 after.iter().filter(|line| !before.lines().any(|known| known == **line)).collect();
-            // What git itself writes into a new repository stays, and so does a record that no file points at.
+            // What git itself writes into a new repository stays, and so does a record that no file points
+            // at.
             let harmless = |line: &&&str| {
                 !line.contains("evil")
                     && !line.contains("fsmonitor")
@@ -134,11 +136,11 @@ fn no_other_name_leads_to_a_protected_object() {
 #[test]
 fn a_hard_link_is_no_way_to_a_protected_file() {
     for variant in variants() {
-        let bench = Bench::new();
-        bench.write(".git/HEAD", "");
-        let config = bench.write(".git/config", "[core]\n");
-        std::fs::hard_link(&config, bench.root.join("notes")).unwrap();
-        bench.run(&variant, "echo evil >> notes; ln .git/config other && echo evil >> other");
+        let fixture = Fixture::new();
+        fixture.write(".git/HEAD", "");
+        let config = fixture.write(".git/config", "[core]\n");
+        std::fs::hard_link(&config, fixture.root.join("notes")).unwrap();
+        fixture.run(&variant, "echo evil >> notes; ln .git/config other && echo evil >> other");
         assert_eq!(std::fs::read_to_string(&config).unwrap(), "[core]\n", "{}", variant.name);
     }
 }
@@ -149,12 +151,12 @@ fn a_git_directory_behind_a_link_is_protected_and_usable() {
         return;
     }
     for variant in variants() {
-        let bench = Bench::new();
+        let fixture = Fixture::new();
         let prepare =
             "set -e; git init -q .; mkdir data; mv .git data/git; ln -s data/git .git; rm -r data/git/hooks";
-        assert!(bench.outside(prepare).status().unwrap().success());
-        assert_eq!(bench.sandbox(&variant).has_mounts(), variant.mounts());
-        let ran = bench.run(&variant, "set -e; echo x > f; git add f; git commit -qm one");
+        assert!(fixture.outside(prepare).status().unwrap().success());
+        assert_eq!(fixture.sandbox(&variant).has_mounts(), variant.mounts());
+        let ran = fixture.run(&variant, "set -e; echo x > f; git add f; git commit -qm one");
         assert!(ran.ok && ran.tampered.is_empty(), "{}: {ran:?}", variant.name);
         for attack in [
             "mkdir -p data/git/hooks; echo 'touch x' > data/git/hooks/pre-commit",
@@ -162,10 +164,14 @@ fn a_git_directory_behind_a_link_is_protected_and_usable() {
             "cp -r data other; echo '[alias]' >> other/git/config; mv data gone; mv other data",
             "rm .git; cp -r data/git evil; echo '[alias]' >> evil/config; ln -s evil .git",
         ] {
-            let ran = bench.run(&variant, attack);
-            let config = std::fs::read_to_string(bench.root.join(".git/config")).unwrap_or_default();
+            let ran = fixture.run(&variant, attack);
+            let config = std::fs::read_to_string(fixture.root.join(".git/config")).unwrap_or_default();
             assert!(!config.contains("alias"), "{}: {attack}: {ran:?}", variant.name);
-            assert!(!exists(bench.root.join(".git/hooks/pre-commit")), "{}: {attack}: {ran:?}", variant.name);
+            assert!(
+                !exists(fixture.root.join(".git/hooks/pre-commit")),
+                "{}: {attack}: {ran:?}",
+                variant.name
+            );
         }
     }
 }
@@ -195,9 +201,9 @@ fn ordinary_work_with_nested_repositories_goes_on() {
     }
     for variant in most_and_least() {
         for script in ORDINARY {
-            let bench = Bench::new();
-            assert!(bench.outside(PREPARE).output().unwrap().status.success());
-            let ran = bench.run(&variant, &format!("set -e; {script}"));
+            let fixture = Fixture::new();
+            assert!(fixture.outside(PREPARE).output().unwrap().status.success());
+            let ran = fixture.run(&variant, &format!("set -e; {script}"));
             assert!(ran.ok && ran.tampered.is_empty(), "{}: {script}: {ran:?}", variant.name);
         }
     }
@@ -209,18 +215,18 @@ fn a_repository_that_was_moved_and_changed_is_put_back_where_it_is_now() {
         return;
     }
     for variant in variants() {
-        let bench = Bench::new();
-        assert!(bench.outside(PREPARE).output().unwrap().status.success());
-        let before = std::fs::read(bench.root.join("nested/.git/config")).unwrap();
-        let ran = bench.run(&variant, "mv nested moved; git -C moved config core.fsmonitor x; mv sub other; echo evil > other/.mcp.json");
+        let fixture = Fixture::new();
+        assert!(fixture.outside(PREPARE).output().unwrap().status.success());
+        let before = std::fs::read(fixture.root.join("nested/.git/config")).unwrap();
+        let ran = fixture.run(&variant, "mv nested moved; git -C moved config core.fsmonitor x; mv sub other; echo evil > other/.mcp.json");
         assert_eq!(
-            std::fs::read(bench.root.join("moved/.git/config")).unwrap(),
+            std::fs::read(fixture.root.join("moved/.git/config")).unwrap(),
             before,
             "{}: {ran:?}",
             variant.name
         );
         assert_eq!(
-            std::fs::read_to_string(bench.root.join("other/.mcp.json")).unwrap(),
+            std::fs::read_to_string(fixture.root.join("other/.mcp.json")).unwrap(),
             "{}\n",
             "{}",
             variant.name
@@ -235,19 +241,19 @@ fn commits_work_from_a_directory_of_a_repository_whose_settings_stay_protected()
         return;
     }
     for variant in variants() {
-        let mut bench = Bench::new();
+        let mut fixture = Fixture::new();
         let prepare = "set -e; git init -q $HOME/project; mkdir -p $HOME/project/part/deep; cd $HOME/project; git commit -q --allow-empty -m zero";
-        assert!(bench.outside(prepare).status().unwrap().success());
-        let project = bench.home.join("project");
-        bench.root = project.join("part/deep");
-        bench.policy.roots = vec![bench.root.clone()];
+        assert!(fixture.outside(prepare).status().unwrap().success());
+        let project = fixture.home.join("project");
+        fixture.root = project.join("part/deep");
+        fixture.policy.roots = vec![fixture.root.clone()];
         let script = "set -e; echo x > file; git add -A; git commit -qm one; git status --porcelain; git log --format=%s";
-        let ran = bench.run(&variant, script);
+        let ran = fixture.run(&variant, script);
         assert!(ran.ok && ran.out == "one\nzero\n", "{}: {ran:?}", variant.name);
         let before = std::fs::read(project.join(".git/config")).unwrap();
         let attack = "cd $HOME/project; echo x > outside; echo x >> .git/config; echo x > .git/hooks/pre-commit; echo x > .git/commondir
             mv .git .moved; git config core.fsmonitor x";
-        let ran = bench.run(&variant, attack);
+        let ran = fixture.run(&variant, attack);
         assert_eq!(std::fs::read(project.join(".git/config")).unwrap(), before, "{}: {ran:?}", variant.name);
         for name in ["outside", ".git/hooks/pre-commit", ".git/commondir", ".moved"] {
             assert!(!exists(project.join(name)), "{}: {name}: {ran:?}", variant.name);
@@ -258,9 +264,9 @@ fn commits_work_from_a_directory_of_a_repository_whose_settings_stay_protected()
 #[test]
 fn calls_of_a_process_that_stays_are_watched() {
     for variant in variants() {
-        let bench = Bench::new();
-        let settings = bench.write("sub/.qwen/settings.json", "{}");
-        let sandbox = bench.sandbox(&variant);
+        let fixture = Fixture::new();
+        let settings = fixture.write("sub/.qwen/settings.json", "{}");
+        let sandbox = fixture.sandbox(&variant);
         let lease = sandbox.enter(crate::ProcessRole::Server).unwrap();
         let watched = lease.watcher().begin();
         std::fs::write(&settings, "evil").unwrap();

@@ -2,15 +2,15 @@
 
 use std::process::{Command, Stdio};
 
-use super::{Bench, ProcessRole, has, variants};
+use super::{Fixture, ProcessRole, has, variants};
 
 #[test]
 fn privileges_are_never_gained() {
     for variant in variants() {
-        let bench = Bench::new();
-        let ran = bench.run(&variant, "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status");
+        let fixture = Fixture::new();
+        let ran = fixture.run(&variant, "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status");
         assert_eq!(ran.out, "NoNewPrivs:\t1\nSeccomp:\t2\n", "{}", variant.name);
-        let ran = bench.run(&variant, "grep CapEff /proc/self/status | cut -f 2");
+        let ran = fixture.run(&variant, "grep CapEff /proc/self/status | cut -f 2");
         let capabilities = u64::from_str_radix(ran.out.trim(), 16).unwrap();
         assert_eq!(capabilities & !crate::entry::KEPT_CAPABILITIES, 0, "{}", variant.name);
     }
@@ -22,8 +22,8 @@ fn namespaces_and_mounts_are_refused() {
         return;
     }
     for variant in variants() {
-        let bench = Bench::new();
-        let outside = bench.home.join("file");
+        let fixture = Fixture::new();
+        let outside = fixture.home.join("file");
         std::fs::write(&outside, "before").unwrap();
         for attack in [
             "unshare -m true",
@@ -37,7 +37,7 @@ fn namespaces_and_mounts_are_refused() {
             // clone(CLONE_NEWUSER) and io_uring_setup, by number.
             "python3 -c 'import ctypes,sys; l=ctypes.CDLL(None); sys.exit(l.unshare(0x10000000) != 0)'",
         ] {
-            let ran = bench.run(&variant, attack);
+            let ran = fixture.run(&variant, attack);
             assert!(!ran.ok, "{}: {attack}: {ran:?}", variant.name);
         }
     }
@@ -49,8 +49,8 @@ fn calls_that_go_around_the_filter_are_refused() {
     if !has("python3") {
         return;
     }
-    // clone3, clone with a namespace, io_uring_setup, bpf, userfaultfd, open_by_handle_at, keyctl, x32's getpid,
-    // process_vm_readv, perf_event_open, open_tree_attr.
+    // clone3, clone with a namespace, io_uring_setup, bpf, userfaultfd, open_by_handle_at, keyctl, x32's
+    // getpid, process_vm_readv, perf_event_open, open_tree_attr.
     let script = "python3 - <<'END'
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -61,7 +61,7 @@ for call in [(435, 0, 0), (56, 0x10000000 | 17, 0), (425, 1, 0), (321, 0, 0), (3
     print(call[0], got, ctypes.get_errno())
 END";
     for variant in variants() {
-        let ran = Bench::new().run(&variant, script);
+        let ran = Fixture::new().run(&variant, script);
         let refused = |call: i64| format!("{call} -1 1\n");
         let mut expected = "435 -1 38\n".to_owned();
         for call in [56, 425, 321, 323, 304, 250, 0x4000_0000 + 39, 310, 298, 467] {
@@ -74,9 +74,9 @@ END";
 #[test]
 fn other_processes_keep_their_environment_and_files() {
     for variant in variants().iter().filter(|variant| variant.landlock()) {
-        let bench = Bench::new();
-        std::fs::write(bench.home.join("key"), "TOPSECRET").unwrap();
-        let mut other = bench
+        let fixture = Fixture::new();
+        std::fs::write(fixture.home.join("key"), "TOPSECRET").unwrap();
+        let mut other = fixture
             .outside("exec sleep 1000")
             .env("SECRET_KEY", "TOPSECRET")
             .stdin(Stdio::null())
@@ -87,33 +87,38 @@ fn other_processes_keep_their_environment_and_files() {
             format!("cat /proc/{pid}/environ"),
             format!(
                 "cat /proc/{pid}/root{}/key > x; echo x > /proc/{pid}/root{}/key",
-                bench.home.display(),
-                bench.home.display()
+                fixture.home.display(),
+                fixture.home.display()
             ),
             format!("cat /proc/{pid}/mem"),
             format!("cd /proc/{pid}/cwd && ls"),
         ] {
-            let ran = bench.run(variant, &attack);
+            let ran = fixture.run(variant, &attack);
             assert!(!ran.ok && !ran.out.contains("SECRET"), "{}: {attack}: {ran:?}", variant.name);
         }
         if variant.means.landlock_abi >= 6 {
-            bench.run(variant, &format!("kill -9 {pid}; kill -STOP {pid}"));
+            fixture.run(variant, &format!("kill -9 {pid}; kill -STOP {pid}"));
             assert_eq!(other.try_wait().unwrap(), None, "{}", variant.name);
         }
         other.kill().unwrap();
         other.wait().unwrap();
-        assert_eq!(std::fs::read_to_string(bench.home.join("key")).unwrap(), "TOPSECRET", "{}", variant.name);
+        assert_eq!(
+            std::fs::read_to_string(fixture.home.join("key")).unwrap(),
+            "TOPSECRET",
+            "{}",
+            variant.name
+        );
     }
 }
 
 #[test]
 fn children_in_sessions_of_their_own_stay_inside() {
     for variant in variants() {
-        let bench = Bench::new();
+        let fixture = Fixture::new();
         let ran =
-            bench.run(&variant, "setsid -w bash -c 'setsid -w bash -c \"echo x > $HOME/x; echo y > y\"'");
+            fixture.run(&variant, "setsid -w bash -c 'setsid -w bash -c \"echo x > $HOME/x; echo y > y\"'");
         assert!(
-            !super::exists(bench.home.join("x")) && super::exists(bench.root.join("y")),
+            !super::exists(fixture.home.join("x")) && super::exists(fixture.root.join("y")),
             "{}: {ran:?}",
             variant.name
         );
@@ -124,10 +129,10 @@ fn children_in_sessions_of_their_own_stay_inside() {
 fn a_process_outside_can_end_one_inside_and_dies_with_its_parent() {
     use std::os::unix::process::ExitStatusExt;
     for variant in variants() {
-        let bench = Bench::new();
-        let sandbox = bench.sandbox(&variant);
+        let fixture = Fixture::new();
+        let sandbox = fixture.sandbox(&variant);
         let lease = sandbox.enter(ProcessRole::Command).unwrap();
-        let (mut command, lease) = bench.command(lease, "echo started; exec sleep 1000");
+        let (mut command, lease) = fixture.command(lease, "echo started; exec sleep 1000");
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = [0; 8];
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
@@ -143,12 +148,12 @@ fn the_signal_of_a_parents_death_outlasts_the_entrance() {
         return;
     }
     for variant in variants() {
-        let bench = Bench::new();
-        let lease = bench.sandbox(&variant).enter(ProcessRole::Command).unwrap();
+        let fixture = Fixture::new();
+        let lease = fixture.sandbox(&variant).enter(ProcessRole::Command).unwrap();
         let script = "python3 -c 'import ctypes; n=ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(n)); print(n.value)'";
         let lease = std::sync::Arc::new(lease);
-        let mut command = bench.outside(script);
-        super::before_exec(&mut command, &lease, bench.preparation());
+        let mut command = fixture.outside(script);
+        super::before_exec(&mut command, &lease, fixture.preparation());
         arm_parent_death(&mut command);
         super::before_exec(&mut command, &lease, |entry| entry.apply());
         let out = command.output().unwrap();
@@ -171,11 +176,11 @@ fn arm_parent_death(command: &mut Command) {
 #[test]
 fn a_working_directory_below_a_protected_one_is_entered_through_the_shield() {
     for variant in variants() {
-        let mut bench = Bench::new();
-        bench.write(".git/hooks/keep", "");
-        let root = std::mem::replace(&mut bench.root, std::path::PathBuf::new());
-        bench.root = root.join(".git/hooks");
-        bench.run(&variant, "echo x > pre-commit; echo x > ../config");
+        let mut fixture = Fixture::new();
+        fixture.write(".git/hooks/keep", "");
+        let root = std::mem::replace(&mut fixture.root, std::path::PathBuf::new());
+        fixture.root = root.join(".git/hooks");
+        fixture.run(&variant, "echo x > pre-commit; echo x > ../config");
         assert!(
             !super::exists(root.join(".git/hooks/pre-commit")) && !super::exists(root.join(".git/config")),
             "{}",
@@ -189,9 +194,9 @@ fn other_terminals_are_neither_read_nor_written() {
     if !has("python3") {
         return;
     }
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let holder = "import os, pty, sys; here, there = pty.openpty(); print(os.ttyname(there), flush=True); sys.stdin.read()";
-    let mut holder = bench
+    let mut holder = fixture
         .outside(&format!("exec python3 -c '{holder}'"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -203,7 +208,7 @@ fn other_terminals_are_neither_read_nor_written() {
     let terminal = terminal.trim();
     for variant in variants() {
         for attack in [format!("echo x > {terminal}"), format!("exec 3< {terminal}")] {
-            let ran = bench.run(&variant, &attack);
+            let ran = fixture.run(&variant, &attack);
             assert!(!ran.ok, "{}: {attack}: {ran:?}", variant.name);
         }
     }
@@ -216,15 +221,15 @@ fn shared_memory_of_others_is_out_of_reach_where_namespaces_are_there() {
     if !has("ipcmk") || !has("ipcs") || !has("ipcrm") {
         return;
     }
-    let bench = Bench::new();
-    let made = bench.outside("ipcmk -M 100 | grep -o '[0-9]*$'").output().unwrap();
+    let fixture = Fixture::new();
+    let made = fixture.outside("ipcmk -M 100 | grep -o '[0-9]*$'").output().unwrap();
     let id = String::from_utf8(made.stdout).unwrap().trim().to_owned();
     let seen: Vec<_> = variants()
         .iter()
         .filter(|variant| variant.mounts())
-        .map(|variant| bench.run(variant, &format!("ipcs -m -i {id} | grep -q bytes")).ok)
+        .map(|variant| fixture.run(variant, &format!("ipcs -m -i {id} | grep -q bytes")).ok)
         .collect();
-    bench.outside(&format!("ipcrm -m {id}")).status().unwrap();
+    fixture.outside(&format!("ipcrm -m {id}")).status().unwrap();
     assert!(!seen.contains(&true));
 }
 
@@ -236,8 +241,8 @@ fn a_process_that_shares_its_parents_memory_can_enter() {
         refused: bool,
     }
     for variant in variants() {
-        let bench = Bench::new();
-        let lease = bench.sandbox(&variant).enter(ProcessRole::Command).unwrap();
+        let fixture = Fixture::new();
+        let lease = fixture.sandbox(&variant).enter(ProcessRole::Command).unwrap();
         let mut shared = Shared { lease, entered: Err(0), refused: false };
         let enter = |shared: &mut Shared| {
             let entry = shared.lease.entry();
@@ -246,6 +251,6 @@ fn a_process_that_shares_its_parents_memory_can_enter() {
         };
         crate::kernel::run_apart(enter, &mut shared).unwrap();
         assert_eq!((shared.entered, shared.refused), (Ok(()), true), "{}", variant.name);
-        assert!(std::fs::write(bench.home.join("x"), "ours").is_ok(), "the parent stays outside");
+        assert!(std::fs::write(fixture.home.join("x"), "ours").is_ok(), "the parent stays outside");
     }
 }

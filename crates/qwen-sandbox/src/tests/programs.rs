@@ -1,13 +1,13 @@
 //! Ordinary programs work inside the sandbox.
 
-use super::{Bench, Variant, has, variants};
+use super::{Fixture, Variant, has, variants};
 
 /// Runs a script in every sandbox and expects the same output as outside.
 fn works(program: &str, script: &str, expected: &str) {
     if !has(program) {
         return;
     }
-    let outside = Bench::new().outside(script).output().unwrap();
+    let outside = Fixture::new().outside(script).output().unwrap();
     if String::from_utf8_lossy(&outside.stdout) != expected {
         eprintln!(
             "SKIPPED: {program} does not do this outside either: {}",
@@ -16,7 +16,7 @@ fn works(program: &str, script: &str, expected: &str) {
         return;
     }
     for variant in variants() {
-        let ran = Bench::new().run(&variant, script);
+        let ran = Fixture::new().run(&variant, script);
         assert_eq!(ran.out, expected, "{}: {ran:?}", variant.name);
     }
 }
@@ -66,7 +66,7 @@ fn python_shares_locks_between_processes_where_mounts_are_there() {
     }
     let script = "python3 -c 'import multiprocessing as m; p = m.get_context(\"fork\").Pool(2); print(p.map(abs, [-1, -2]))'";
     for variant in variants().iter().filter(|variant: &&Variant| variant.mounts()) {
-        let ran = Bench::new().run(variant, script);
+        let ran = Fixture::new().run(variant, script);
         assert_eq!(ran.out, "[1, 2]\n", "{}: {ran:?}", variant.name);
     }
 }
@@ -90,7 +90,7 @@ fn terminals_can_be_made_where_mounts_are_there() {
     }
     let script = "python3 -c 'import pty; pty.spawn([\"echo\", \"typed\"])'; ls /dev/pts";
     for variant in variants().iter().filter(|variant| variant.mounts()) {
-        let ran = Bench::new().run(variant, script);
+        let ran = Fixture::new().run(variant, script);
         assert_eq!(ran.out, "typed\r\nptmx\n", "{}: {ran:?}", variant.name);
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Bench, Variant, exists, has, variants};
+use super::{Fixture, Variant, exists, has, variants};
 
 const ATTACKS: &[&str] = &[
     "mkdir -p .qwen && echo '{}' > .qwen/settings.json",
@@ -35,8 +35,9 @@ const ATTACKS: &[&str] = &[
     "chmod 777 .git/config .qwen; chmod -R 777 .git/hooks; echo x > .git/hooks/y; echo x >> .git/config",
 ];
 
-/// What other programs act on: each protected path with its content, links and all. Git's examples are left out.
-fn state(bench: &Bench) -> String {
+/// What other programs act on: each protected path with its content, links and all. Git's examples are left
+/// out.
+fn state(fixture: &Fixture) -> String {
     fn look(path: &Path, name: &str, state: &mut String) {
         let Ok(meta) = std::fs::symlink_metadata(path) else { return };
         if name.ends_with(".sample") {
@@ -57,14 +58,14 @@ fn state(bench: &Bench) -> String {
         }
     }
     let mut state = String::new();
-    if bench.root.join(".git").is_dir() {
+    if fixture.root.join(".git").is_dir() {
         state += ".git directory\n";
     }
     for name in [".git/hooks", ".git/config", ".git/commondir", ".git/config.worktree", ".qwen", ".mcp.json"]
     {
-        look(&bench.root.join(name), name, &mut state);
+        look(&fixture.root.join(name), name, &mut state);
     }
-    if std::fs::symlink_metadata(bench.root.join(".git")).is_ok_and(|meta| !meta.is_dir()) {
+    if std::fs::symlink_metadata(fixture.root.join(".git")).is_ok_and(|meta| !meta.is_dir()) {
         state += ".git is no directory\n";
     }
     state
@@ -76,11 +77,11 @@ fn attack_all(prepare: &str, harmless: impl Fn(&str) -> bool) {
     }
     for variant in variants() {
         for attack in ATTACKS {
-            let bench = Bench::new();
-            assert!(bench.outside(prepare).status().unwrap().success());
-            let before = state(&bench);
-            let ran = bench.run(&variant, attack);
-            let after = state(&bench);
+            let fixture = Fixture::new();
+            assert!(fixture.outside(prepare).status().unwrap().success());
+            let before = state(&fixture);
+            let ran = fixture.run(&variant, attack);
+            let after = state(&fixture);
             assert!(
                 after == before || harmless(&after),
                 "{}: {attack}: {ran:?}\n{before}---\n{after}",
@@ -118,12 +119,12 @@ fn names_that_are_missing_in_a_repository_are_not_made() {
 }
 
 #[test]
-fn where_mounts_are_there_the_kernel_refuses() {
+fn with_mounts_the_kernel_refuses_writes_to_protected_names() {
     for variant in variants().iter().filter(|variant| variant.mounts()) {
         for name in [".qwen/settings.json", ".mcp.json", ".git/hooks/x", ".git/config"] {
-            let bench = Bench::new();
-            bench.write(".git/HEAD", "");
-            let ran = bench.run(variant, &format!("echo x > {name}"));
+            let fixture = Fixture::new();
+            fixture.write(".git/HEAD", "");
+            let ran = fixture.run(variant, &format!("echo x > {name}"));
             assert!(!ran.ok, "{}: {name}: {ran:?}", variant.name);
             assert_eq!(ran.tampered, [], "{}: {name}", variant.name);
         }
@@ -131,13 +132,13 @@ fn where_mounts_are_there_the_kernel_refuses() {
 }
 
 #[test]
-fn what_had_to_be_undone_is_told() {
+fn a_change_that_was_undone_is_reported() {
     for variant in variants() {
-        let bench = Bench::new();
-        bench.write(".git/HEAD", "");
-        let ran = bench.run(&variant, "echo ../evil > .git/commondir");
+        let fixture = Fixture::new();
+        fixture.write(".git/HEAD", "");
+        let ran = fixture.run(&variant, "echo ../evil > .git/commondir");
         let told: Vec<_> = ran.tampered.iter().map(|t| (t.path.clone(), t.undone)).collect();
-        assert_eq!(told, [(bench.root.join(".git/commondir"), true)], "{}", variant.name);
+        assert_eq!(told, [(fixture.root.join(".git/commondir"), true)], "{}", variant.name);
         assert!(ran.tampered[0].to_string().contains("undone"));
     }
 }
@@ -145,14 +146,14 @@ fn what_had_to_be_undone_is_told() {
 #[test]
 fn nothing_of_ours_remains() {
     for variant in variants() {
-        let bench = Bench::new();
-        bench.run(&variant, "true");
-        assert_eq!(bench.names(), Vec::<String>::new(), "{}", variant.name);
-        bench.write(".git/HEAD", "");
-        bench.run(&variant, "true");
-        assert_eq!(bench.names(), [".git"], "{}", variant.name);
+        let fixture = Fixture::new();
+        fixture.run(&variant, "true");
+        assert_eq!(fixture.names(), Vec::<String>::new(), "{}", variant.name);
+        fixture.write(".git/HEAD", "");
+        fixture.run(&variant, "true");
+        assert_eq!(fixture.names(), [".git"], "{}", variant.name);
         assert!(
-            !exists(bench.root.join(".git/hooks")) && !exists(bench.root.join(".git/config")),
+            !exists(fixture.root.join(".git/hooks")) && !exists(fixture.root.join(".git/config")),
             "{}",
             variant.name
         );
@@ -162,39 +163,39 @@ fn nothing_of_ours_remains() {
 #[test]
 fn protection_survives_a_replacement_from_outside() {
     for variant in variants().iter().filter(|variant| variant.mounts()) {
-        let bench = Bench::new();
-        bench.write(".git/config", "one");
-        bench.write(".git/hooks/a", "one");
-        let sandbox = bench.sandbox(variant);
-        assert!(!bench.run_in(&sandbox, "echo x > .git/config").ok);
-        let new = bench.write("new", "two");
-        std::fs::rename(new, bench.root.join(".git/config")).unwrap();
-        std::fs::remove_dir_all(bench.root.join(".git/hooks")).unwrap();
-        std::fs::create_dir(bench.root.join(".git/hooks")).unwrap();
-        let ran = bench.run_in(&sandbox, "cat .git/config; echo x > .git/config; echo x > .git/hooks/x");
+        let fixture = Fixture::new();
+        fixture.write(".git/config", "one");
+        fixture.write(".git/hooks/a", "one");
+        let sandbox = fixture.sandbox(variant);
+        assert!(!fixture.run_in(&sandbox, "echo x > .git/config").ok);
+        let new = fixture.write("new", "two");
+        std::fs::rename(new, fixture.root.join(".git/config")).unwrap();
+        std::fs::remove_dir_all(fixture.root.join(".git/hooks")).unwrap();
+        std::fs::create_dir(fixture.root.join(".git/hooks")).unwrap();
+        let ran = fixture.run_in(&sandbox, "cat .git/config; echo x > .git/config; echo x > .git/hooks/x");
         assert_eq!(ran.out, "two", "{}", variant.name);
         assert_eq!(
-            std::fs::read_to_string(bench.root.join(".git/config")).unwrap(),
+            std::fs::read_to_string(fixture.root.join(".git/config")).unwrap(),
             "two",
             "{}",
             variant.name
         );
-        assert!(!exists(bench.root.join(".git/hooks/x")), "{}", variant.name);
+        assert!(!exists(fixture.root.join(".git/hooks/x")), "{}", variant.name);
     }
 }
 
-fn log(bench: &Bench) -> String {
-    String::from_utf8(bench.outside("git log --format=%s").output().unwrap().stdout).unwrap()
+fn log(fixture: &Fixture) -> String {
+    String::from_utf8(fixture.outside("git log --format=%s").output().unwrap().stdout).unwrap()
 }
 
-fn commits_in(variant: &Variant, bench: &Bench) {
+fn commits_in(variant: &Variant, fixture: &Fixture) {
     let script = "set -e; echo x > file; git add -A; git commit -qm one; echo y > file; git commit -qam two
         git checkout -qb other; git commit -q --allow-empty -m three; git stash list; git gc -q; git status --porcelain";
-    let ran = bench.run(variant, script);
+    let ran = fixture.run(variant, script);
     assert!(ran.ok, "{}: {ran:?}", variant.name);
     assert_eq!(ran.out, "", "{}: nothing unknown lies about", variant.name);
     assert_eq!(ran.tampered, [], "{}", variant.name);
-    assert_eq!(log(bench), "three\ntwo\none\n", "{}", variant.name);
+    assert_eq!(log(fixture), "three\ntwo\none\n", "{}", variant.name);
 }
 
 #[test]
@@ -203,10 +204,10 @@ fn commits_work_in_the_workspace() {
         return;
     }
     for variant in variants() {
-        let bench = Bench::new();
-        assert!(bench.outside("git init -q .").status().unwrap().success());
-        commits_in(&variant, &bench);
-        let tree = bench.outside("git ls-files").output().unwrap();
+        let fixture = Fixture::new();
+        assert!(fixture.outside("git init -q .").status().unwrap().success());
+        commits_in(&variant, &fixture);
+        let tree = fixture.outside("git ls-files").output().unwrap();
         assert_eq!(String::from_utf8(tree.stdout).unwrap(), "file\n", "{}", variant.name);
     }
 }
@@ -217,13 +218,13 @@ fn a_repository_can_be_made_and_used_at_once() {
         return;
     }
     for variant in variants() {
-        let bench = Bench::new();
+        let fixture = Fixture::new();
         let script =
             "set -e; git init -q .; git config user.name A; echo x > f; git add f; git commit -qm one";
-        let ran = bench.run(&variant, script);
+        let ran = fixture.run(&variant, script);
         assert!(ran.ok, "{}: {ran:?}", variant.name);
         assert_eq!(ran.tampered, [], "{}", variant.name);
-        assert_eq!(log(&bench), "one\n", "{}", variant.name);
+        assert_eq!(log(&fixture), "one\n", "{}", variant.name);
     }
 }
 
@@ -233,21 +234,21 @@ fn commits_work_in_a_linked_worktree_whose_repository_stays_protected() {
         return;
     }
     for variant in variants() {
-        let mut bench = Bench::new();
+        let mut fixture = Fixture::new();
         let prepare = "set -e; git init -q $HOME/main; cd $HOME/main; git commit -q --allow-empty -m zero
             git worktree add -q $HOME/tree";
-        assert!(bench.outside(prepare).status().unwrap().success());
-        bench.root = bench.home.join("tree");
-        bench.policy.roots = vec![bench.root.clone()];
+        assert!(fixture.outside(prepare).status().unwrap().success());
+        fixture.root = fixture.home.join("tree");
+        fixture.policy.roots = vec![fixture.root.clone()];
         let script = "set -e; echo x > file; git add -A; git commit -qm one; git status --porcelain";
-        let ran = bench.run(&variant, script);
+        let ran = fixture.run(&variant, script);
         assert!(ran.ok && ran.out.is_empty(), "{}: {ran:?}", variant.name);
-        assert_eq!(log(&bench), "one\nzero\n", "{}", variant.name);
-        let main = bench.home.join("main");
+        assert_eq!(log(&fixture), "one\nzero\n", "{}", variant.name);
+        let main = fixture.home.join("main");
         let before = std::fs::read_to_string(main.join(".git/config")).unwrap();
         let attack = "cd $HOME/main; echo x > file; echo x >> .git/config; echo x > .git/hooks/pre-commit
             echo x > .git/worktrees/tree/commondir; echo x > .git/commondir";
-        bench.run(&variant, attack);
+        fixture.run(&variant, attack);
         assert_eq!(std::fs::read_to_string(main.join(".git/config")).unwrap(), before, "{}", variant.name);
         assert_eq!(
             std::fs::read_to_string(main.join(".git/worktrees/tree/commondir")).unwrap(),

@@ -2,24 +2,24 @@
 
 use std::path::Path;
 
-use super::{Bench, has, variants};
+use super::{Fixture, has, variants};
 
 #[test]
 fn denied_files_cannot_be_read_by_any_program() {
     for variant in variants() {
-        let mut bench = Bench::new();
-        bench.write("secret/deep/key", "TOPSECRET");
-        bench.write(".env", "TOPSECRET");
-        bench.write("open/.env", "fine");
-        std::fs::write(bench.home.join("key"), "TOPSECRET").unwrap();
-        std::os::unix::fs::symlink(bench.home.join("key"), bench.root.join("link")).unwrap();
-        bench.policy.deny_read = vec![
-            bench.root.join("secret"),
-            bench.root.join(".env"),
-            bench.home.join("key"),
-            bench.root.join("absent"),
+        let mut fixture = Fixture::new();
+        fixture.write("secret/deep/key", "TOPSECRET");
+        fixture.write(".env", "TOPSECRET");
+        fixture.write("open/.env", "fine");
+        std::fs::write(fixture.home.join("key"), "TOPSECRET").unwrap();
+        std::os::unix::fs::symlink(fixture.home.join("key"), fixture.root.join("link")).unwrap();
+        fixture.policy.deny_read = vec![
+            fixture.root.join("secret"),
+            fixture.root.join(".env"),
+            fixture.home.join("key"),
+            fixture.root.join("absent"),
         ];
-        let sandbox = bench.sandbox(&variant);
+        let sandbox = fixture.sandbox(&variant);
         let mut attacks = vec![
             "cat secret/deep/key .env $HOME/key link",
             "cp .env copy; cat copy; ln .env hard; cat hard; mv .env moved; cat moved; mv secret s; cat s/deep/key",
@@ -31,19 +31,19 @@ fn denied_files_cannot_be_read_by_any_program() {
             attacks.push("python3 -c 'print(open(\".env\").read())'; python3 -c 'print(open(\"secret/deep/key\").read())'");
         }
         for attack in attacks {
-            let ran = bench.run_in(&sandbox, attack);
+            let ran = fixture.run_in(&sandbox, attack);
             assert!(
                 !ran.out.contains("SECRET") && !ran.err.contains("TOPSECRET"),
                 "{}: {attack}: {ran:?}",
                 variant.name
             );
         }
-        let ran = bench.run_in(&sandbox, "cat open/.env");
+        let ran = fixture.run_in(&sandbox, "cat open/.env");
         assert_eq!(ran.out, "fine", "{}: {ran:?}", variant.name);
-        let ran = bench.run_in(&sandbox, "cat .env");
+        let ran = fixture.run_in(&sandbox, "cat .env");
         assert!(!ran.ok, "{}: refused, not empty: {ran:?}", variant.name);
         if variant.mounts() {
-            let now = std::fs::read_to_string(bench.root.join(".env")).unwrap();
+            let now = std::fs::read_to_string(fixture.root.join(".env")).unwrap();
             assert_eq!(now, "TOPSECRET", "{}", variant.name);
         }
     }
@@ -52,13 +52,13 @@ fn denied_files_cannot_be_read_by_any_program() {
 #[test]
 fn a_denied_directory_may_hold_the_workspace() {
     for variant in variants() {
-        let mut bench = Bench::new();
-        let place = bench.root.parent().unwrap().to_owned();
+        let mut fixture = Fixture::new();
+        let place = fixture.root.parent().unwrap().to_owned();
         std::fs::write(place.join("other"), "TOPSECRET").unwrap();
-        std::fs::write(bench.home.join("other"), "TOPSECRET").unwrap();
-        bench.write("mine", "mine");
-        bench.policy.deny_read = vec![place];
-        let ran = bench.run(
+        std::fs::write(fixture.home.join("other"), "TOPSECRET").unwrap();
+        fixture.write("mine", "mine");
+        fixture.policy.deny_read = vec![place];
+        let ran = fixture.run(
             &variant,
             "cat mine; echo new > new; cat new; echo t > $TMPDIR/t; cat $TMPDIR/t; cat ../other $HOME/other",
         );
@@ -69,16 +69,16 @@ fn a_denied_directory_may_hold_the_workspace() {
 #[test]
 fn a_secret_that_appears_later_is_covered_for_the_next_command() {
     for variant in variants() {
-        let mut bench = Bench::new();
-        bench.policy.deny_read = vec![bench.root.join(".env")];
-        let sandbox = bench.sandbox(&variant);
-        assert!(bench.run_in(&sandbox, "true").ok);
-        bench.write(".env", "TOPSECRET");
-        let ran = bench.run_in(&sandbox, "cat .env");
+        let mut fixture = Fixture::new();
+        fixture.policy.deny_read = vec![fixture.root.join(".env")];
+        let sandbox = fixture.sandbox(&variant);
+        assert!(fixture.run_in(&sandbox, "true").ok);
+        fixture.write(".env", "TOPSECRET");
+        let ran = fixture.run_in(&sandbox, "cat .env");
         assert!(!ran.ok && !ran.out.contains("SECRET"), "{}: {ran:?}", variant.name);
-        let replacement = bench.write("new", "TOPSECRET");
-        std::fs::rename(replacement, bench.root.join(".env")).unwrap();
-        let ran = bench.run_in(&sandbox, "cat .env");
+        let replacement = fixture.write("new", "TOPSECRET");
+        std::fs::rename(replacement, fixture.root.join(".env")).unwrap();
+        let ran = fixture.run_in(&sandbox, "cat .env");
         assert!(!ran.ok && !ran.out.contains("SECRET"), "{}: {ran:?}", variant.name);
     }
 }
@@ -93,27 +93,27 @@ fn disks_cannot_be_read_past_the_files() {
         return;
     };
     for variant in variants() {
-        let mut bench = Bench::new();
-        bench.policy.deny_read = vec![bench.home.clone()];
-        let ran = bench.run(&variant, &format!("head -c 512 {disk} | wc -c"));
+        let mut fixture = Fixture::new();
+        fixture.policy.deny_read = vec![fixture.home.clone()];
+        let ran = fixture.run(&variant, &format!("head -c 512 {disk} | wc -c"));
         assert_eq!(ran.out.trim(), "0", "{}: {ran:?}", variant.name);
     }
 }
 
 #[test]
-fn what_is_shown_in_a_denied_directory_can_be_read_and_nothing_beside_it() {
+fn an_exception_in_a_denied_directory_can_be_read_and_nothing_else_there() {
     for variant in variants() {
-        let mut bench = Bench::new();
-        let shared = bench.home.join("shared");
+        let mut fixture = Fixture::new();
+        let shared = fixture.home.join("shared");
         for name in ["own/temp", "other/temp"] {
             std::fs::create_dir_all(shared.join(name)).unwrap();
             std::fs::write(shared.join(name).join("note"), "TOPSECRET").unwrap();
         }
         std::fs::write(shared.join("own/spill"), "mine\n").unwrap();
-        bench.policy.temp = shared.join("own/temp");
-        bench.policy.deny_read = vec![shared.clone()];
-        bench.policy.show = vec![shared.join("own")];
-        let ran = bench.run(
+        fixture.policy.temp = shared.join("own/temp");
+        fixture.policy.deny_read = vec![shared.clone()];
+        fixture.policy.show = vec![shared.join("own")];
+        let ran = fixture.run(
             &variant,
             "cd ~/shared; cat own/spill; echo t > own/temp/note; cat own/temp/note; cat other/temp/note; ls other; \
              touch own/X && rm own/X && echo wrote; echo x > own/spill && echo wrote; true",

@@ -1,19 +1,19 @@
 //! Writing outside the workspace.
 
-use super::{Bench, exists, variants};
+use super::{Fixture, exists, variants};
 
 #[test]
 fn nothing_outside_can_be_written() {
     for variant in variants() {
-        let bench = Bench::new();
-        let outside = bench.home.join("file");
+        let fixture = Fixture::new();
+        let outside = fixture.home.join("file");
         std::fs::write(&outside, "before").unwrap();
         let unique = format!("qwen-sandbox-{}", std::process::id());
         for place in
-            ["/etc", "/tmp", "/var/tmp", "/dev/shm", "/root", "/usr/bin", bench.home.to_str().unwrap()]
+            ["/etc", "/tmp", "/var/tmp", "/dev/shm", "/root", "/usr/bin", fixture.home.to_str().unwrap()]
         {
             let path = format!("{place}/{unique}");
-            let ran = bench.run(
+            let ran = fixture.run(
                 &variant,
                 &format!("echo x > {path}; mkdir {path}.d; ln -s x {path}.l; mkfifo {path}.p"),
             );
@@ -42,7 +42,7 @@ fn nothing_outside_can_be_written() {
             "cd /; echo x > .$HOME/file",
             "(setsid bash -c 'echo x > $HOME/file'); true",
         ] {
-            let ran = bench.run(&variant, attack);
+            let ran = fixture.run(&variant, attack);
             let now = std::fs::read_to_string(&outside).unwrap_or_default();
             assert_eq!(now, "before", "{}: {attack}: {ran:?}", variant.name);
         }
@@ -53,15 +53,15 @@ fn nothing_outside_can_be_written() {
 fn permissions_owners_and_times_outside_stay_where_mounts_are_there() {
     use std::os::unix::fs::MetadataExt;
     for variant in variants().iter().filter(|variant| variant.mounts()) {
-        let bench = Bench::new();
-        let outside = bench.home.join("file");
+        let fixture = Fixture::new();
+        let outside = fixture.home.join("file");
         std::fs::write(&outside, "x").unwrap();
         let look = || {
             let meta = std::fs::metadata(&outside).unwrap();
             (meta.mode(), meta.uid(), meta.mtime())
         };
         let before = look();
-        bench.run(variant, "chmod 777 $HOME/file; chown 12345 $HOME/file; touch -d 2001-01-01 $HOME/file");
+        fixture.run(variant, "chmod 777 $HOME/file; chown 12345 $HOME/file; touch -d 2001-01-01 $HOME/file");
         assert_eq!(look(), before, "{}", variant.name);
     }
 }
@@ -69,13 +69,13 @@ fn permissions_owners_and_times_outside_stay_where_mounts_are_there() {
 #[test]
 fn the_workspace_and_the_temporary_directory_can_be_written() {
     for variant in variants() {
-        let bench = Bench::new();
+        let fixture = Fixture::new();
         let script = "set -e; mkdir -p a/b; echo one > a/b/c; mv a/b/c a/d; ln a/d a/e; ln -s d a/f; mkfifo pipe
             echo two > $TMPDIR/t; mv $TMPDIR/t t; mktemp; truncate -s 1 t; chmod 600 t; rm pipe
             echo > /dev/null; cat a/e; exec 3<> t; echo hi | tee /dev/stderr > /dev/null; diff <(echo 1) <(echo 1)";
-        let ran = bench.run(&variant, script);
+        let ran = fixture.run(&variant, script);
         assert!(ran.ok, "{}: {ran:?}", variant.name);
-        assert_eq!(bench.names(), ["a", "t"], "{}", variant.name);
+        assert_eq!(fixture.names(), ["a", "t"], "{}", variant.name);
         assert_eq!(ran.tampered, [], "{}", variant.name);
     }
 }
@@ -83,41 +83,41 @@ fn the_workspace_and_the_temporary_directory_can_be_written() {
 #[test]
 fn other_directories_can_be_made_writable() {
     for variant in variants() {
-        let mut bench = Bench::new();
-        bench.policy.writable = vec![bench.home.join("cache"), bench.home.join("not-there")];
-        std::fs::create_dir(bench.home.join("cache")).unwrap();
-        let ran = bench.run(&variant, "echo x > $HOME/cache/x && ! echo x > $HOME/x");
-        assert!(ran.ok && exists(bench.home.join("cache/x")), "{}: {ran:?}", variant.name);
-        assert!(!exists(bench.home.join("x")), "{}", variant.name);
+        let mut fixture = Fixture::new();
+        fixture.policy.writable = vec![fixture.home.join("cache"), fixture.home.join("not-there")];
+        std::fs::create_dir(fixture.home.join("cache")).unwrap();
+        let ran = fixture.run(&variant, "echo x > $HOME/cache/x && ! echo x > $HOME/x");
+        assert!(ran.ok && exists(fixture.home.join("cache/x")), "{}: {ran:?}", variant.name);
+        assert!(!exists(fixture.home.join("x")), "{}", variant.name);
     }
 }
 
 #[test]
 fn a_workspace_inside_a_writable_place_needs_nothing_more() {
     for variant in variants() {
-        let mut bench = Bench::new();
-        bench.policy.temp = bench.root.join(".tmp");
-        std::fs::create_dir(&bench.policy.temp).unwrap();
-        let ran = bench.run(&variant, "echo x > .tmp/x && echo x > x && echo x > .qwen/x");
+        let mut fixture = Fixture::new();
+        fixture.policy.temp = fixture.root.join(".tmp");
+        std::fs::create_dir(&fixture.policy.temp).unwrap();
+        let ran = fixture.run(&variant, "echo x > .tmp/x && echo x > x && echo x > .qwen/x");
         assert!(
-            !ran.ok && exists(bench.root.join(".tmp/x")) && exists(bench.root.join("x")),
+            !ran.ok && exists(fixture.root.join(".tmp/x")) && exists(fixture.root.join("x")),
             "{}: {ran:?}",
             variant.name
         );
-        assert!(!exists(bench.root.join(".qwen")), "{}", variant.name);
+        assert!(!exists(fixture.root.join(".qwen")), "{}", variant.name);
     }
 }
 
 #[test]
 fn devices_cannot_be_made() {
     for variant in variants() {
-        let bench = Bench::new();
-        let ran = bench.run(&variant, "mknod disk b 1 0; mknod mem c 1 1; mknod void c 0 0; true");
+        let fixture = Fixture::new();
+        let ran = fixture.run(&variant, "mknod disk b 1 0; mknod mem c 1 1; mknod void c 0 0; true");
         if variant.landlock() {
-            assert_eq!(bench.names(), Vec::<String>::new(), "{}: {ran:?}", variant.name);
+            assert_eq!(fixture.names(), Vec::<String>::new(), "{}: {ran:?}", variant.name);
         } else {
             assert!(
-                !exists(bench.root.join("disk")) && !exists(bench.root.join("mem")),
+                !exists(fixture.root.join("disk")) && !exists(fixture.root.join("mem")),
                 "{}: {ran:?}",
                 variant.name
             );
@@ -126,14 +126,15 @@ fn devices_cannot_be_made() {
 }
 
 #[test]
-fn what_may_not_be_changed_stays_as_it_is_where_mounts_are_there() {
+fn with_mounts_read_only_paths_stay_unchanged() {
     for variant in variants().iter().filter(|variant| variant.mounts()) {
-        let mut bench = Bench::new();
-        bench.write("a/keep/deep/key", "kept");
-        bench.write("a/file", "kept");
-        bench.write("a/other", "x");
-        bench.policy.deny_write = ["a/keep", "a/file", "absent"].map(|name| bench.root.join(name)).to_vec();
-        let sandbox = bench.sandbox(variant);
+        let mut fixture = Fixture::new();
+        fixture.write("a/keep/deep/key", "kept");
+        fixture.write("a/file", "kept");
+        fixture.write("a/other", "x");
+        fixture.policy.deny_write =
+            ["a/keep", "a/file", "absent"].map(|name| fixture.root.join(name)).to_vec();
+        let sandbox = fixture.sandbox(variant);
         for attack in [
             "echo x > a/file; echo x >> a/keep/deep/key; touch a/keep/new; rm -rf a/keep a/file",
             "mv a b; mkdir -p a/keep/deep; echo x > a/file; echo x > a/keep/deep/key; rm -rf b",
@@ -142,19 +143,20 @@ fn what_may_not_be_changed_stays_as_it_is_where_mounts_are_there() {
             "mount -o remount,rw a/file; umount a/file; echo x > a/file",
             "cd a/keep && echo x > deep/key; exec 3<>/proc/self/cwd/deep/key",
         ] {
-            let ran = bench.run_in(&sandbox, attack);
-            let read = |name: &str| std::fs::read_to_string(bench.root.join(name)).unwrap_or_default();
-            let now = (read("a/keep/deep/key"), read("a/file"), super::exists(bench.root.join("a/keep/new")));
+            let ran = fixture.run_in(&sandbox, attack);
+            let read = |name: &str| std::fs::read_to_string(fixture.root.join(name)).unwrap_or_default();
+            let now =
+                (read("a/keep/deep/key"), read("a/file"), super::exists(fixture.root.join("a/keep/new")));
             assert_eq!(now, ("kept".into(), "kept".into(), false), "{}: {attack}: {ran:?}", variant.name);
         }
-        let ran = bench.run_in(
+        let ran = fixture.run_in(
             &sandbox,
             "cat a/file a/keep/deep/key && echo new > a/new && mv a/new moved && cat moved",
         );
         assert_eq!(ran.out, "keptkeptnew\n", "{}: {ran:?}", variant.name);
         // What comes later is held from the next command on.
-        bench.write("absent", "kept");
-        let ran = bench.run_in(&sandbox, "echo x > absent");
+        fixture.write("absent", "kept");
+        let ran = fixture.run_in(&sandbox, "echo x > absent");
         assert!(!ran.ok, "{}: {ran:?}", variant.name);
     }
 }

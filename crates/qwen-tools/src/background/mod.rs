@@ -93,12 +93,14 @@ impl BackgroundTasks {
         *self.listener.write().unwrap_or_else(PoisonError::into_inner) = listener;
     }
 
-    /// Records that `call` waits for its command, which can be moved to the background until the result is dropped.
+    /// Records that `call` waits for its command, which can be moved to the background until the result is
+    /// dropped.
     pub(crate) fn foreground(&self, call: &CallId) -> ForegroundCall {
         self.foreground.begin(call)
     }
 
-    /// Moves the command of a call, or of all calls that wait for one, to the background. Returns how many are moved.
+    /// Moves the command of a call, or of all calls that wait for one, to the background. Returns how many
+    /// are moved.
     pub fn move_to_background(&self, call: Option<&CallId>) -> usize {
         self.foreground.move_away(call)
     }

@@ -32,14 +32,9 @@ tool_input! {
 }
 
 impl DeclaredTool for AskUserQuestion {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "ask_user_question",
-        aliases: &[],
-        kind: ToolKind::Ask,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool::named("AskUserQuestion")],
-    };
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("ask_user_question", ToolKind::Ask, DESCRIPTION, Input::ARGUMENTS)
+            .claude(&[ClaudeTool::named("AskUserQuestion")]);
 
     fn confirmation(call: &ToolCall, _: &CallContext) -> Option<Confirmation> {
         let (input, _) = Input::parse(call).ok()?;

@@ -3,16 +3,40 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use qwen_events::{Display, FileDiff};
+use qwen_events::{Confirmation, Display, FileDiff, ToolCall};
 
 use crate::output::content::{self, Text};
 use crate::output::diff::file_diff;
 use crate::refusal::Refusal;
 use crate::workspace::{Target, Workspace};
-use crate::{Before, CallContext, Freshness, Outcome};
+use crate::{Before, CallContext, Freshness, Outcome, ToolFuture};
+
+/// A change that is computed and not applied.
+pub(super) struct PlannedChange {
+    pub file: ChangedFile,
+    /// The new content.
+    pub after: String,
+    /// What was done, for the model.
+    pub summary: String,
+}
+
+/// Computes the change that a call asks for.
+type Planner = fn(&ToolCall, &CallContext) -> Result<PlannedChange, Refusal>;
+
+/// The change that a call asks for, as the user is asked about it; none if it cannot be made.
+pub(super) fn confirmation(plan: Planner, call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
+    let change = plan(call, cx).ok()?;
+    Some(Confirmation::Edit(change.file.diff(&change.after)))
+}
+
+/// Makes the change that a call asks for.
+pub(super) fn apply<'a>(plan: Planner, call: &ToolCall, cx: &CallContext) -> ToolFuture<'a> {
+    let outcome = plan(call, cx).and_then(|change| change.file.write(&change.after, &change.summary, cx));
+    Box::pin(std::future::ready(outcome.unwrap_or_else(Outcome::from)))
+}
 
 /// A file that is about to change.
-pub(super) struct Site {
+pub(super) struct ChangedFile {
     target: Target,
     /// The path as displayed to users.
     pub shown: PathBuf,
@@ -22,7 +46,7 @@ pub(super) struct Site {
     original: Option<Vec<u8>>,
 }
 
-impl Site {
+impl ChangedFile {
     /// Opens the file. Refuses a file that was changed after the model last saw it.
     pub(super) fn open(path: &str, cx: &CallContext) -> Result<Self, Refusal> {
         let workspace = Workspace::of(cx)?;
@@ -46,7 +70,7 @@ impl Site {
         Ok(Self { target, shown, before, original })
     }
 
-    /// Whether the lines of the file end with CR and LF.
+    /// True if the lines of the file end with CR and LF.
     pub(super) fn is_crlf(&self) -> bool {
         self.before.as_ref().is_some_and(Text::is_crlf)
     }
@@ -56,8 +80,8 @@ impl Site {
         file_diff(&self.shown, &self.target.path, before, after)
     }
 
-    /// Applies the change. The outcome's text is `said` plus the line counts.
-    pub(super) fn change(self, after: &str, said: &str, cx: &CallContext) -> Result<Outcome, Refusal> {
+    /// Writes the new content. The outcome's text is `summary` plus the line counts.
+    fn write(self, after: &str, summary: &str, cx: &CallContext) -> Result<Outcome, Refusal> {
         let diff = self.diff(after);
         let bytes = match &self.before {
             Some(before) => before.encode(after),
@@ -76,7 +100,8 @@ impl Site {
         }
         cx.ledger.note(&path, &metadata, &bytes);
         cx.lines.count(diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
-        let text = format!("{said} (+{} -{} lines).", diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
+        let text =
+            format!("{summary} (+{} -{} lines).", diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
         Ok(Outcome { display: Some(Display::FileDiff(diff)), ..Outcome::success(text) })
     }
 }

@@ -6,12 +6,12 @@ use qwen_events::{
     Argument, ArgumentRole, ArgumentValue, ClaudeTool, Confirmation, ToolCall, ToolDeclaration, ToolKind,
 };
 
-use super::change::Site;
+use super::change::{self, ChangedFile, PlannedChange};
 use super::nearest::{Nearest, nearest};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::output::content::{Text, with_crlf};
 use crate::refusal::Refusal;
-use crate::{CallContext, Outcome, ToolFuture};
+use crate::{CallContext, ToolFuture};
 
 /// How many occurrences of an ambiguous `old_string` are listed.
 const NAMED_PLACES: usize = 10;
@@ -33,49 +33,41 @@ tool_input! {
 }
 
 impl DeclaredTool for Edit {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "edit",
-        aliases: &["edit_file", "replace", "MultiEdit"],
-        kind: ToolKind::Edit,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool::named("Edit")],
-    };
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("edit", ToolKind::Edit, DESCRIPTION, Input::ARGUMENTS)
+            .aliases(&["edit_file", "replace", "MultiEdit"])
+            .claude(&[ClaudeTool::named("Edit")]);
 
     fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
-        let (site, after, _) = prepare(call, cx).ok()?;
-        Some(Confirmation::Edit(site.diff(&after)))
+        change::confirmation(plan, call, cx)
     }
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
-        Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
+        change::apply(plan, call, cx)
     }
 }
 
-fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
-    let (site, after, said) = prepare(call, cx)?;
-    site.change(&after, &said, cx)
-}
-
 /// Computes the new content and the message for the model.
-fn prepare(call: &ToolCall, cx: &CallContext) -> Result<(Site, String, String), Refusal> {
+fn plan(call: &ToolCall, cx: &CallContext) -> Result<PlannedChange, Refusal> {
     let (input, arguments) = Input::parse(call)?;
     let (old, new) = (input.old_string.as_str(), input.new_string.as_str());
     let replace_all = input.replace_all.unwrap_or(false);
 
-    let site = Site::open(&input.file_path, cx)?;
-    let shown = site.shown.clone();
-    let Some(before) = &site.before else {
+    let file = ChangedFile::open(&input.file_path, cx)?;
+    let shown = file.shown.clone();
+    let Some(before) = &file.before else {
         if !old.is_empty() {
             return Err(Refusal::new(
                 "file_not_found",
                 format!("{} does not exist. To make it, give an empty old_string.", shown.display()),
             ));
         }
-        return Ok((site, new.to_owned(), format!("Made {}", shown.display())));
+        let summary = format!("Made {}", shown.display());
+        return Ok(PlannedChange { file, after: new.to_owned(), summary });
     };
     if old.is_empty() && before.body.is_empty() {
-        return Ok((site, new.to_owned(), format!("Filled the empty file {}", shown.display())));
+        let summary = format!("Filled the empty file {}", shown.display());
+        return Ok(PlannedChange { file, after: new.to_owned(), summary });
     }
     if old.is_empty() {
         return Err(arguments
@@ -103,11 +95,11 @@ fn prepare(call: &ToolCall, cx: &CallContext) -> Result<(Site, String, String), 
         ));
     }
     let (after, count) = replace(before, old, new, replace_all, &shown)?;
-    let said = match count {
+    let summary = match count {
         1 => format!("Edited {}", shown.display()),
         count => format!("Edited {}: {count} occurrences", shown.display()),
     };
-    Ok((site, after, said))
+    Ok(PlannedChange { file, after, summary })
 }
 
 /// Replaces one occurrence or all of them. Returns the new text and the number of replacements.
@@ -174,7 +166,7 @@ mod tests {
     use super::*;
 
     fn edited(before: &str, old: &str, new: &str, all: bool) -> Result<(String, usize), String> {
-        let refused = |refusal: Refusal| Outcome::from(refusal).text;
+        let refused = |refusal: Refusal| crate::Outcome::from(refusal).text;
         replace(&Text::of(before.into()), old, new, all, Path::new("f")).map_err(refused)
     }
 

@@ -29,14 +29,10 @@ tool_input! {
 }
 
 impl DeclaredTool for Glob {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "glob",
-        aliases: &["find_files"],
-        kind: ToolKind::Read,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool::named("Glob")],
-    };
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("glob", ToolKind::Read, DESCRIPTION, Input::ARGUMENTS)
+            .aliases(&["find_files"])
+            .claude(&[ClaudeTool::named("Glob")]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })

@@ -43,19 +43,19 @@ tool_input! {
 }
 
 impl DeclaredTool for GrepSearch {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "grep_search",
-        aliases: &["ripgrep", "search_file_content", "search_text"],
-        kind: ToolKind::Read,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool {
-            absent: &["limit"],
-            added: CLAUDE_ARGUMENTS,
-            defaults: &[("output_mode", "\"files_with_matches\""), ("head_limit", "250"), ("-i", "false")],
-            ..ClaudeTool::named("Grep")
-        }],
-    };
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("grep_search", ToolKind::Read, DESCRIPTION, Input::ARGUMENTS)
+            .aliases(&["ripgrep", "search_file_content", "search_text"])
+            .claude(&[ClaudeTool {
+                absent: &["limit"],
+                added: CLAUDE_ARGUMENTS,
+                defaults: &[
+                    ("output_mode", "\"files_with_matches\""),
+                    ("head_limit", "250"),
+                    ("-i", "false"),
+                ],
+                ..ClaudeTool::named("Grep")
+            }]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
@@ -263,7 +263,7 @@ impl Search {
                 let path = self.start.directory.path.join(file);
                 let mut lines = Lines {
                     search: self,
-                    told: Told::default(),
+                    told: FileMatches::default(),
                     path: &path,
                     matches: 0,
                     may_read: None,
@@ -296,12 +296,12 @@ fn lock(findings: &Mutex<Findings>) -> MutexGuard<'_, Findings> {
 
 /// The matching lines of one file, formatted for the output.
 #[derive(Default)]
-struct Told {
+struct FileMatches {
     lines: Vec<String>,
     chars: usize,
 }
 
-impl Told {
+impl FileMatches {
     fn push(&mut self, line: String) {
         self.chars += line.chars().count() + 1;
         self.lines.push(line);
@@ -312,7 +312,7 @@ impl Told {
 /// results.
 #[derive(Default)]
 struct Findings {
-    files: BTreeMap<PathBuf, Told>,
+    files: BTreeMap<PathBuf, FileMatches>,
     lines: usize,
     chars: usize,
     /// The output is full from this file on.
@@ -324,7 +324,7 @@ impl Findings {
         self.end.as_deref().is_some_and(|end| file >= end)
     }
 
-    fn add(&mut self, file: PathBuf, told: Told, search: &Search) {
+    fn add(&mut self, file: PathBuf, told: FileMatches, search: &Search) {
         if self.is_beyond(&file) {
             return;
         }
@@ -380,7 +380,7 @@ impl Findings {
 /// Collects the matching lines of one file.
 struct Lines<'a> {
     search: &'a Search,
-    told: Told,
+    told: FileMatches,
     path: &'a Path,
     /// The number of matching lines.
     matches: u64,

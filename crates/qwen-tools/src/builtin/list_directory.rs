@@ -27,14 +27,10 @@ tool_input! {
 }
 
 impl DeclaredTool for ListDirectory {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "list_directory",
-        aliases: &["list_files", "read_folder"],
-        kind: ToolKind::Read,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool::named("LS")],
-    };
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("list_directory", ToolKind::Read, DESCRIPTION, Input::ARGUMENTS)
+            .aliases(&["list_files", "read_folder"])
+            .claude(&[ClaudeTool::named("LS")]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))

@@ -14,7 +14,7 @@ pub(super) struct Nearest {
     pub line: usize,
     /// Its lines, as they are.
     pub piece: String,
-    /// Whether it is the same but for white space.
+    /// True if it is the same but for white space.
     pub only_white_space: bool,
 }
 

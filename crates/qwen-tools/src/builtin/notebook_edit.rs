@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Value, json};
 
-use super::change::Site;
+use super::change::{self, ChangedFile, PlannedChange};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
-use crate::{CallContext, Outcome, ToolFuture};
+use crate::{CallContext, ToolFuture};
 
 const DESCRIPTION: &str = "Changes one cell of a Jupyter notebook (.ipynb): replaces its source, inserts a new cell, or deletes \
 it. Cells are named by their id, or by their position as cell-0, cell-1 and so on. A new source of a code cell removes its old \
@@ -31,36 +31,25 @@ tool_input! {
 }
 
 impl DeclaredTool for NotebookEdit {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "notebook_edit",
-        aliases: &[],
-        kind: ToolKind::Edit,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool::named("NotebookEdit")],
-    };
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("notebook_edit", ToolKind::Edit, DESCRIPTION, Input::ARGUMENTS)
+            .claude(&[ClaudeTool::named("NotebookEdit")]);
 
     fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
-        let (site, after, _) = prepare(call, cx).ok()?;
-        Some(Confirmation::Edit(site.diff(&after)))
+        change::confirmation(plan, call, cx)
     }
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
-        Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
+        change::apply(plan, call, cx)
     }
 }
 
-fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
-    let (site, after, said) = prepare(call, cx)?;
-    site.change(&after, &said, cx)
-}
-
 /// Computes the new content and the message for the model.
-fn prepare(call: &ToolCall, cx: &CallContext) -> Result<(Site, String, String), Refusal> {
+fn plan(call: &ToolCall, cx: &CallContext) -> Result<PlannedChange, Refusal> {
     let (input, _) = Input::parse(call)?;
-    let site = Site::open(&input.notebook_path, cx)?;
-    let shown = site.shown.display().to_string();
-    let Some(before) = &site.before else {
+    let file = ChangedFile::open(&input.notebook_path, cx)?;
+    let shown = file.shown.display().to_string();
+    let Some(before) = &file.before else {
         return Err(Refusal::new("file_not_found", format!("{shown} does not exist.")));
     };
     if Path::new(&input.notebook_path).extension().is_none_or(|extension| extension != "ipynb") {
@@ -70,9 +59,9 @@ fn prepare(call: &ToolCall, cx: &CallContext) -> Result<(Site, String, String), 
     }
     let mut notebook: Value = serde_json::from_str(&before.body)
         .map_err(|error| invalid(format!("{shown} is no notebook: {error}")))?;
-    let done = change(&mut notebook, &input).map_err(|problem| invalid(format!("{shown}: {problem}")))?;
+    let done = edit_cells(&mut notebook, &input).map_err(|problem| invalid(format!("{shown}: {problem}")))?;
     let after = written(&notebook).ok_or_else(|| invalid(format!("{shown} cannot be written as JSON.")))?;
-    Ok((site, after, format!("{done} of {shown}")))
+    Ok(PlannedChange { file, after, summary: format!("{done} of {shown}") })
 }
 
 fn invalid(text: String) -> Refusal {
@@ -80,7 +69,7 @@ fn invalid(text: String) -> Refusal {
 }
 
 /// Applies the change and says what was done.
-fn change(notebook: &mut Value, input: &Input) -> Result<String, String> {
+fn edit_cells(notebook: &mut Value, input: &Input) -> Result<String, String> {
     // Cells have ids since version 4.5.
     let version = |name: &str| notebook.get(name).and_then(Value::as_u64).unwrap_or(0);
     let has_ids = (version("nbformat"), version("nbformat_minor")) >= (4, 5);
@@ -194,38 +183,38 @@ mod tests {
     #[test]
     fn a_cell_is_replaced_inserted_and_deleted() {
         let mut changed = notebook();
-        change(&mut changed, &input(None, Some("one"), None)).unwrap();
+        edit_cells(&mut changed, &input(None, Some("one"), None)).unwrap();
         assert_eq!(changed["cells"][0]["source"], json!(["a\n", "b"]), "a list stays a list");
         assert_eq!(
             (&changed["cells"][0]["outputs"], &changed["cells"][0]["execution_count"]),
             (&json!([]), &Value::Null)
         );
-        change(&mut changed, &input(None, Some("cell-1"), Some("code"))).unwrap();
+        edit_cells(&mut changed, &input(None, Some("cell-1"), Some("code"))).unwrap();
         assert_eq!(
             (&changed["cells"][1]["source"], &changed["cells"][1]["cell_type"]),
             (&json!("a\nb"), &json!("code"))
         );
-        change(&mut changed, &input(Some("insert"), Some("one"), Some("markdown"))).unwrap();
-        change(&mut changed, &input(Some("insert"), None, Some("code"))).unwrap();
+        edit_cells(&mut changed, &input(Some("insert"), Some("one"), Some("markdown"))).unwrap();
+        edit_cells(&mut changed, &input(Some("insert"), None, Some("code"))).unwrap();
         let kinds: Vec<&Value> =
             changed["cells"].as_array().unwrap().iter().map(|cell| &cell["cell_type"]).collect();
         assert_eq!(kinds, ["code", "code", "markdown", "code"]);
         assert_ne!(changed["cells"][0]["id"], changed["cells"][2]["id"]);
-        change(&mut changed, &input(Some("delete"), Some("two"), None)).unwrap();
+        edit_cells(&mut changed, &input(Some("delete"), Some("two"), None)).unwrap();
         assert_eq!(changed["cells"].as_array().unwrap().len(), 3);
     }
 
     #[test]
-    fn what_cannot_be_done_says_why() {
+    fn an_impossible_notebook_edit_says_why() {
         for (asked, reason) in [
             (input(None, None, None), "cell_id"),
             (input(None, Some("nine"), None), "'nine' among 2"),
             (input(Some("delete"), Some("cell-2"), None), "cell-2"),
             (input(Some("insert"), None, None), "cell_type"),
         ] {
-            let problem = change(&mut notebook(), &asked).unwrap_err();
+            let problem = edit_cells(&mut notebook(), &asked).unwrap_err();
             assert!(problem.contains(reason), "{problem}");
         }
-        assert!(change(&mut json!({}), &input(None, Some("one"), None)).is_err());
+        assert!(edit_cells(&mut json!({}), &input(None, Some("one"), None)).is_err());
     }
 }

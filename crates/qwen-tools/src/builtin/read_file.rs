@@ -35,22 +35,18 @@ tool_input! {
 }
 
 impl DeclaredTool for ReadFile {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "read_file",
-        aliases: &["ReadManyFiles", "view"],
-        kind: ToolKind::Read,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool {
-            from_one: &["offset"],
-            added: &[Argument {
-                name: "pages",
-                ..Argument::new(ArgumentValue::Text, "Has no effect: pages of PDF files cannot be read.")
-            }],
-            defaults: &[(COUNTS_FROM_ONE, "true")],
-            ..ClaudeTool::named("Read")
-        }],
-    };
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("read_file", ToolKind::Read, DESCRIPTION, Input::ARGUMENTS)
+            .aliases(&["ReadManyFiles", "view"])
+            .claude(&[ClaudeTool {
+                from_one: &["offset"],
+                added: &[Argument {
+                    name: "pages",
+                    ..Argument::new(ArgumentValue::Text, "Has no effect: pages of PDF files cannot be read.")
+                }],
+                defaults: &[(COUNTS_FROM_ONE, "true")],
+                ..ClaudeTool::named("Read")
+            }]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))

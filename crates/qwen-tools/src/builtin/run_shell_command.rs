@@ -1,4 +1,5 @@
-//! `run_shell_command`: runs a command line, in the foreground with its output streamed, or in the background.
+//! `run_shell_command`: runs a command line, in the foreground with its output streamed, or in the
+//! background.
 
 use std::io::Write;
 use std::pin::pin;
@@ -44,25 +45,21 @@ tool_input! {
 }
 
 impl DeclaredTool for RunShellCommand {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "run_shell_command",
-        aliases: &["shell"],
-        kind: ToolKind::Execute,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool {
-            renamed: &[("is_background", "run_in_background")],
-            absent: &["directory"],
-            added: &[Argument {
-                name: "dangerouslyDisableSandbox",
-                ..Argument::new(
-                    ArgumentValue::Flag,
-                    "Has no effect: the user's settings decide about the sandbox.",
-                )
-            }],
-            ..ClaudeTool::named("Bash")
-        }],
-    };
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("run_shell_command", ToolKind::Execute, DESCRIPTION, Input::ARGUMENTS)
+            .aliases(&["shell"])
+            .claude(&[ClaudeTool {
+                renamed: &[("is_background", "run_in_background")],
+                absent: &["directory"],
+                added: &[Argument {
+                    name: "dangerouslyDisableSandbox",
+                    ..Argument::new(
+                        ArgumentValue::Flag,
+                        "Has no effect: the user's settings decide about the sandbox.",
+                    )
+                }],
+                ..ClaudeTool::named("Bash")
+            }]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
@@ -125,7 +122,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         Followed::Ended(exit, ending) => (exit, ending),
         Followed::Moved(started) => {
             let started = (*started, sandbox);
-            return Ok(go_on_in_background(words, call, started, transcript, cx).await);
+            return Ok(move_to_background(words, call, started, transcript, cx).await);
         }
     };
     drop(foreground);
@@ -148,7 +145,7 @@ const WHAT_TO_DO: &str =
     "Use shell_task to see its new output or to end it; it ends with the session at the latest.";
 
 /// Leaves a command that the user moved to the background to its task.
-async fn go_on_in_background(
+async fn move_to_background(
     words: (Arc<str>, Arc<str>),
     call: &ToolCall,
     started: (StartedCommand, ProcessSandbox),

@@ -36,14 +36,9 @@ tool_input! {
 }
 
 impl DeclaredTool for SaveMemory {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "save_memory",
-        aliases: &["memory"],
-        kind: ToolKind::Memory,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[],
-    };
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("save_memory", ToolKind::Memory, DESCRIPTION, Input::ARGUMENTS)
+            .aliases(&["memory"]);
 
     fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         let new = NewFact::of(call, cx).ok()?;

@@ -27,13 +27,8 @@ tool_input! {
 }
 
 impl DeclaredTool for ShellTask {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "shell_task",
-        aliases: &[],
-        kind: ToolKind::Session,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("shell_task", ToolKind::Session, DESCRIPTION, Input::ARGUMENTS).claude(&[
             ClaudeTool {
                 renamed: &[("task_id", "bash_id")],
                 implied: &[("action", "output")],
@@ -67,8 +62,7 @@ impl DeclaredTool for ShellTask {
                 implied: &[("action", "kill")],
                 ..ClaudeTool::named("TaskStop")
             },
-        ],
-    };
+        ]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })

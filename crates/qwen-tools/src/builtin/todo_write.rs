@@ -31,14 +31,10 @@ tool_input! {
 }
 
 impl DeclaredTool for TodoWrite {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "todo_write",
-        aliases: &["todo"],
-        kind: ToolKind::Session,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool::named("TodoWrite")],
-    };
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("todo_write", ToolKind::Session, DESCRIPTION, Input::ARGUMENTS)
+            .aliases(&["todo"])
+            .claude(&[ClaudeTool::named("TodoWrite")]);
 
     fn run<'a>(call: &'a ToolCall, _: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call).unwrap_or_else(Outcome::from)))

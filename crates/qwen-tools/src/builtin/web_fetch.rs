@@ -26,14 +26,9 @@ tool_input! {
 }
 
 impl DeclaredTool for WebFetch {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "web_fetch",
-        aliases: &[],
-        kind: ToolKind::Fetch,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool { absent: &["format"], ..ClaudeTool::named("WebFetch") }],
-    };
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("web_fetch", ToolKind::Fetch, DESCRIPTION, Input::ARGUMENTS)
+            .claude(&[ClaudeTool { absent: &["format"], ..ClaudeTool::named("WebFetch") }]);
 
     fn confirmation(call: &ToolCall, _: &CallContext) -> Option<Confirmation> {
         let arguments = Arguments::of(call).ok()?;

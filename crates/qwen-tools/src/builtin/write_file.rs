@@ -4,11 +4,11 @@ use qwen_events::{
     Argument, ArgumentRole, ArgumentValue, ClaudeTool, Confirmation, ToolCall, ToolDeclaration, ToolKind,
 };
 
-use super::change::Site;
+use super::change::{self, ChangedFile, PlannedChange};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::output::content::with_crlf;
 use crate::refusal::Refusal;
-use crate::{CallContext, Outcome, ToolFuture};
+use crate::{CallContext, ToolFuture};
 
 const DESCRIPTION: &str = "Makes a file with the given content, with the directories above it, or replaces all of an \
 existing one. To change a part of a file use edit. A file that was changed by something else since you last read it is \
@@ -24,36 +24,26 @@ tool_input! {
 }
 
 impl DeclaredTool for WriteFile {
-    const DECLARATION: &'static ToolDeclaration = &ToolDeclaration {
-        name: "write_file",
-        aliases: &[],
-        kind: ToolKind::Edit,
-        description: DESCRIPTION,
-        arguments: Input::ARGUMENTS,
-        claude: &[ClaudeTool::named("Write")],
-    };
+    const DECLARATION: &'static ToolDeclaration =
+        &ToolDeclaration::new("write_file", ToolKind::Edit, DESCRIPTION, Input::ARGUMENTS)
+            .claude(&[ClaudeTool::named("Write")]);
 
     fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
-        let (site, after) = prepare(call, cx).ok()?;
-        Some(Confirmation::Edit(site.diff(&after)))
+        change::confirmation(plan, call, cx)
     }
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
-        Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
+        change::apply(plan, call, cx)
     }
 }
 
-fn prepare(call: &ToolCall, cx: &CallContext) -> Result<(Site, String), Refusal> {
+/// Computes the new content and the message for the model.
+fn plan(call: &ToolCall, cx: &CallContext) -> Result<PlannedChange, Refusal> {
     let (Input { file_path, content }, _) = Input::parse(call)?;
-    let site = Site::open(&file_path, cx)?;
+    let file = ChangedFile::open(&file_path, cx)?;
     // Models write LF; a file whose lines all end with CRLF keeps CRLF.
-    let after = if site.is_crlf() { with_crlf(&content) } else { content };
-    Ok((site, after))
-}
-
-fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
-    let (site, after) = prepare(call, cx)?;
-    let done = if site.before.is_some() { "Replaced the content of" } else { "Made" };
-    let said = format!("{done} {}", site.shown.display());
-    site.change(&after, &said, cx)
+    let after = if file.is_crlf() { with_crlf(&content) } else { content };
+    let done = if file.before.is_some() { "Replaced the content of" } else { "Made" };
+    let summary = format!("{done} {}", file.shown.display());
+    Ok(PlannedChange { file, after, summary })
 }

@@ -1,4 +1,5 @@
-//! Output of commands as the model gets it: without escape sequences, and without what a progress display has drawn over.
+//! Output of commands as the model gets it: without escape sequences, and without what a progress display has
+//! drawn over.
 
 /// Most bytes of an unfinished line that wait for its end. A longer line is passed on as it is.
 const LONGEST_LINE: usize = 64 * 1024;

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_would_see_is_left_out() {
+    fn invisible_parts_of_a_page_are_left_out() {
         assert_eq!(text("a\u{200b}b\u{e0041}c\u{202e}d\u{1b}[31m&#x202e;"), "abcd[31m");
         assert_eq!(text("\u{1f469}\u{200d}\u{1f680}"), "\u{1f469}\u{200d}\u{1f680}");
     }

@@ -24,7 +24,8 @@ pub(super) enum Symlinks {
     Refuse,
 }
 
-/// Opens a file or directory for reading. Never blocks: a FIFO opens without a writer, and is refused afterwards.
+/// Opens a file or directory for reading. Never blocks: a FIFO opens without a writer, and is refused
+/// afterwards.
 pub(super) fn open_readable(root: &impl AsFd, path: &Path, symlinks: Symlinks) -> io::Result<OwnedFd> {
     open(root, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, symlinks)
 }

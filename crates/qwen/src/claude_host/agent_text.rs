@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use qwen_dialects::Encoder;
 use qwen_events::{Body, Event, MessageEnd};
 
-/// An encoder that writes only the tool calls and tool results of sub-agents, unless their text is wanted too.
+/// An encoder that writes only the tool calls and tool results of sub-agents, unless their text is wanted
+/// too.
 pub struct AgentTextFilter {
     encoder: Box<dyn Encoder>,
     forwards: Arc<AtomicBool>,

@@ -1,5 +1,5 @@
-//! Writes the conversations of sub-agents where Claude's SDKs look for them: `subagents/agent-ID.jsonl` in the folder of
-//! the session, with a description in `agent-ID.meta.json`.
+//! Writes the conversations of sub-agents where Claude's SDKs look for them: `subagents/agent-ID.jsonl` in
+//! the folder of the session, with a description in `agent-ID.meta.json`.
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
@@ -64,8 +64,8 @@ impl EntryContext<'_> {
             "version": env!("CARGO_PKG_VERSION"),
             "message": field("message"),
         });
-        // The blocks of one message are entries with the same usage; programs that add it up tell by this id that
-        // they belong together.
+        // The blocks of one message are entries with the same usage; programs that add it up tell by this id
+        // that they belong together.
         if let Some(id) = entry["message"]["id"].as_str() {
             entry["requestId"] = format!("req_{id}").into();
         }

@@ -22,8 +22,8 @@ pub struct ClaudeHostOptions {
     pub resume_drops_turn: Option<String>,
     /// The host reads session state records.
     pub session_state: bool,
-    /// Whether text and thoughts of sub-agents are written to the stream too; none if they always are. The host's
-    /// `initialize` may change it.
+    /// Whether text and thoughts of sub-agents are written to the stream too; none if they always are. The
+    /// host's `initialize` may change it.
     pub forwards_agent_text: Option<Arc<AtomicBool>>,
     /// The host is a Qwen Code SDK (`--channel=SDK`).
     pub qwen_sdk: bool,

@@ -21,8 +21,8 @@ use crate::settings::{Config, SessionStart};
 /// An encoder that also copies the conversation.
 pub struct MirroringEncoder {
     encoder: Box<dyn Encoder>,
-    /// Encodes what the stream may leave out: prompts and the text of sub-agents, or everything if its format is
-    /// another one.
+    /// Encodes what the stream may leave out: prompts and the text of sub-agents, or everything if its format
+    /// is another one.
     complete: Box<dyn Encoder>,
     /// True if the stream contains the messages of the agent as the copy does.
     copies_stream: bool,

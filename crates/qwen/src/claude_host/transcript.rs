@@ -39,7 +39,7 @@ pub fn read(text: &str, until: Option<&str>) -> Option<Vec<Message>> {
         let parent = entry["parentUuid"].as_str().or_else(|| entry["logicalParentUuid"].as_str());
         at = parent.and_then(|parent| places.get(parent).copied());
     }
-    let mut told = Told::default();
+    let mut told = TranscriptReader::default();
     for entry in way.into_iter().rev().filter(|entry| is_spoken(entry)) {
         told.add(&entry["message"], entry["type"] == "assistant");
     }
@@ -61,7 +61,7 @@ fn is_spoken(entry: &Value) -> bool {
 
 /// A partially read conversation.
 #[derive(Default)]
-struct Told {
+struct TranscriptReader {
     messages: Vec<Message>,
     /// The id of the assistant message that was read last, because each of its blocks is a separate entry.
     open: Option<String>,
@@ -69,7 +69,7 @@ struct Told {
     names: HashMap<String, Arc<str>>,
 }
 
-impl Told {
+impl TranscriptReader {
     fn add(&mut self, message: &Value, assistant: bool) {
         if message["model"] == "<synthetic>" {
             return;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_where_it_is_told_to() {
+    fn reading_a_transcript_ends_at_the_given_message() {
         assert_eq!(read(&transcript(), Some("a2")).expect("a part").len(), 2);
         assert_eq!(read(&transcript(), Some("nowhere")), None);
         assert_eq!(read("", None), None);

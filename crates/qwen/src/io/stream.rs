@@ -25,7 +25,8 @@ pub enum Renderer {
     /// Lines of a dialect for a program, and reports for its user. A worker's host reads errors in the
     /// stream, so only warnings are reported there.
     Lines(Box<dyn Encoder>, Option<Reporter>),
-    /// Text for a user or a pipe, and an encoder for the debug log and transcripts, whose lines are not printed.
+    /// Text for a user or a pipe, and an encoder for the debug log and transcripts, whose lines are not
+    /// printed.
     Text(Box<TextPrinter>, Option<Box<dyn Encoder>>),
 }
 

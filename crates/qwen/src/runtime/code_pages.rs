@@ -35,8 +35,9 @@ pub fn release() {
     let _ = unsafe { madvise(start.cast_mut().cast(), length, Advice::LinuxDontNeed) };
 }
 
-/// Runs `work`, and unmaps the code when it has to wait for the first time. For a turn that is the wait for the model, which takes
-/// longer than everything else, and what reads the answer is other code than what composed the request.
+/// Runs `work`, and unmaps the code when it has to wait for the first time. For a turn that is the wait for
+/// the model, which takes longer than everything else, and what reads the answer is other code than what
+/// composed the request.
 pub async fn release_at_first_wait<T>(mut work: Pin<&mut impl Future<Output = T>>) -> T {
     let mut has_waited = false;
     poll_fn(|context| {
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_is_there_again_when_it_is_needed() {
+    fn released_code_pages_are_loaded_again_when_needed() {
         let text = include_str!("code_pages.rs");
         let before = (text.len(), text.bytes().map(u64::from).sum::<u64>(), mapped());
         release();

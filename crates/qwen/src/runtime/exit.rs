@@ -52,8 +52,8 @@ pub const HOST_LIMIT: Duration = Duration::from_secs(5);
 /// The most bytes that are read at once.
 const MAX_PIECE: u64 = 1024 * 1024;
 
-/// Reads standard input until it ends or the host pauses, so that no write of the host fails: a host whose pipe
-/// breaks assumes a crash and ignores why the process ends. `first` limits the wait for the first line.
+/// Reads standard input until it ends or the host pauses, so that no write of the host fails: a host whose
+/// pipe breaks assumes a crash and ignores why the process ends. `first` limits the wait for the first line.
 pub fn drain_stdin(first: Duration) {
     let (sender, lines) = mpsc::sync_channel(16);
     thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! Starts this program anew in the same process. What a session left in memory or open is gone, while the process id, the
-//! standard streams, the limits and the environment stay.
+//! Starts this program anew in the same process. What a session left in memory or open is gone, while the
+//! process id, the standard streams, the limits and the environment stay.
 
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -147,11 +147,11 @@ fn environment(config: &Config) -> Environment {
 fn load_memory(config: &Config) -> Memory {
     let context = &config.settings.context;
     let files = &config.workspace.memory_files;
-    Memory::load(&memory::Places {
+    Memory::load(&memory::MemoryLocations {
         names: &files.names,
         fallback: files.fallback,
         project: files.project,
         max_file: context.max_file_size.unwrap_or(memory::MAX_TOTAL),
-        ..memory::Places::new(files.home.as_deref(), &config.workspace.cwd)
+        ..memory::MemoryLocations::new(files.home.as_deref(), &config.workspace.cwd)
     })
 }

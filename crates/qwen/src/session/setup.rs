@@ -58,8 +58,8 @@ pub fn renderer(config: &Config, debug_log: Option<&DebugLog>) -> Renderer {
     Renderer::Lines(logging(encoder), reporter)
 }
 
-/// The encoder of a stream. For hosts of Claude's family it leaves out the text of sub-agents unless the host wants it,
-/// and also writes their transcript.
+/// The encoder of a stream. For hosts of Claude's family it leaves out the text of sub-agents unless the host
+/// wants it, and also writes their transcript.
 fn mirroring(config: &Config, info: &StreamInfo) -> Box<dyn Encoder> {
     let encoder: Box<dyn Encoder> = match &config.claude.forwards_agent_text {
         Some(forwards) if info.dialect == Dialect::Claude => {

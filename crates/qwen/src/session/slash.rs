@@ -138,7 +138,7 @@ impl<'a> CommandRun<'a> {
         {
             let paths = call.path.join(" ");
             let problem = format!("'{paths}' names nothing in the workspace that may be read.");
-            CommandOutcome { body, action } = CommandOutcome::fail(problem);
+            CommandOutcome { body, action } = CommandOutcome::error(problem);
         }
         let other = self.other(&mut action, &mut body);
         let Self { process, session, session_id, prompt_id, message, emit, cancel, .. } = self;
@@ -184,8 +184,8 @@ impl<'a> CommandRun<'a> {
         *body = match &other {
             // The command's own result tells more.
             Ok(_) if matches!(body, CommandResultBody::Dialog { .. }) => return other.transpose(),
-            Ok(_) => CommandOutcome::say(words).body,
-            Err(error) => CommandOutcome::fail(error.to_string()).body,
+            Ok(_) => CommandOutcome::info(words).body,
+            Err(error) => CommandOutcome::error(error.to_string()).body,
         };
         other.transpose()
     }
@@ -212,7 +212,7 @@ impl StartedCommand<'_> {
                     next = NextStep::Switch(session);
                 }
                 Err(error) => {
-                    self.body = CommandOutcome::fail(error.to_string()).body;
+                    self.body = CommandOutcome::error(error.to_string()).body;
                     next = NextStep::Over { failed: true };
                 }
             },
@@ -220,7 +220,7 @@ impl StartedCommand<'_> {
                 Ok(None) => {}
                 Ok(Some(body)) => self.body = body,
                 Err(problem) => {
-                    self.body = CommandOutcome::fail(problem).body;
+                    self.body = CommandOutcome::error(problem).body;
                     next = NextStep::Over { failed: true };
                 }
             },
@@ -239,8 +239,8 @@ impl StartedCommand<'_> {
         next
     }
 
-    /// True if the conversation goes on under a new session id after `/clear`. Claude's hosts expect that; other hosts
-    /// address the session by its id.
+    /// True if the conversation goes on under a new session id after `/clear`. Claude's hosts expect that;
+    /// other hosts address the session by its id.
     fn renews_session(&self) -> bool {
         let config = &self.process.config;
         config.stream.structured_input
@@ -262,7 +262,7 @@ impl StartedCommand<'_> {
     /// Performs the deferred action of a command in the session. Returns the result to report, if it depends
     /// on the outcome.
     async fn act(&mut self, action: CommandAction) -> Result<Option<CommandResultBody>, String> {
-        let say = |words: String| Some(CommandOutcome::say(words).body);
+        let say = |words: String| Some(CommandOutcome::info(words).body);
         let overrides = &self.process.overrides;
         match (action, self.session.as_deref_mut()) {
             (CommandAction::SwitchModel(model), _) => overrides.set_model(model),

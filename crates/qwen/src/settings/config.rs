@@ -62,7 +62,7 @@ pub struct SessionConfig {
     pub start: SessionStart,
     /// None without a home directory.
     pub store: Option<Store>,
-    /// Whether this session is written to the store.
+    /// True if this session is written to the store.
     pub record: bool,
 }
 

@@ -51,7 +51,8 @@ pub(super) fn resolve(hooks: &Hooks, root: &Node) -> Vec<HookConfig> {
     configs
 }
 
-/// A warning for each tool name in a matcher that no tool has. In a worker the host may declare further tools.
+/// A warning for each tool name in a matcher that no tool has. In a worker the host may declare further
+/// tools.
 pub(super) fn unknown_tools(hooks: &Hooks, in_worker: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     for (name, groups) in hooks.events().into_iter().filter(|(_, groups)| !groups.is_empty()) {

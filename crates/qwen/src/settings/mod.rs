@@ -268,9 +268,8 @@ impl Config {
     }
 }
 
-/// The error for a flag that names an unreadable file.
-/// The directories that commands must not read: our state, and what the parent process names. One inside another is
-/// hidden with it.
+/// The error for a flag that names an unreadable file. The directories that commands must not read: our
+/// state, and what the parent process names. One inside another is hidden with it.
 fn private_directories(run: &Run, invocation: &Invocation) -> Vec<PathBuf> {
     let all: Vec<PathBuf> =
         invocation.qwen_home().into_iter().chain(run.supervision.private_dir.iter().cloned()).collect();

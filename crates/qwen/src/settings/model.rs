@@ -75,8 +75,9 @@ pub(super) fn needs_discovery(invocation: &Invocation, layered: &Layered, settin
     settings.name.is_none() && layered.provider(invocation).is_some_and(|known| known.is_generic)
 }
 
-/// Looks for a model where none is configured: a server that offers only one means that one. Returns the error for a server that offers
-/// several or none, which only a turn that names no model itself meets. A server without a list gets the provider's default.
+/// Looks for a model where none is configured: a server that offers only one means that one. Returns the
+/// error for a server that offers several or none, which only a turn that names no model itself meets. A
+/// server without a list gets the provider's default.
 pub(super) async fn discover(
     run: &Run,
     invocation: &Invocation,

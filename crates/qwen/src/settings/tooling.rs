@@ -66,7 +66,8 @@ pub(super) fn add_rules(
     Ok(())
 }
 
-/// A warning for each name in the lists of sub-agents that no tool has. In a worker the host may declare further tools.
+/// A warning for each name in the lists of sub-agents that no tool has. In a worker the host may declare
+/// further tools.
 pub(super) fn unknown_tools_of_agents(agents: &[AgentDefinition], in_worker: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     for agent in agents {

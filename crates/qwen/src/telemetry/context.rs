@@ -9,7 +9,7 @@ const MAX_STATE: usize = 512;
 
 /// The position of a span in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SpanContext {
     /// The trace id; never 0.
     pub trace: u128,
     /// The span id; never 0.
@@ -20,7 +20,7 @@ pub(super) struct Place {
     pub state: Option<Arc<str>>,
 }
 
-impl Place {
+impl SpanContext {
     /// The first span of a new trace.
     pub fn root() -> Self {
         Self { trace: fastrand::u128(1..), span: fastrand::u64(1..), sampled: true, state: None }
@@ -77,8 +77,8 @@ mod tests {
 
     use super::*;
 
-    fn parsed(traceparent: &str) -> Option<Place> {
-        Place::parse(&TraceContext { traceparent: traceparent.into(), tracestate: None })
+    fn parsed(traceparent: &str) -> Option<SpanContext> {
+        SpanContext::parse(&TraceContext { traceparent: traceparent.into(), tracestate: None })
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
     fn a_tracestate_is_carried_unless_it_cannot_be() {
         let carried = |state: &str| {
             let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into();
-            Place::parse(&TraceContext { traceparent, tracestate: Some(state.into()) }).unwrap().state
+            SpanContext::parse(&TraceContext { traceparent, tracestate: Some(state.into()) }).unwrap().state
         };
         assert_eq!(carried("vendor=1,other=2").as_deref(), Some("vendor=1,other=2"));
         for bad in ["", "a=\n", "a=ä", &"x".repeat(MAX_STATE + 1)] {
@@ -135,8 +135,8 @@ mod tests {
 
         #[test]
         fn what_is_written_is_read_back(trace in 1_u128.., span in 1_u64.., sampled: bool) {
-            let place = Place { trace, span, sampled, state: None };
-            prop_assert_eq!(Place::parse(&place.context()), Some(place));
+            let place = SpanContext { trace, span, sampled, state: None };
+            prop_assert_eq!(SpanContext::parse(&place.context()), Some(place));
         }
     }
 }

@@ -8,7 +8,7 @@ use qwen_kernel::{Metric, MetricData, TracedPrompt, TurnSpan, TurnTracer, Worker
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::context::Place;
+use super::context::SpanContext;
 use super::exporter::Exporter;
 use super::sink::{Sink, Target};
 use super::span::{Kind, Span};
@@ -57,7 +57,7 @@ impl Tracing {
             if !prompt.tenant.is_empty() {
                 span.set("qwen.tenant", prompt.tenant);
             }
-            let traceparent = Place::context(&span.place).traceparent.to_string();
+            let traceparent = SpanContext::context(&span.place).traceparent.to_string();
             let turn = HubTurn { span: Some(span), exporter: tracing.exporter.clone(), status: None };
             (traceparent, Box::new(turn) as Box<dyn TurnSpan>)
         })

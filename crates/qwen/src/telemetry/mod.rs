@@ -24,7 +24,7 @@ use qwen_redact::Redactor;
 
 pub(crate) use self::chat::Server;
 use self::chat::Traced;
-use self::context::Place;
+use self::context::SpanContext;
 use self::exporter::Exporter;
 pub(crate) use self::hub::{HubTelemetry, MetricsExporter};
 pub(crate) use self::sink::{Collector, Target};
@@ -47,7 +47,7 @@ pub(crate) struct WantedSources {
 pub struct Tracing {
     open: Mutex<Open>,
     exporter: Arc<Exporter>,
-    parent: Option<Place>,
+    parent: Option<SpanContext>,
     content: bool,
     redactor: Arc<Redactor>,
     /// True once a malformed context was reported.
@@ -117,8 +117,8 @@ impl Tracing {
 
     /// Parses a context from another program. A malformed one does not stop the work: it is reported once and
     /// ignored.
-    fn read(&self, context: &TraceContext, from: &str) -> Option<Place> {
-        let place = Place::parse(context);
+    fn read(&self, context: &TraceContext, from: &str) -> Option<SpanContext> {
+        let place = SpanContext::parse(context);
         if place.is_none() && !self.reported.swap(true, Ordering::Relaxed) {
             let shown: String = context.traceparent.chars().take(80).collect();
             exit::report(&format!("qwen: telemetry: the {from} {shown:?} is malformed and ignored"));
@@ -144,7 +144,7 @@ impl Tracer for Tracing {
     }
 
     fn place_of(&self, call: &CallId) -> Option<TraceContext> {
-        self.lock().place(Some(call)).map(Place::context)
+        self.lock().place(Some(call)).map(SpanContext::context)
     }
 
     fn hooks_begin(&self, event: &'static str, about: Option<&CallId>) -> HooksRun {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::content::Message;
-use super::context::Place;
+use super::context::SpanContext;
 
 /// The longest text in a span, in bytes; a longer one is cut.
 const MAX_TEXT: usize = 16 * 1024;
@@ -81,7 +81,7 @@ pub(super) struct Mark {
 /// An operation with a duration.
 #[derive(Debug)]
 pub(super) struct Span {
-    pub place: Place,
+    pub place: SpanContext,
     /// The parent span; none at the root of a trace.
     pub parent: Option<u64>,
     pub name: String,
@@ -99,11 +99,11 @@ pub(super) struct Span {
 
 impl Span {
     /// Starts a span now, below `parent` or at the root of a new trace.
-    pub fn begin(parent: Option<&Place>, name: String, kind: Kind) -> Self {
+    pub fn begin(parent: Option<&SpanContext>, name: String, kind: Kind) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let start = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
         Self {
-            place: parent.map_or_else(Place::root, Place::child),
+            place: parent.map_or_else(SpanContext::root, SpanContext::child),
             parent: parent.map(|parent| parent.span),
             name,
             kind,

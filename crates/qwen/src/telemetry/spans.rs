@@ -10,7 +10,7 @@ use qwen_events::{
 use super::Tracing;
 use super::chat::{finish_reasons, spent};
 use super::content::Message;
-use super::context::Place;
+use super::context::SpanContext;
 use super::span::{Attributes, Kind, Span};
 
 /// The open spans.
@@ -34,7 +34,7 @@ struct Call {
 
 impl Call {
     /// The parent position for what happens in this call.
-    fn place(&self) -> &Place {
+    fn place(&self) -> &SpanContext {
         self.agent.as_ref().map_or(&self.span.place, |agent| &agent.place)
     }
 
@@ -54,7 +54,7 @@ impl Call {
 
 impl Open {
     /// The position of a call, else of the turn.
-    pub fn place(&self, call: Option<&CallId>) -> Option<&Place> {
+    pub fn place(&self, call: Option<&CallId>) -> Option<&SpanContext> {
         let call = call.and_then(|id| self.calls.get(id)).map(Call::place);
         call.or_else(|| self.turn.as_ref().map(|turn| &turn.place))
     }
@@ -65,7 +65,7 @@ impl Open {
     }
 
     /// Prepares a turn below `above`. Returns the spans that an earlier turn left open.
-    pub fn turn_begins(&mut self, above: Option<&Place>) -> Vec<Span> {
+    pub fn turn_begins(&mut self, above: Option<&SpanContext>) -> Vec<Span> {
         let left = self.abandon();
         self.turn = Some(Span::begin(above, "invoke_agent".to_owned(), Kind::Internal));
         left

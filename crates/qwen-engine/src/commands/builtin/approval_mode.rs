@@ -16,15 +16,15 @@ pub(super) const COMMAND: Builtin = Builtin {
 
 fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     if call.args.is_empty() {
-        return CommandOutcome::say(format!(
+        return CommandOutcome::info(format!(
             "The approval mode is '{}'. The modes are plan, default, auto-edit and yolo.",
             cx.mode
         ));
     }
     match Mode::parse(call.args) {
-        Some(mode) => CommandOutcome::say(format!("The approval mode is now '{}'.", mode.name()))
+        Some(mode) => CommandOutcome::info(format!("The approval mode is now '{}'.", mode.name()))
             .then(CommandAction::SetMode(mode.name().into())),
-        None => CommandOutcome::fail(format!(
+        None => CommandOutcome::error(format!(
             "'{}' is no approval mode. The modes are plan, default, auto-edit and yolo.",
             call.args
         )),

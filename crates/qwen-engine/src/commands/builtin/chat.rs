@@ -29,35 +29,38 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     match call.sub {
         Some("list") => list(cx),
         Some("save") if call.args.is_empty() => with_store(cx, |_| {
-            CommandOutcome::say(format!("This session is kept as it goes, under the name {}.", cx.session_id))
+            CommandOutcome::info(format!(
+                "This session is kept as it goes, under the name {}.",
+                cx.session_id
+            ))
         }),
         Some("save") => copied(cx, || match SessionId::parse(call.args) {
-            Ok(id) => CommandOutcome::say(format!("Keeping a copy under the name {id}."))
+            Ok(id) => CommandOutcome::info(format!("Keeping a copy under the name {id}."))
                 .then(CommandAction::Save(id)),
-            Err(error) => CommandOutcome::fail(format!("'{}': {error}", call.args)),
+            Err(error) => CommandOutcome::error(format!("'{}': {error}", call.args)),
         }),
         Some("fork") => {
-            copied(cx, || CommandOutcome::say("The session goes on in a copy.").then(CommandAction::Fork))
+            copied(cx, || CommandOutcome::info("The session goes on in a copy.").then(CommandAction::Fork))
         }
         Some(what @ ("resume" | "delete")) if call.args.is_empty() => {
-            CommandOutcome::fail(format!("Say which: /chat {what} ID. /chat list lists them."))
+            CommandOutcome::error(format!("Say which: /chat {what} ID. /chat list lists them."))
         }
         Some("resume") => with_store(cx, |store| {
             named(call.args, store, |id| {
-                CommandOutcome::say(format!("Going on with {id}.")).then(CommandAction::Resume(id))
+                CommandOutcome::info(format!("Going on with {id}.")).then(CommandAction::Resume(id))
             })
         }),
         Some("delete") if call.args == cx.session_id.as_str() => {
-            CommandOutcome::fail("This session is in use and cannot be deleted.")
+            CommandOutcome::error("This session is in use and cannot be deleted.")
         }
         Some("delete") => with_store(cx, |store| {
             named(call.args, store, |id| match store.delete(&id) {
-                Ok(()) => CommandOutcome::say(format!("The session {id} is deleted.")),
-                Err(error) => CommandOutcome::fail(error.to_string()),
+                Ok(()) => CommandOutcome::info(format!("The session {id} is deleted.")),
+                Err(error) => CommandOutcome::error(error.to_string()),
             })
         }),
         Some(_) | None => {
-            CommandOutcome::fail("Say which: /chat list, save [NAME], resume ID, delete ID or fork.")
+            CommandOutcome::error("Say which: /chat list, save [NAME], resume ID, delete ID or fork.")
         }
     }
 }
@@ -75,13 +78,13 @@ fn list(cx: &CommandContext<'_>) -> CommandOutcome {
             text.push_str(piece);
         }
     }
-    CommandOutcome::say(text)
+    CommandOutcome::info(text)
 }
 
 fn with_store(cx: &CommandContext<'_>, then: impl FnOnce(&Store) -> CommandOutcome) -> CommandOutcome {
     match cx.store {
         Some(store) => then(store),
-        None => CommandOutcome::fail("Sessions are not kept in this run."),
+        None => CommandOutcome::error("Sessions are not kept in this run."),
     }
 }
 
@@ -91,7 +94,7 @@ fn copied(cx: &CommandContext<'_>, then: impl FnOnce() -> CommandOutcome) -> Com
         if store.holds(cx.session_id) {
             then()
         } else {
-            CommandOutcome::fail("Nothing was said in this session yet, so there is nothing to copy.")
+            CommandOutcome::error("Nothing was said in this session yet, so there is nothing to copy.")
         }
     })
 }
@@ -99,7 +102,7 @@ fn copied(cx: &CommandContext<'_>, then: impl FnOnce() -> CommandOutcome) -> Com
 fn named(args: &str, store: &Store, then: impl FnOnce(SessionId) -> CommandOutcome) -> CommandOutcome {
     match SessionId::parse(args) {
         Ok(id) if store.holds(&id) => then(id),
-        Ok(id) => CommandOutcome::fail(format!("There is no session {id}. /chat list lists them.")),
-        Err(error) => CommandOutcome::fail(format!("'{args}': {error}")),
+        Ok(id) => CommandOutcome::error(format!("There is no session {id}. /chat list lists them.")),
+        Err(error) => CommandOutcome::error(format!("'{args}': {error}")),
     }
 }

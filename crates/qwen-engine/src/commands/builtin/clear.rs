@@ -13,5 +13,5 @@ pub(super) const COMMAND: Builtin = Builtin {
 };
 
 fn run(_: &Call<'_>, _: &CommandContext<'_>) -> CommandOutcome {
-    CommandOutcome::say("The conversation is cleared.").then(CommandAction::Clear)
+    CommandOutcome::info("The conversation is cleared.").then(CommandAction::Clear)
 }

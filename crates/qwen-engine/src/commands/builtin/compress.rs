@@ -14,8 +14,8 @@ pub(super) const COMMAND: Builtin = Builtin {
 
 fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     if cx.history.is_none_or(<[_]>::is_empty) {
-        return CommandOutcome::say("There is nothing to compress yet.");
+        return CommandOutcome::info("There is nothing to compress yet.");
     }
-    CommandOutcome::say("The conversation is being compressed.")
+    CommandOutcome::info("The conversation is being compressed.")
         .then(CommandAction::Compress(call.args.into()))
 }

@@ -24,6 +24,6 @@ fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     });
     match text {
         Some(text) => CommandOutcome::dialog("copy", &json!({"text": &**text})),
-        None => CommandOutcome::fail("There is no answer to copy yet."),
+        None => CommandOutcome::error("There is no answer to copy yet."),
     }
 }

@@ -20,17 +20,17 @@ pub(super) const COMMAND: Builtin = Builtin {
 
 fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     match call.sub {
-        Some("add") if call.args.is_empty() => CommandOutcome::fail("Say what: /memory add TEXT."),
+        Some("add") if call.args.is_empty() => CommandOutcome::error("Say what: /memory add TEXT."),
         Some("add") => {
             let arguments = Json::trusted(serde_json::json!({"fact": call.args}).to_string());
             let id = CallId::new("command");
             let call = ToolCall::new(id, "save_memory".into(), arguments);
-            CommandOutcome::say("It is being remembered.").then(CommandAction::Run(call))
+            CommandOutcome::info("It is being remembered.").then(CommandAction::Run(call))
         }
         None | Some("show") if call.args.is_empty() => {
             let files = cx.memory_files.iter().map(|(path, bytes)| (&**path, format!("{bytes} bytes")));
             listed("The memory files:", "There is no memory file. QWEN.md or AGENTS.md would be one.", files)
         }
-        Some(_) | None => CommandOutcome::fail("Say which: /memory show or /memory add TEXT."),
+        Some(_) | None => CommandOutcome::error("Say which: /memory show or /memory add TEXT."),
     }
 }

@@ -87,9 +87,9 @@ fn listed<'a>(title: &str, none: &str, items: impl Iterator<Item = (&'a str, Str
         )
         .collect();
     if lines.is_empty() {
-        CommandOutcome::say(none)
+        CommandOutcome::info(none)
     } else {
-        CommandOutcome::say(format!("{title}\n{}", lines.join("\n")))
+        CommandOutcome::info(format!("{title}\n{}", lines.join("\n")))
     }
 }
 

@@ -14,10 +14,10 @@ pub(super) const COMMAND: Builtin = Builtin {
 
 fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     match call.args {
-        "" => CommandOutcome::say(format!("The model is '{}'.", cx.model)),
-        "default" => CommandOutcome::say("The model is the configured one again.")
+        "" => CommandOutcome::info(format!("The model is '{}'.", cx.model)),
+        "default" => CommandOutcome::info("The model is the configured one again.")
             .then(CommandAction::SwitchModel(None)),
-        name => CommandOutcome::say(format!("The model is now '{name}'."))
+        name => CommandOutcome::info(format!("The model is now '{name}'."))
             .then(CommandAction::SwitchModel(Some(name.into()))),
     }
 }

@@ -13,5 +13,5 @@ pub(super) const COMMAND: Builtin = Builtin {
 };
 
 fn run(_: &Call<'_>, _: &CommandContext<'_>) -> CommandOutcome {
-    CommandOutcome::say("Goodbye.").then(CommandAction::Quit)
+    CommandOutcome::info("Goodbye.").then(CommandAction::Quit)
 }

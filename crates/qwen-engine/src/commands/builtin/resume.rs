@@ -25,12 +25,12 @@ const LABEL: usize = 120;
 
 fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let Some(store) = cx.store else {
-        return CommandOutcome::fail("Sessions are not kept in this run.");
+        return CommandOutcome::error("Sessions are not kept in this run.");
     };
     let named = SessionId::parse(call.args).ok().filter(|id| store.holds(id));
     if let Some(id) = named {
         if id == *cx.session_id {
-            return CommandOutcome::say("This session is the one that you are in.");
+            return CommandOutcome::info("This session is the one that you are in.");
         }
         let text = format!("Going on with {id}.");
         let data = json!({"session_id": id.as_str(), "text": text});
@@ -38,7 +38,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     }
     let found = match store.search(Some(cx.cwd), call.args, OFFERED) {
         Ok(found) => found,
-        Err(error) => return CommandOutcome::fail(format!("The sessions cannot be listed: {error}")),
+        Err(error) => return CommandOutcome::error(format!("The sessions cannot be listed: {error}")),
     };
     let others = found.iter().filter(|session| session.summary.header.session_id != *cx.session_id);
     let items: Vec<Value> = others.map(item).collect();

@@ -17,7 +17,9 @@ pub(super) const COMMAND: Builtin = Builtin {
 
 fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     if cx.store.is_none() {
-        return CommandOutcome::fail("Sessions are not kept in this run, so there is nothing to go back to.");
+        return CommandOutcome::error(
+            "Sessions are not kept in this run, so there is nothing to go back to.",
+        );
     }
     let mut words = call.args.split_whitespace();
     let request = match (words.next(), words.next(), words.next()) {
@@ -29,9 +31,9 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
         },
         _ => return unknown(),
     };
-    CommandOutcome::say("").then(CommandAction::Rewind(request))
+    CommandOutcome::info("").then(CommandAction::Rewind(request))
 }
 
 fn unknown() -> CommandOutcome {
-    CommandOutcome::fail("Say what to go back to: /rewind PROMPT conversation, files or both.")
+    CommandOutcome::error("Say what to go back to: /rewind PROMPT conversation, files or both.")
 }

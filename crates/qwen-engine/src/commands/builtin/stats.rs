@@ -13,7 +13,7 @@ pub(super) const COMMAND: Builtin = Builtin {
 
 fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let spent = &cx.spent;
-    CommandOutcome::say(format!(
+    CommandOutcome::info(format!(
         "Session {}\nModel: {}\nModel calls: {}\nTool calls: {}\nTokens: {} read ({} from cache), {} written",
         cx.session_id,
         cx.model,

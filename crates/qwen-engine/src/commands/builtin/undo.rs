@@ -14,7 +14,7 @@ pub(super) const COMMAND: Builtin = Builtin {
 
 fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     if cx.history.is_none_or(<[_]>::is_empty) {
-        return CommandOutcome::say("There is nothing to undo.");
+        return CommandOutcome::info("There is nothing to undo.");
     }
-    CommandOutcome::say("The last turn is taken out of the conversation.").then(CommandAction::Undo)
+    CommandOutcome::info("The last turn is taken out of the conversation.").then(CommandAction::Undo)
 }

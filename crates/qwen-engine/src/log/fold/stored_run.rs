@@ -23,7 +23,7 @@ impl StoredRun {
     /// Reads a run from a journal; `None` if no run was started.
     pub fn of(journal: &[Journal]) -> Option<Self> {
         let mut entries = journal.iter();
-        let mut kept = entries.find_map(|entry| match entry {
+        let mut run = entries.find_map(|entry| match entry {
             Journal::Base { version, next, state } => Some(Self {
                 version: *version,
                 state: state.clone(),
@@ -36,15 +36,15 @@ impl StoredRun {
         for entry in entries {
             match entry {
                 Journal::Base { .. } => {}
-                Journal::Effect { key, value } => kept.effects.push((key.clone(), value.clone())),
+                Journal::Effect { key, value } => run.effects.push((key.clone(), value.clone())),
                 Journal::Step { next, delta } => {
-                    kept.deltas.push(delta.clone());
-                    kept.next.clone_from(next);
-                    kept.effects.clear();
+                    run.deltas.push(delta.clone());
+                    run.next.clone_from(next);
+                    run.effects.clear();
                 }
             }
         }
-        Some(kept)
+        Some(run)
     }
 
     /// The name under which the start of a thought's tool call is stored. A call with a stored start and no

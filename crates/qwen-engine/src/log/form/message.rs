@@ -8,7 +8,7 @@ use qwen_events::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{CallForm, UsageForm, is_default};
+use super::{ByName, CallForm, UsageForm, is_default};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::log) struct MessageForm {
@@ -79,7 +79,7 @@ pub(in crate::log) struct MessageEndForm {
     thoughts: Vec<ThoughtForm>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     calls: Vec<CallForm>,
-    finish: FinishForm,
+    finish: ByName<Finish>,
     usage: UsageForm,
     #[serde(default, skip_serializing_if = "is_default")]
     aborted: bool,
@@ -90,15 +90,6 @@ struct ThoughtForm {
     text: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<Arc<str>>,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(in crate::log) enum FinishForm {
-    Stop,
-    ToolCalls,
-    Length,
-    ContentFilter,
 }
 
 impl From<&Message> for MessageForm {
@@ -223,7 +214,7 @@ impl From<&MessageEnd> for MessageEndForm {
             signature: end.signature.clone(),
             thoughts: end.thoughts.iter().map(ThoughtForm::from).collect(),
             calls: end.calls.iter().map(|call| CallForm::from(&**call)).collect(),
-            finish: end.finish.into(),
+            finish: ByName(end.finish),
             usage: (&end.usage).into(),
             aborted: end.aborted,
         }
@@ -242,31 +233,9 @@ impl From<MessageEndForm> for MessageEnd {
             signature: form.signature,
             thoughts,
             calls: form.calls.into_iter().map(|call| Arc::new(call.into())).collect(),
-            finish: form.finish.into(),
+            finish: form.finish.0,
             usage: form.usage.into(),
             aborted: form.aborted,
-        }
-    }
-}
-
-impl From<Finish> for FinishForm {
-    fn from(finish: Finish) -> Self {
-        match finish {
-            Finish::Stop => Self::Stop,
-            Finish::ToolCalls => Self::ToolCalls,
-            Finish::Length => Self::Length,
-            Finish::ContentFilter => Self::ContentFilter,
-        }
-    }
-}
-
-impl From<FinishForm> for Finish {
-    fn from(form: FinishForm) -> Self {
-        match form {
-            FinishForm::Stop => Self::Stop,
-            FinishForm::ToolCalls => Self::ToolCalls,
-            FinishForm::Length => Self::Length,
-            FinishForm::ContentFilter => Self::ContentFilter,
         }
     }
 }

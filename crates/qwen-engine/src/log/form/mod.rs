@@ -6,6 +6,7 @@
 
 mod error;
 mod message;
+mod named;
 mod notice;
 mod raw;
 mod tool;
@@ -13,7 +14,8 @@ mod turn;
 mod word;
 
 pub(super) use error::ErrorForm;
-pub(super) use message::{FinishForm, HistoryForm, MediaForm, MessageEndForm, PartForm};
+pub(super) use message::{HistoryForm, MediaForm, MessageEndForm, PartForm};
+pub(super) use named::ByName;
 pub(super) use notice::{CommandResultForm, NoticeForm, ThinkingForm};
 pub(super) use raw::Raw;
 pub(super) use tool::{ApprovalForm, CallForm, CallRef, DecisionForm, OutputForm, ToolEndForm};

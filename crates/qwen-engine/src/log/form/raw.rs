@@ -46,11 +46,11 @@ mod tests {
             ("null", "null"),
             ("no\nJSON", r#""no\nJSON""#),
         ];
-        for (text, kept) in cases {
+        for (text, stored) in cases {
             let written = serde_json::to_string(&Raw(Json::trusted(text))).expect(text);
-            assert_eq!(written, kept);
-            let read: Raw = serde_json::from_str(&written).expect(kept);
-            assert_eq!(read.0.as_str(), kept);
+            assert_eq!(written, stored);
+            let read: Raw = serde_json::from_str(&written).expect(stored);
+            assert_eq!(read.0.as_str(), stored);
         }
     }
 }

@@ -176,17 +176,17 @@ impl From<CallForm> for ToolCall {
 }
 
 impl CallRef {
-    /// Refers to `call`; `told` is the logged call with this id.
-    pub fn new(call: &Arc<ToolCall>, told: Option<&Arc<ToolCall>>) -> Self {
-        let same = told.is_some_and(|told| Arc::ptr_eq(told, call) || told == call);
+    /// Refers to `call`; `logged` is the logged call with this id.
+    pub fn new(call: &Arc<ToolCall>, logged: Option<&Arc<ToolCall>>) -> Self {
+        let same = logged.is_some_and(|logged| Arc::ptr_eq(logged, call) || logged == call);
         Self { id: call.id.as_str().into(), whole: (!same).then(|| (&**call).into()) }
     }
 
     /// The call that is meant; `None` if the log does not contain it.
-    pub fn resolve(self, told: Option<&Arc<ToolCall>>) -> Option<Arc<ToolCall>> {
+    pub fn resolve(self, logged: Option<&Arc<ToolCall>>) -> Option<Arc<ToolCall>> {
         match self.whole {
             Some(form) => Some(Arc::new(form.into())),
-            None => told.cloned(),
+            None => logged.cloned(),
         }
     }
 }

@@ -8,7 +8,7 @@ use qwen_events::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{CallForm, ErrorForm, FinishForm, PartForm, Raw, is_default};
+use super::{ByName, CallForm, ErrorForm, PartForm, Raw, is_default};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::log) struct TurnStartForm {
@@ -65,13 +65,13 @@ impl From<ToolSpecForm> for ToolSpec {
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::log) struct TurnEndForm {
     prompt_id: Arc<str>,
-    status: EndForm,
+    status: ByName<EndStatus>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<ErrorForm>,
     /// The answer, if it differs from the text of the last message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reply: Option<Arc<str>>,
-    finish: FinishForm,
+    finish: ByName<Finish>,
     usage: UsageForm,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     usage_by_model: Vec<ModelUsageForm>,
@@ -90,20 +90,6 @@ pub(in crate::log) struct TurnEndForm {
     deferred: Option<CallForm>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     continuation: bool,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum EndForm {
-    Done,
-    Error,
-    Cancelled,
-    Interrupted,
-    MaxTurns,
-    MaxToolCalls,
-    MaxWallTime,
-    MaxTokens,
-    Budget,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -221,14 +207,14 @@ impl TurnStartForm {
 }
 
 impl TurnEndForm {
-    /// The form of `end`; `said` is the text of the turn's last message.
-    pub fn new(end: &TurnEnd, said: &str) -> Self {
+    /// The form of `end`; `last_text` is the text of the turn's last message.
+    pub fn new(end: &TurnEnd, last_text: &str) -> Self {
         Self {
             prompt_id: end.prompt_id.as_str().into(),
-            status: end.status.into(),
+            status: ByName(end.status),
             error: end.error.as_ref().map(ErrorForm::from),
-            reply: (*end.reply != *said).then(|| end.reply.clone()),
-            finish: end.finish.into(),
+            reply: (*end.reply != *last_text).then(|| end.reply.clone()),
+            finish: ByName(end.finish),
             usage: (&end.usage).into(),
             usage_by_model: end.usage_by_model.iter().map(ModelUsageForm::from).collect(),
             cost_usd: end.cost_usd,
@@ -244,14 +230,14 @@ impl TurnEndForm {
         }
     }
 
-    /// The end of a turn whose last message has the text `said`.
-    pub fn into_end(self, said: &Arc<str>) -> TurnEnd {
+    /// The end of a turn whose last message has the text `last_text`.
+    pub fn into_end(self, last_text: &Arc<str>) -> TurnEnd {
         TurnEnd {
             prompt_id: PromptId::new(self.prompt_id),
-            status: self.status.into(),
+            status: self.status.0,
             error: self.error.map(ErrorInfo::from),
-            reply: self.reply.unwrap_or_else(|| said.clone()),
-            finish: Finish::from(self.finish),
+            reply: self.reply.unwrap_or_else(|| last_text.clone()),
+            finish: self.finish.0,
             usage: self.usage.into(),
             usage_by_model: self.usage_by_model.into_iter().map(ModelUsage::from).collect(),
             cost_usd: self.cost_usd,
@@ -264,38 +250,6 @@ impl TurnEndForm {
             structured: self.structured.map(|raw| raw.0),
             postponed: self.deferred.map(|call| Arc::new(call.into())),
             continuation: self.continuation,
-        }
-    }
-}
-
-impl From<EndStatus> for EndForm {
-    fn from(status: EndStatus) -> Self {
-        match status {
-            EndStatus::Done => Self::Done,
-            EndStatus::Error => Self::Error,
-            EndStatus::Cancelled => Self::Cancelled,
-            EndStatus::Interrupted => Self::Interrupted,
-            EndStatus::MaxTurns => Self::MaxTurns,
-            EndStatus::MaxToolCalls => Self::MaxToolCalls,
-            EndStatus::MaxWallTime => Self::MaxWallTime,
-            EndStatus::MaxTokens => Self::MaxTokens,
-            EndStatus::Budget => Self::Budget,
-        }
-    }
-}
-
-impl From<EndForm> for EndStatus {
-    fn from(form: EndForm) -> Self {
-        match form {
-            EndForm::Done => Self::Done,
-            EndForm::Error => Self::Error,
-            EndForm::Cancelled => Self::Cancelled,
-            EndForm::Interrupted => Self::Interrupted,
-            EndForm::MaxTurns => Self::MaxTurns,
-            EndForm::MaxToolCalls => Self::MaxToolCalls,
-            EndForm::MaxWallTime => Self::MaxWallTime,
-            EndForm::MaxTokens => Self::MaxTokens,
-            EndForm::Budget => Self::Budget,
         }
     }
 }

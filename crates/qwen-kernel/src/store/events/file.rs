@@ -232,15 +232,8 @@ impl Events for FileEvents {
         })
     }
 
-    fn append(
-        &self,
-        session: &SessionId,
-        epoch: u64,
-        first: u64,
-        lines: &[u8],
-        open: Option<&str>,
-    ) -> Appended {
-        let done = self.with_chain(session, true, |chain| {
+    fn append(&self, id: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended {
+        let done = self.with_chain(id, true, |chain| {
             if chain.state.epoch != epoch || first > chain.state.last + 1 {
                 return Ok(Appended::Fenced);
             }

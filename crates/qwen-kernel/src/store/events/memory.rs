@@ -43,16 +43,9 @@ impl Events for MemoryEvents {
         Ok(Taken { epoch: chain.epoch, last: chain.last, open: chain.open.clone(), end: None })
     }
 
-    fn append(
-        &self,
-        session: &SessionId,
-        epoch: u64,
-        first: u64,
-        lines: &[u8],
-        open: Option<&str>,
-    ) -> Appended {
+    fn append(&self, id: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended {
         let mut kept = self.kept.borrow_mut();
-        let chain = kept.entry(session.clone()).or_default();
+        let chain = kept.entry(id.clone()).or_default();
         if epoch != chain.epoch || first > chain.last + 1 {
             return Appended::Fenced;
         }

@@ -55,14 +55,7 @@ pub trait Events {
 
     /// Appends whole lines as the owner of `epoch`; the first has the number `first`. Repeating an append
     /// returns [`Appended::Ok`] and changes nothing. `open` is the turn that is open after the lines.
-    fn append(
-        &self,
-        session: &SessionId,
-        epoch: u64,
-        first: u64,
-        lines: &[u8],
-        open: Option<&str>,
-    ) -> Appended;
+    fn append(&self, id: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended;
 
     /// The lines after `after`.
     fn read(&self, session: &SessionId, after: u64) -> Read;

@@ -99,19 +99,12 @@ impl SessionLog for FileLog {
         Ok(bytes)
     }
 
-    fn append(
-        &self,
-        session: &SessionId,
-        epoch: u64,
-        at: u64,
-        lines: &[u8],
-        reason: &CommitReason,
-    ) -> Appended {
-        let appended = self.with_owner(session, |owner| {
+    fn append(&self, id: &SessionId, epoch: u64, at: u64, lines: &[u8], reason: &CommitReason) -> Appended {
+        let appended = self.with_owner(id, |owner| {
             if owner.epoch != epoch || !owner.is_owned {
                 return Ok((Appended::Fenced, false));
             }
-            let mut file = self.log(session, true)?;
+            let mut file = self.log(id, true)?;
             let length = file.metadata()?.len();
             let there = length.saturating_sub(at).min(lines.len() as u64);
             let mut stored = vec![0; usize::try_from(there).unwrap_or(0)];

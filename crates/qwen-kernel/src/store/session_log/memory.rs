@@ -41,17 +41,9 @@ impl SessionLog for MemoryLog {
         Ok(log.bytes[from..].to_vec())
     }
 
-    fn append(
-        &self,
-        session: &SessionId,
-        epoch: u64,
-        at: u64,
-        lines: &[u8],
-        reason: &CommitReason,
-    ) -> Appended {
+    fn append(&self, id: &SessionId, epoch: u64, at: u64, lines: &[u8], reason: &CommitReason) -> Appended {
         let mut logs = self.logs.borrow_mut();
-        let Some(log) = logs.get_mut(session.as_str()).filter(|log| log.is_owned && log.epoch == epoch)
-        else {
+        let Some(log) = logs.get_mut(id.as_str()).filter(|log| log.is_owned && log.epoch == epoch) else {
             return Appended::Fenced;
         };
         let length = log.bytes.len();

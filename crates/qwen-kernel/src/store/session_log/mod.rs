@@ -39,14 +39,7 @@ pub trait SessionLog {
 
     /// Appends whole lines behind byte `at` as the owner of `epoch`. Repeating an append returns
     /// [`Appended::Ok`] and changes nothing; other bytes in the same place are [`Appended::Fenced`].
-    fn append(
-        &self,
-        session: &SessionId,
-        epoch: u64,
-        at: u64,
-        lines: &[u8],
-        reason: &CommitReason,
-    ) -> Appended;
+    fn append(&self, id: &SessionId, epoch: u64, at: u64, lines: &[u8], reason: &CommitReason) -> Appended;
 
     /// Gives the ownership up: the epoch can append no more. The log stays.
     fn release(&self, session: &SessionId, epoch: u64) -> Appended;

@@ -20,7 +20,7 @@ impl Worker {
     ) {
         let dialect = self.process.config.stream.dialect;
         if let Some(prompt_id) = &wanted {
-            self.take_back_steering(prompt_id);
+            self.withdraw_steering(prompt_id);
         }
         let elsewhere = self.sessions.is_other(session_id.as_deref(), dialect);
         let hit = running
@@ -61,7 +61,7 @@ impl Worker {
         self.emit.emit(Body::CancelResult(Box::new(result))).await;
         if let Some(prompt_id) = ended {
             let end = unstarted_turn_end(prompt_id, Stop::cancelled());
-            self.emit.aside().emit(Body::TurnEnd(Box::new(end))).await;
+            self.emit.unredacted().emit(Body::TurnEnd(Box::new(end))).await;
         }
     }
 }

@@ -51,7 +51,7 @@ impl Worker {
     }
 
     /// Moves a prompt that waits to join the running turn back to the queue, where it can be withdrawn.
-    pub(super) fn take_back_steering(&mut self, prompt_id: &PromptId) {
+    pub(super) fn withdraw_steering(&mut self, prompt_id: &PromptId) {
         if let Some(steering) = self.process.overrides.steering().withdraw(prompt_id) {
             self.queue.push(Prompt { prompt_id: Some(steering.prompt_id), ..steering.prompt }, None);
         }
@@ -69,7 +69,7 @@ impl Worker {
             Some(end) => Body::TurnEnd(Box::new(end)),
             None => Body::Error(Box::new(used_before(prompt_id))),
         };
-        self.emit.aside().emit(body).await;
+        self.emit.unredacted().emit(body).await;
     }
 
     /// The logged end of a turn of this session, to be reported again. Only lines of the qwen dialect name

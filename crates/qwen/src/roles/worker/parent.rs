@@ -5,8 +5,8 @@
 //! `{"type":"commit","id":1,"session_id":S,"bytes":X,"reason":"start","prompt_id":P}` (or `"effect"` with
 //! `tool` and `call`, or `"end"`) and waits for `{"type":"committed","id":1,"outcome":"ok"}`. The outcome
 //! `fenced` is final: another process owns the session. After `unknown` the same question is asked again.
-//! `{"type":"alive"}` asks for a sign of life, and any line is one. With `{"type":"discard"}` the parent takes the
-//! session away: the worker ends it and starts anew in the same process.
+//! `{"type":"alive"}` asks for a sign of life, and any line is one. With `{"type":"discard"}` the parent
+//! takes the session away: the worker ends it and starts anew in the same process.
 
 use std::collections::HashMap;
 use std::io;
@@ -120,7 +120,8 @@ impl ParentProcess {
             }
             let stream = std::os::unix::net::UnixStream::from(first);
             stream.set_nonblocking(true)?;
-            // Halves that do not shut the socket down when they are dropped: a restarted worker uses it again.
+            // Halves that do not shut the socket down when they are dropped: a restarted worker uses it
+            // again.
             let (reader, writer) = tokio::io::split(tokio::net::UnixStream::from_std(stream)?);
             self.run(reader, writer, lines);
             return Ok(());
@@ -289,7 +290,7 @@ impl ParentProcess {
         tokio::time::sleep(END_PATIENCE).await;
     }
 
-    /// Whether sync points must be committed.
+    /// True if sync points must be committed.
     pub fn commits(&self) -> bool {
         self.lines.is_some()
     }
@@ -334,8 +335,8 @@ fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     if number < 3 || !std::path::Path::new(&format!("/proc/self/fd/{number}")).exists() {
         return Err(io::Error::other(format!("descriptor {number} is not open")));
     }
-    // SAFETY: the parent opened this descriptor for this purpose and named it on the command line; nothing else in this process
-    // uses it, and it is adopted once.
+    // SAFETY: the parent opened this descriptor for this purpose and named it on the command line; nothing
+    // else in this process uses it, and it is adopted once.
     #[expect(unsafe_code, reason = "the parent hands over a descriptor by number")]
     let owned = unsafe { OwnedFd::from_raw_fd(number) };
     rustix::io::fcntl_setfd(&owned, FdFlags::CLOEXEC)?;

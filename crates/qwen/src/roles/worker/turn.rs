@@ -130,7 +130,8 @@ impl Worker {
 
     /// Runs `work` while lines are read and handled. Returns its result, and an exit code if the worker must
     /// end afterwards. If that interrupts work that waits for the host, `seal` leaves the turn unfinished for
-    /// a later process. `work` is pinned by the caller, because moving the state of a turn means copying many kilobytes.
+    /// a later process. `work` is pinned by the caller, because moving the state of a turn means copying many
+    /// kilobytes.
     pub(super) async fn while_reading_input<T>(
         &mut self,
         mut work: Pin<&mut impl Future<Output = T>>,
@@ -202,7 +203,7 @@ impl Worker {
                 Some(id) if session.has_prompt(id) && !prompt.continuation && !queued.continues_turn => {
                     self.sessions.put_back(session);
                     if let Some(end) = self.ended_turn(id).filter(|_| prompt.resend) {
-                        self.emit.aside().emit(Body::TurnEnd(Box::new(end))).await;
+                        self.emit.unredacted().emit(Body::TurnEnd(Box::new(end))).await;
                         return None;
                     }
                     used_before(id)

@@ -110,8 +110,8 @@ impl Worker {
         code
     }
 
-    /// Ends the session and runs its `SessionEnd` hooks. A host that asked for the end still reads and answers;
-    /// one whose input ended, or whose worker was signalled, is not asked.
+    /// Ends the session and runs its `SessionEnd` hooks. A host that asked for the end still reads and
+    /// answers; one whose input ended, or whose worker was signalled, is not asked.
     async fn end_session(&mut self, incoming: &mut mpsc::Receiver<Incoming>) {
         let Some(mut session) = self.sessions.take() else { return };
         if self.ending.is_stopped() || incoming.is_closed() || self.host.is_discarding() {

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn a_syntax_error_names_its_position() {
         for (text, line, column, words) in [
             ("{\"a\" 1}", 1, 6, "':' after the key \"a\""),
             ("{\"a\": 1 \"b\": 2}", 1, 9, "expected ',' or '}', found '\"'"),

@@ -9,63 +9,29 @@ fn read(text: &str) -> Result<(Settings, Vec<String>), ErrorInfo> {
 
 #[test]
 fn an_error_names_file_line_key_and_what_was_expected() {
-    for (text, place, words) in [
-        (
-            "{\n \"model\": {\"maxRetries\": \"many\"}}",
-            "line 2, column 26: \"model.maxRetries\": ",
-            "expected a whole number, not negative, found the text \"many\"",
-        ),
-        (
-            "{\"model\": {\"maxRetries\": -1}}",
-            "line 1, column 26: \"model.maxRetries\": ",
-            "expected a whole number, not negative, found -1",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("{\n \"model\": {\"maxRetries\": \"many\"}}", "line 2, column 26: \"model.maxRetries\": ", "expected a whole number, not negative, found the text \"many\""),
+        ("{\"model\": {\"maxRetries\": -1}}", "line 1, column 26: \"model.maxRetries\": ", "expected a whole number, not negative, found -1"),
         ("{\"model\": 7}", "line 1, column 11: \"model\": ", "expected an object, found 7"),
         ("{\"model\": []}", "\"model\": ", "expected an object, found a list"),
         ("{\"model\": {\"name\": true}}", "\"model.name\": ", "expected a text, found true"),
-        (
-            "{\"model\": {\"connectTimeout\": \"soon\"}}",
-            "\"model.connectTimeout\": ",
-            "expected a number of seconds, or a time like \"90s\" or \"5m\", found the text \"soon\"",
-        ),
+        ("{\"model\": {\"connectTimeout\": \"soon\"}}", "\"model.connectTimeout\": ", "expected a number of seconds, or a time like \"90s\" or \"5m\", found the text \"soon\""),
         ("{\"tools\": {\"sandbox\": 3}}", "\"tools.sandbox\": ", "expected \"auto\", true or false, found 3"),
-        (
-            "{\"permissions\": {\"defaultMode\": \"wild\"}}",
-            "\"permissions.defaultMode\": ",
-            "\"dontAsk\", \"auto-edit\" or \"yolo\", found the text \"wild\"",
-        ),
-        (
-            "{\"permissions\": {\"allow\": \"Bash\"}}",
-            "\"permissions.allow\": ",
-            "expected a list, found the text \"Bash\"",
-        ),
-        (
-            "{\"permissions\": {\"allow\":\n [\"Bash\", 7]}}",
-            "line 2, column 11: \"permissions.allow[1]\": ",
-            "expected a text, found 7",
-        ),
+        ("{\"permissions\": {\"defaultMode\": \"wild\"}}", "\"permissions.defaultMode\": ", "\"dontAsk\", \"auto-edit\" or \"yolo\", found the text \"wild\""),
+        ("{\"permissions\": {\"allow\": \"Bash\"}}", "\"permissions.allow\": ", "expected a list, found the text \"Bash\""),
+        ("{\"permissions\": {\"allow\":\n [\"Bash\", 7]}}", "line 2, column 11: \"permissions.allow[1]\": ", "expected a text, found 7"),
         ("{\"permissions\": {\"deny\": [\"Bash(\"]}}", "\"permissions.deny\": ", "parenthesis"),
         ("{\"mcpServers\": {\"a__b\": {\"command\": \"x\"}}}", "\"mcpServers.a__b\": ", "must not hold `__`"),
         ("{\"mcpServers\": {\"a\": {}}}", "\"mcpServers.a\": ", "it needs `command`"),
-        (
-            "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"args\": \"y\"}}}",
-            "\"mcpServers.a.args\": ",
-            "expected a list",
-        ),
-        (
-            "{\"hooks\": {\"PreToolUse\": [{\"hooks\": [{\"type\": \"magic\"}]}]}}",
-            "\"hooks.PreToolUse[0].hooks[0].type\": ",
-            "expected \"command\" or \"http\", found the text \"magic\"",
-        ),
-        (
-            "{\"hooks\": {\"PreToolUse\": [{\"hooks\": [{\"type\": \"http\"}]}]}}",
-            "\"hooks.PreToolUse\": ",
-            "expected \"url\"",
-        ),
+        ("{\"mcpServers\": {\"a\": {\"command\": \"x\", \"args\": \"y\"}}}", "\"mcpServers.a.args\": ", "expected a list"),
+        ("{\"hooks\": {\"PreToolUse\": [{\"hooks\": [{\"type\": \"magic\"}]}]}}", "\"hooks.PreToolUse[0].hooks[0].type\": ", "expected \"command\" or \"http\", found the text \"magic\""),
+        ("{\"hooks\": {\"PreToolUse\": [{\"hooks\": [{\"type\": \"http\"}]}]}}", "\"hooks.PreToolUse\": ", "expected \"url\""),
         ("{\"output\": {\"dialect\": \"klingon\"}}", "\"output.dialect\": ", "\"claude-lite\""),
         ("[]", "settings.json:1", "must be an object"),
         ("{\"model\" 1}", "line 1, column 10: ", "':' after the key"),
-    ] {
+    ];
+    for (text, place, words) in cases {
         let error = read(text).err().unwrap_or_else(|| panic!("{text} was read"));
         assert_eq!(error.exit_code(), 52);
         assert!(error.message.contains("/home/u/.qwen/settings.json"), "{error}");

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use qwen_events::ErrorInfo;
 
 pub use self::merge::merge;
-use self::places::Places;
+use self::places::SettingsPaths;
 use super::Invocation;
 use super::claude::config::{ClaudeDirectories, is_claude_family};
 use super::file::{self, Document, Layer, Node, Origin, Settings};
@@ -107,7 +107,7 @@ impl Layered {
             }
             return Ok(layered);
         }
-        let places = Places::of(invocation);
+        let places = SettingsPaths::of(invocation);
         layered.file(places.system_defaults, Layer::SystemDefaults, true)?;
         layered.claude = ClaudeDirectories::of(invocation, wanted);
         layered.file(places.user, Layer::User, wanted.user)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::super::Invocation;
 
 /// The files of a run in ascending precedence. None means that there is no path to search.
-pub(super) struct Places {
+pub(super) struct SettingsPaths {
     pub system_defaults: Option<PathBuf>,
     pub user: Option<PathBuf>,
     pub workspace: Option<PathBuf>,
@@ -17,7 +17,7 @@ const SYSTEM: &str = "/Library/Application Support/QwenCode";
 #[cfg(not(target_os = "macos"))]
 const SYSTEM: &str = "/etc/qwen-code";
 
-impl Places {
+impl SettingsPaths {
     pub fn of(invocation: &Invocation) -> Self {
         let given = |name: &str| invocation.var(name).map(|path| invocation.cwd.join(path));
         let system = |file: &str| Some(PathBuf::from(SYSTEM).join(file));

@@ -50,10 +50,10 @@ impl ExportFormat {
 fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let messages = cx.history.unwrap_or_default();
     if call.args.is_empty() {
-        return CommandOutcome::say(markdown::write(messages));
+        return CommandOutcome::info(markdown::write(messages));
     }
     if let Some(format) = ExportFormat::parse(call.args) {
-        return CommandOutcome::say(format.write(messages));
+        return CommandOutcome::info(format.write(messages));
     }
     let ending = call.args.rsplit_once('.').and_then(|(_, ending)| ExportFormat::parse(ending));
     let text = ending.unwrap_or(ExportFormat::Markdown).write(messages);
@@ -61,9 +61,9 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
         .and_then(|workspace| workspace.target(call.args))
         .and_then(|target| target.write(text.as_bytes()));
     match written {
-        Ok(_) => CommandOutcome::say(format!("The conversation is in {}.", call.args)),
+        Ok(_) => CommandOutcome::info(format!("The conversation is in {}.", call.args)),
         Err(error) => {
-            CommandOutcome::fail(format!("The conversation could not be written to {}: {error}", call.args))
+            CommandOutcome::error(format!("The conversation could not be written to {}: {error}", call.args))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use qwen_events::{CallId, ErrorInfo, ErrorKind, Json, ToolCall};
 use qwen_mcp::Servers;
-use qwen_tools::{CallContext, SessionResources, Unheard, mcp_tools};
+use qwen_tools::{CallContext, DiscardedOutput, SessionResources, mcp_tools};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
@@ -45,7 +45,7 @@ impl PermissionTool {
             Json::trusted(arguments.map_err(|error| failed(format!("cannot be asked: {error}")))?),
         );
         let resources = SessionResources::with_own_environment(self.cwd.clone());
-        let cx = CallContext::new(Arc::new(resources), cancel.clone(), Arc::new(Unheard));
+        let cx = CallContext::new(Arc::new(resources), cancel.clone(), Arc::new(DiscardedOutput));
         let outcome = tool.run(&question, &cx).await;
         if outcome.error_code.is_some() || outcome.cancelled {
             return Err(failed(format!("failed: {}", outcome.text)));
