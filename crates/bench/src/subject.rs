@@ -134,12 +134,18 @@ impl Place {
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);
         }
-        command
-            .current_dir(self.work())
-            .env("HOME", self.dir.path())
-            .env("QWEN_HOME", self.dir.path().join("qwen"))
-            .env("OPENAI_API_KEY", "x")
-            .env("OPENAI_BASE_URL", mock.base_url());
+        command.current_dir(self.work()).envs(self.variables(mock));
+    }
+
+    /// The variables that a turn in this place needs.
+    pub fn variables(&self, mock: &Mock) -> [(&'static str, String); 4] {
+        let home = self.dir.path();
+        [
+            ("HOME", home.display().to_string()),
+            ("QWEN_HOME", home.join("qwen").display().to_string()),
+            ("OPENAI_API_KEY", "x".to_owned()),
+            ("OPENAI_BASE_URL", mock.base_url()),
+        ]
     }
 }
 

@@ -20,6 +20,8 @@ pub struct ClientRequest {
 pub enum ProcessSignal {
     /// SIGTERM: finish and exit.
     Terminate,
+    /// SIGINT: cancel and exit.
+    Interrupt,
     /// SIGABRT: leave evidence of where the process hangs.
     Abort,
     Kill,
@@ -65,6 +67,8 @@ pub enum RouterAction {
     CommitLog { worker: WorkerId, commit: LogCommit },
     /// Gives the ownership of a log up.
     ReleaseLog { worker: WorkerId, log: SessionId, epoch: u64 },
+    /// Tells people on standard error.
+    Report(String),
     /// All work is finished; the process exits with this code.
     Exit(u8),
 }

@@ -75,35 +75,39 @@ fn relay(bench: &Bench) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
+/// A heartbeat and its answer, in microseconds.
+fn beat(worker: &mut Worker, request: &Value) -> Result<f64, String> {
+    let sent = worker.send(request)?;
+    let (_, came) = worker.until("a heartbeat", |line| contains(line, b"result/heartbeat"))?;
+    #[expect(clippy::cast_precision_loss, reason = "times are short")]
+    let took = (came - sent) as f64 / 1e3;
+    Ok(took)
+}
+
 /// A heartbeat to a session's worker and back, with and without the hub in between.
 fn round_trips(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
     let place = Place::fresh()?;
     let count = bench.options.count(2000, 50);
-    let mut measured = Vec::new();
-    for through_hub in [false, true] {
-        let command = if through_hub {
-            bench.subject.hub(&mock, &place, &[])
-        } else {
-            bench.subject.worker(&mock, &place)
-        };
-        let mut worker = Worker::start(command)?;
-        worker.send(&prompt(if through_hub { "h" } else { "d" }))?;
-        worker.turn_end()?;
-        let beat = json!({"type": "heartbeat_request", "session_id": if through_hub { "h" } else { "d" }});
-        let mut times = Vec::with_capacity(count);
-        for _ in 0..count {
-            let sent = worker.send(&beat)?;
-            let (_, came) = worker.until("a heartbeat", |line| contains(line, b"result/heartbeat"))?;
-            #[expect(clippy::cast_precision_loss, reason = "times are short")]
-            times.push((came - sent) as f64 / 1e3);
-        }
-        measured.push(times);
+    let mut worker = Worker::start(bench.subject.worker(&mock, &place))?;
+    let mut hub = Worker::start(bench.subject.hub(&mock, &place, &["--min-workers", "0"]))?;
+    for (program, session) in [(&mut worker, "d"), (&mut hub, "h")] {
+        program.send(&prompt(session))?;
+        program.turn_end()?;
     }
-    let (mut direct, mut hub) = (measured.remove(0), measured.remove(0));
-    let added = (percentile(&mut hub, 0.5) - percentile(&mut direct, 0.5)) / 2.0;
+    let beat_of = |session: &str| json!({"type": "heartbeat_request", "session_id": session});
+    let (direct_beat, hub_beat) = (beat_of("d"), beat_of("h"));
+    let (mut direct, mut through, mut added) = (Vec::new(), Vec::new(), Vec::new());
+    // In turns, so that whatever else the machine does falls on both.
+    for _ in 0..count {
+        let (without, with) = (beat(&mut worker, &direct_beat)?, beat(&mut hub, &hub_beat)?);
+        direct.push(without);
+        through.push(with);
+        added.push((with - without) / 2.0);
+    }
+    let mut hub = through;
     Ok(vec![
-        Row::at_most("hub: added to an event one way, p50", added, "µs", ADDED_US),
+        Row::at_most("hub: added to an event one way, p50", percentile(&mut added, 0.5), "µs", ADDED_US),
         Row::at_most("hub: control round trip, p99", percentile(&mut hub, 0.99) / 1e3, "ms", CONTROL_MS),
         Row::told("— of one worker directly, p99", percentile(&mut direct, 0.99) / 1e3, "ms"),
     ])

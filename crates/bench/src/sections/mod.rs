@@ -11,6 +11,7 @@ mod idle;
 mod instructions;
 mod latency;
 mod peers;
+mod readers;
 mod steps;
 mod tenants;
 mod terminal;
@@ -47,6 +48,7 @@ pub const ALL: &[Section] = &[
     Section { name: "thoughts", measure: thoughts::measure },
     Section { name: "hub", measure: hub::measure },
     Section { name: "tenants", measure: tenants::measure },
+    Section { name: "readers", measure: readers::measure },
     Section { name: "peers", measure: peers::measure },
     Section { name: "crowd", measure: crowd::measure },
     Section { name: "terminal", measure: terminal::measure },

@@ -8,10 +8,10 @@ use qwen_events::ErrorInfo;
 use serde::Deserialize;
 
 use super::input::{self, ClientInput};
-use super::{Front, WorkerOutput};
+use super::{Front, WorkerOutput, probe, probe_number};
 
 /// The front of the `claude` dialect. A flag binds a worker to its session, because clients of this dialect
-/// send arbitrary values as `session_id`; there is no handshake line and no heartbeat.
+/// send arbitrary values as `session_id`; there is no handshake line.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClaudeFront;
 
@@ -23,6 +23,8 @@ struct Line<'a> {
     response: Option<Response<'a>>,
     #[serde(borrow)]
     subtype: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    session_id: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -99,7 +101,8 @@ impl Front for ClaudeFront {
         if kind.starts_with(b"system\"") && memmem::find(line, b"\"subtype\":\"input_error\"").is_some() {
             return WorkerOutput::Refused { prompt_id: None };
         }
-        let wanted: [&[u8]; 3] = [b"control_request\"", b"control_cancel_request\"", b"control_response\""];
+        let wanted: [&[u8]; 4] =
+            [b"control_request\"", b"control_cancel_request\"", b"control_response\"", b"result/heartbeat\""];
         let Some(place) = wanted.iter().position(|name| kind.starts_with(name)) else {
             return WorkerOutput::Plain;
         };
@@ -109,19 +112,26 @@ impl Front for ClaudeFront {
         match place {
             0 => WorkerOutput::Question { request_id },
             1 => WorkerOutput::Withdrawn { request_id },
-            _ => WorkerOutput::Answer { request_id },
+            2 => WorkerOutput::Answer { request_id },
+            _ => read
+                .session_id
+                .and_then(|id| probe_number(&id))
+                .map_or(WorkerOutput::Plain, WorkerOutput::Probe),
         }
     }
 
     fn prompt_id<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>> {
         // Turns have no ids on this wire; every line of a turn except the first `system` counts as a sign
         // of it.
+        if line.starts_with(b"{\"type\":\"result/") {
+            return None;
+        }
         let read = serde_json::from_slice::<Line<'a>>(line).ok()?;
         (read.subtype.as_deref() != Some("input_error")).then_some(Cow::Borrowed(""))
     }
 
-    fn probe(&self, _number: u64) -> Option<Vec<u8>> {
-        None
+    fn probe(&self, number: u64) -> Option<Vec<u8>> {
+        Some(probe(number))
     }
 
     fn worker_flags(&self) -> Vec<String> {

@@ -57,6 +57,8 @@ pub enum WorkerOutput<'a> {
     Probe(u64),
     /// The worker reports the reason why it is about to end.
     Fatal,
+    /// A prompt joined the running turn; it gets no terminal record.
+    Joined { prompt_id: Option<Cow<'a, str>> },
     /// A tool started; the turn may have had effects.
     ToolStarted,
     /// Not a line of this wire.
@@ -92,6 +94,25 @@ pub trait Front: Send + Sync {
 
     /// True if the first line of a worker is a handshake that the hub replaces by its own.
     fn has_handshake(&self) -> bool;
+}
+
+/// The prefix of the session id in the kernel's own heartbeats; their number follows.
+const PROBE: &str = "hub.probe.";
+
+/// A heartbeat request that a worker answers with the same session id.
+fn probe(number: u64) -> Vec<u8> {
+    format!("{{\"type\":\"heartbeat_request\",\"session_id\":\"{PROBE}{number}\"}}\n").into_bytes()
+}
+
+/// The number of the probe that an answer with this session id belongs to.
+fn probe_number(session_id: &str) -> Option<u64> {
+    session_id.strip_prefix(PROBE)?.parse().ok()
+}
+
+/// The session that a line names.
+pub(crate) fn session_id_of(line: &[u8]) -> Option<SessionId> {
+    let text = serde_json::from_str::<Cow<'_, str>>(input::top_level(line, "session_id")?).ok()?;
+    SessionId::parse(&text).ok()
 }
 
 /// Replaces the `"session_id":"…"` of a line, or inserts it as the first key if absent.

@@ -6,12 +6,10 @@ use memchr::memmem;
 use qwen_dialects::{Dialect, Format};
 use qwen_events::ErrorInfo;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::input::{self, ClientInput};
-use super::{Front, WorkerOutput};
-
-/// The prefix of the session id in the kernel's own heartbeats; their number follows.
-const PROBE: &str = "hub.probe.";
+use super::{Front, WorkerOutput, probe, probe_number};
 
 /// The front of the `qwen` dialect.
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +35,17 @@ struct Line<'a> {
     #[serde(borrow)]
     metadata: Option<Metadata<'a>>,
     #[serde(borrow)]
+    response: Option<&'a RawValue>,
+    #[serde(borrow)]
     result: Option<CommandResult<'a>>,
     usage: Option<Usage>,
+}
+
+/// The answer to a request in the nested form, which has the request id inside.
+#[derive(Deserialize)]
+struct NestedAnswer<'a> {
+    #[serde(borrow)]
+    request_id: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -104,6 +111,10 @@ impl Front for QwenFront {
                 _ => WorkerOutput::Plain,
             };
         }
+        if line.starts_with(b"{\"type\":\"x-qwen-session-event\",\"event\":\"Steered\"") {
+            let read = serde_json::from_slice::<Line<'_>>(line).ok();
+            return WorkerOutput::Joined { prompt_id: read.and_then(|read| read.prompt_id) };
+        }
         if line.starts_with(b"{\"type\":\"x-qwen-") {
             let starts = line.starts_with(b"{\"type\":\"x-qwen-tool-display\"")
                 && memmem::find(line, b"\"status\":\"executing\"").is_some();
@@ -124,14 +135,15 @@ impl Front for QwenFront {
             return WorkerOutput::Plain;
         };
         let Ok(read) = serde_json::from_slice::<Line<'_>>(line) else { return WorkerOutput::Garbage };
-        let request_id = read.request_id.unwrap_or_default();
+        let nested = || serde_json::from_str::<NestedAnswer<'_>>(read.response?.get()).ok()?.request_id;
+        let request_id = read.request_id.or_else(nested).unwrap_or_default();
         match place {
             0 => WorkerOutput::Question { request_id },
             1 => WorkerOutput::Withdrawn { request_id },
             2 => WorkerOutput::Answer { request_id },
             3 => read
                 .session_id
-                .and_then(|id| id.strip_prefix(PROBE).and_then(|number| number.parse().ok()))
+                .and_then(|id| probe_number(&id))
                 .map_or(WorkerOutput::Plain, WorkerOutput::Probe),
             _ => {
                 let ends = read.result.and_then(|result| result.kind).as_deref() != Some("submit_prompt");
@@ -141,11 +153,15 @@ impl Front for QwenFront {
     }
 
     fn prompt_id<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>> {
+        // Results of requests may name any prompt, such as one that the client has not sent yet.
+        if line.starts_with(b"{\"type\":\"result/") {
+            return None;
+        }
         serde_json::from_slice::<Line<'a>>(line).ok()?.prompt_id
     }
 
     fn probe(&self, number: u64) -> Option<Vec<u8>> {
-        Some(format!("{{\"type\":\"heartbeat_request\",\"session_id\":\"{PROBE}{number}\"}}\n").into_bytes())
+        Some(probe(number))
     }
 
     fn worker_flags(&self) -> Vec<String> {
@@ -173,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_workers_lines_are_classified() {
-        let cases: [(&str, WorkerOutput<'_>); 12] = [
+        let cases: [(&str, WorkerOutput<'_>); 14] = [
             (
                 r#"{"object":"chat.completion.chunk","id":"x","choices":[{"delta":{"content":"\"metadata\":{\"turn\":{"}}]}"#,
                 WorkerOutput::Plain,
@@ -206,6 +222,14 @@ mod tests {
                 r#"{"type":"control_response","request_id":"r","response":{}}"#,
                 WorkerOutput::Answer { request_id: "r".into() },
             ),
+            (
+                r#"{"type":"control_response","response":{"subtype":"success","request_id":"r","response":{}}}"#,
+                WorkerOutput::Answer { request_id: "r".into() },
+            ),
+            (
+                r#"{"type":"x-qwen-session-event","event":"Steered","prompt_id":"p","value":{"turn":"t"}}"#,
+                WorkerOutput::Joined { prompt_id: Some("p".into()) },
+            ),
             (r#"{"type":"result/heartbeat","session_id":"hub.probe.7"}"#, WorkerOutput::Probe(7)),
             (r#"{"type":"result/heartbeat","session_id":"s"}"#, WorkerOutput::Plain),
             (
@@ -218,6 +242,8 @@ mod tests {
         for (line, expected) in cases {
             assert_eq!(front().output(line.as_bytes()), expected, "{line}");
         }
+        let hint = br#"{"type":"result/command_hint","session_id":"s","prompt_id":"preview"}"#;
+        assert_eq!(front().prompt_id(hint), None, "a suggestion begins no turn");
         let asks = front().probe(9).unwrap();
         assert!(input::read(asks.trim_ascii_end()).is_ok());
     }

@@ -307,6 +307,12 @@ impl Hub {
             }
             RouterAction::CommitLog { worker, commit } => self.commit_log(worker, &commit),
             RouterAction::ReleaseLog { worker, log, epoch } => self.release_log(worker, &log, epoch),
+            RouterAction::Report(text) => {
+                if let Some(pass_on) = &self.0.worker_stderr {
+                    pass_on(&format!("qwen: {text}"));
+                }
+                self.log(|| serde_json::json!({"event": "error", "text": text}));
+            }
             RouterAction::Exit(code) => {
                 self.0.exit.set(Some(code));
                 self.0.output.notify_one();

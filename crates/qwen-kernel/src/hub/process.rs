@@ -1,6 +1,7 @@
 //! One worker process: its pipes and its end.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -31,7 +32,7 @@ pub(super) struct Process {
     pid: Cell<Option<i32>>,
     stdin: RefCell<Option<Rc<pipe::Sender>>>,
     /// Bytes that the pipe has not accepted yet.
-    unwritten: RefCell<Vec<u8>>,
+    unwritten: RefCell<VecDeque<u8>>,
     closing: Cell<bool>,
     started: Cell<bool>,
     wake: Notify,
@@ -84,7 +85,7 @@ impl Process {
             }
         }
         if !rest.is_empty() {
-            unwritten.extend_from_slice(rest);
+            unwritten.extend(rest);
             self.wake.notify_one();
         }
     }
@@ -112,6 +113,7 @@ impl Process {
         };
         let signal = match signal {
             ProcessSignal::Terminate => Signal::TERM,
+            ProcessSignal::Interrupt => Signal::INT,
             ProcessSignal::Abort => Signal::ABORT,
             ProcessSignal::Kill => Signal::KILL,
         };
@@ -136,11 +138,11 @@ impl Process {
                 return;
             }
             let mut unwritten = self.unwritten.borrow_mut();
-            match stdin.try_write(&unwritten) {
+            match stdin.try_write(unwritten.as_slices().0) {
                 Ok(written) => {
                     unwritten.drain(..written);
                     if unwritten.is_empty() {
-                        *unwritten = Vec::new();
+                        *unwritten = VecDeque::new();
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -196,7 +198,7 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
     let ended = unsafe { AsyncFd::register_with_interest(child.pidfd, Interest::READABLE) }?;
     *process.stdin.borrow_mut() = Some(Rc::new(stdin));
     let early = std::mem::take(&mut *process.unwritten.borrow_mut());
-    process.write(&early);
+    process.write(&Vec::from(early));
     let writer = tokio::task::spawn_local(process.clone().run_writer());
     let errors = tokio::task::spawn_local(read_stderr(hub.clone(), process.clone(), stderr));
     let commits = child

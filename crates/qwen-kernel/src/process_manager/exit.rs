@@ -23,6 +23,14 @@ pub struct WorkerExit {
 }
 
 impl ExitCause {
+    /// The code that the process returned, if it did.
+    pub fn code(self) -> Option<i32> {
+        match self {
+            Self::Code(code) => Some(code),
+            Self::Signal(_) | Self::NotStarted | Self::Ended(_) => None,
+        }
+    }
+
     /// A stable label for metrics.
     pub fn reason(self) -> &'static str {
         match self {

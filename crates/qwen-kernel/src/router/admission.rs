@@ -6,12 +6,12 @@ use std::time::Duration;
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 
 use super::{Router, Session, Waiting};
+use crate::action::ProcessSignal;
+use crate::front::{session_id_of, with_session_id};
 use crate::worker_pool::{Granted, Lease, LocalWorkers, Stage, WorkerId, WorkerKey, Workers};
 
 /// Consecutive worker deaths without a finished turn after which a session is quarantined.
 pub(super) const MAX_DEATHS: u32 = 3;
-/// How long after a session was given a spare the next one is started.
-const FILL_DELAY: Duration = Duration::from_millis(20);
 /// The duration of the quarantine.
 pub(super) const QUARANTINE: Duration = Duration::from_secs(30);
 
@@ -61,6 +61,16 @@ impl Router {
         ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "draining", message) }
     }
 
+    /// How a prompt ends that no worker reads. A worker that is told to end calls its prompts interrupted, or
+    /// cancelled; so does a hub that stands for one.
+    pub(super) fn refusal_status(&self, error: &ErrorInfo) -> EndStatus {
+        match self.end_signal {
+            _ if !self.stands_for_worker || error.code != Self::draining().code => EndStatus::Error,
+            ProcessSignal::Interrupt => EndStatus::Cancelled,
+            ProcessSignal::Terminate | ProcessSignal::Abort | ProcessSignal::Kill => EndStatus::Interrupted,
+        }
+    }
+
     /// The error of a queue that is full, with a hint when to try again.
     fn overloaded(&self, what: &str) -> ErrorInfo {
         let wait = self.retry_hint();
@@ -91,7 +101,7 @@ impl Router {
     }
 
     /// Claims a worker for the session, or queues the session.
-    fn claim(&mut self, id: &SessionId) -> bool {
+    pub(super) fn claim(&mut self, id: &SessionId) -> bool {
         let Some(session) = self.sessions.get(id) else { return true };
         let mut key = session.key.clone();
         if session.continues {
@@ -108,8 +118,7 @@ impl Router {
         match self.workers().claim(id, &key) {
             Granted::Lease(lease) => {
                 self.bind(id, lease);
-                // A process that starts at this moment would slow the new session's first turn down.
-                self.fill_at.get_or_insert(self.now + FILL_DELAY);
+                self.holds_spares = true;
                 true
             }
             Granted::Busy => {
@@ -141,9 +150,15 @@ impl Router {
     /// Starts spare workers while no session waits for a slot: a spare in the slot of a waiting session
     /// would be ended for it at once, again and again.
     pub(super) fn fill_spares(&mut self) {
-        if self.queue.is_empty() && self.fill_at.is_none_or(|at| self.now >= at) {
-            self.fill_at = None;
+        if self.queue.is_empty() && !self.holds_spares {
             self.pool.fill(self.now, &mut self.actions);
+        }
+    }
+
+    /// A worker wrote the first line for its session: spares take the place of those that sessions were given.
+    pub(super) fn let_spares_start(&mut self) {
+        if std::mem::take(&mut self.holds_spares) {
+            self.fill_spares();
         }
     }
 
@@ -197,7 +212,7 @@ impl Router {
         let mut prompted = false;
         while let Some(waiting) = session.backlog.pop_front() {
             match waiting {
-                Waiting::Line(line) => {
+                Waiting::Line(line) | Waiting::Heartbeat(line) => {
                     lines.extend_from_slice(&line);
                     lines.push(b'\n');
                 }
@@ -213,7 +228,11 @@ impl Router {
                     prompted = true;
                     // A refusal between the answers to these two probes concerns this prompt.
                     lines.extend(self.front.probe(number * 2).unwrap_or_default());
-                    lines.extend_from_slice(&prompt.line);
+                    if session.is_recovered && session_id_of(&prompt.line).is_none() {
+                        lines.extend_from_slice(&with_session_id(&prompt.line, id));
+                    } else {
+                        lines.extend_from_slice(&prompt.line);
+                    }
                     lines.push(b'\n');
                     lines.extend(self.front.probe(number * 2 + 1).unwrap_or_default());
                 }
@@ -333,12 +352,17 @@ impl Router {
                 }
             }
         }
+        let status = self.refusal_status(error);
         while let Some((name, since)) = self.withdraw(id, None) {
-            self.end_turn_for(id, &name, EndStatus::Error, error.clone(), since);
+            self.end_turn_for(id, &name, status, error.clone(), since);
         }
         self.fail_requests(id, error);
-        if let Some(session) = self.sessions.get_mut(id) {
-            session.backlog.clear();
+        let waiting = self.sessions.get_mut(id).map(|session| std::mem::take(&mut session.backlog));
+        for line in waiting.into_iter().flatten() {
+            if matches!(line, Waiting::Heartbeat(_)) {
+                let lines = self.writer.heartbeat(id);
+                self.emit(id, &lines);
+            }
         }
     }
 
@@ -403,7 +427,7 @@ impl Router {
             .map(|worker| worker.id)
             .collect();
         for worker in working {
-            self.pool.terminate(worker, self.now, &mut self.actions);
+            self.pool.terminate(worker, self.end_signal, self.now, &mut self.actions);
         }
         self.finish_if_over();
     }

@@ -68,6 +68,14 @@ impl Router {
         else {
             return Some(Appended::Fenced);
         };
+        let session = match &named {
+            // The worker that this hub stands for chooses its session itself.
+            Some(named) if self.stands_for_worker => {
+                self.rename_session(&session, named);
+                named.clone()
+            }
+            _ => session,
+        };
         match reason {
             CommitReason::Start { prompt_id } => self.note_start(&session, prompt_id),
             CommitReason::Effect { .. } => self.note_effect(&session),

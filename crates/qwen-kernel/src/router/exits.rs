@@ -21,6 +21,7 @@ impl Router {
         }
         // Waiting sessions come before spares, which would take the slot again.
         self.serve_queue();
+        self.holds_spares = false;
         self.fill_spares();
         self.finish_if_over();
     }
@@ -52,13 +53,14 @@ impl Router {
             session.lease = None;
             session.is_ready = false;
             session.replays = true;
+            session.is_recovered = true;
         }
         session.judging = None;
         let foreign_version = session.foreign_version.take();
-        if *id == self.default_session
-            && !self.front.has_handshake()
-            && let ExitCause::Code(code) = exit.cause
-        {
+        let was_greeted = self.is_greeted || !self.stands_for_worker;
+        let is_stand_in =
+            self.stands_for_worker || *id == self.default_session && !self.front.has_handshake();
+        if is_stand_in && let Some(code) = exit.cause.code().or((!was_greeted).then_some(1)) {
             // Clients of such a wire assume that they started one worker, and check its exit code.
             self.exit_code = u8::try_from(code).unwrap_or(1);
             let by_itself = gone.is_some_and(|worker| worker.stage != Stage::Ending);

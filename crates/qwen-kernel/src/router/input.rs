@@ -2,8 +2,9 @@
 
 use super::{ClientRequest, Pending, Router, Session, SessionOptions, TracedPrompt, Waiting};
 use crate::action::RouterAction;
-use crate::front::{ClientInput, InputKind, with_session_id};
+use crate::front::{ClientInput, InputKind};
 use crate::tenant::is_tenant_name;
+use qwen_dialects::decode;
 use qwen_dialects::qwen::{CAPABILITIES, PROTOCOL_VERSION};
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, SessionId};
 use std::time::Duration;
@@ -29,7 +30,13 @@ impl Router {
         let front = self.front.clone();
         match front.input(line) {
             Ok(input) => self.route(&input, line),
-            Err(error) => self.refuse_line(error),
+            // The worker that it stands for refuses the line, in its place among the others.
+            Err(_) if self.stands_for_worker => {
+                let id = self.only_session();
+                self.deliver(&id, line.to_vec());
+            }
+            // The decoder knows more precisely what is wrong.
+            Err(error) => self.refuse_line(decode(line).err().unwrap_or(error)),
         }
     }
 
@@ -63,14 +70,10 @@ impl Router {
     }
 
     fn route(&mut self, input: &ClientInput<'_>, line: &[u8]) {
-        if let Err(error) = supported(input) {
-            let id = self.default_session.clone();
-            let lines = self.writer.fatal(&id, error);
-            self.out.extend_from_slice(&lines);
-            self.exit_code = 1;
-            self.done = true;
-            self.actions.push(RouterAction::Exit(1));
-            return;
+        if let Err(error) = supported(input)
+            && !self.stands_for_worker
+        {
+            return self.end_unsupported(error);
         }
         if let Some(error) = self.foreign(input) {
             return self.refuse_input(input, None, error);
@@ -89,17 +92,23 @@ impl Router {
         }
         match input.kind {
             InputKind::Answer => self.answer(input, &id, line),
-            InputKind::Heartbeat if !self.has_ready_worker(&id) => {
-                let lines = self.writer.heartbeat(&id);
-                self.emit(&id, &lines);
-            }
-            InputKind::Cancel if !self.has_ready_worker(&id) => self.cancel_waiting(input, &id),
-            InputKind::Heartbeat | InputKind::Cancel => self.deliver(&id, line),
+            InputKind::Heartbeat | InputKind::Cancel if self.has_ready_worker(&id) => self.deliver(&id, line),
+            InputKind::Heartbeat | InputKind::Cancel => match decode(&line) {
+                Ok(_) if input.kind == InputKind::Cancel => self.cancel_waiting(input, &id),
+                Ok(_) => self.heartbeat(&id, line),
+                Err(error) => self.refuse_input(input, None, error),
+            },
             InputKind::Prompt
             | InputKind::Addition
             | InputKind::Steer
             | InputKind::Control
             | InputKind::Other => {
+                // A line of no known kind must not start a worker only to be refused there.
+                if input.kind == InputKind::Other
+                    && let Err(error) = decode(&line)
+                {
+                    return self.refuse_input(input, None, error);
+                }
                 if let Err(error) = self.open_session(&id, input, &SessionOptions::default()) {
                     return self.refuse_prompt(input, &id, error);
                 }
@@ -108,47 +117,44 @@ impl Router {
         }
     }
 
-    /// The error for a line that names a session of another tenant, whatever it wants from it.
-    fn foreign(&self, input: &ClientInput<'_>) -> Option<ErrorInfo> {
-        let tenant = input.tenant.as_deref()?;
-        let id = SessionId::parse(input.session_id.as_deref()?).ok()?;
-        self.sessions.get(&id).filter(|session| session.tenant != tenant)?;
-        let message = format!("the session '{id}' belongs to another tenant");
-        Some(Self::refuse(ErrorKind::Input, "foreign_session", message).with_param("session_id"))
-    }
-
-    /// The session that a line addresses, and the line as its worker receives it.
-    fn addressed(&mut self, input: &ClientInput<'_>, line: &[u8]) -> Result<(SessionId, Vec<u8>), ErrorInfo> {
-        let adopts = self.front.adopts_sessions();
-        match input.session_id.as_deref() {
-            None => {
-                let id = self.default_session.clone();
-                let line = if adopts { with_session_id(line, &id) } else { line.to_vec() };
-                Ok((id, line))
-            }
-            Some("_new") => {
-                let id = SessionId::from_random(fastrand::u128(..));
-                Ok((id.clone(), with_session_id(line, &id)))
-            }
-            Some(text) if self.is_of_default(input, text) => {
-                Ok((self.default_session.clone(), line.to_vec()))
-            }
-            Some(text) => {
-                let id = SessionId::parse(text).map_err(|error| {
-                    let shown: String = text.chars().take(80).collect();
-                    let message = format!("session_id {shown:?}: {error}");
-                    Self::refuse(ErrorKind::Input, "invalid_session_id", message).with_param("session_id")
-                })?;
-                Ok((id, line.to_vec()))
+    /// The client requires what this version does not have: every turn ends, then the process.
+    fn end_unsupported(&mut self, error: ErrorInfo) {
+        let ids: Vec<SessionId> = self.sessions.keys().cloned().collect();
+        for id in ids {
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
+            let prompts = std::mem::take(&mut session.pending);
+            session.backlog.clear();
+            for prompt in prompts {
+                let Some(session) = self.sessions.get(&id) else { break };
+                let name = session.turn_name(&prompt);
+                self.end_turn_for(&id, &name, EndStatus::Interrupted, error.clone(), prompt.at);
             }
         }
+        self.end_with(error);
     }
 
-    /// Clients of one worker send arbitrary ids with their prompts, which a worker of such a wire ignores.
-    fn is_of_default(&self, input: &ClientInput<'_>, session: &str) -> bool {
-        let is_prompt = matches!(input.kind, InputKind::Prompt | InputKind::Addition | InputKind::Steer);
-        let is_open = || SessionId::parse(session).is_ok_and(|id| self.sessions.contains_key(&id));
-        !self.front.adopts_sessions() && self.drives_default && is_prompt && !is_open()
+    /// Writes an error that ends the process.
+    pub(super) fn end_with(&mut self, error: ErrorInfo) {
+        self.actions.push(RouterAction::Report(error.message.to_string()));
+        let id = self.default_session.clone();
+        let lines = self.writer.fatal(&id, error);
+        self.out.extend_from_slice(&lines);
+        self.exit_code = 1;
+        self.done = true;
+        self.actions.push(RouterAction::Exit(1));
+    }
+
+    /// Answers a heartbeat for a session without a worker. One for a worker that is about to be ready waits for it,
+    /// behind the lines that came before.
+    fn heartbeat(&mut self, id: &SessionId, line: Vec<u8>) {
+        if let Some(session) = self.sessions.get_mut(id)
+            && session.worker.is_some()
+        {
+            session.backlog.push_back(Waiting::Heartbeat(line));
+            return;
+        }
+        let lines = self.writer.heartbeat(id);
+        self.emit(id, &lines);
     }
 
     /// Registers the session; the first line that names it opens it.
@@ -181,6 +187,28 @@ impl Router {
         if self.drain_until.is_some() {
             return Err(Self::draining());
         }
+        if !reopens && self.adopt_default(id, tenant, options) {
+            return Ok(());
+        }
+        self.register_session(id, tenant, options)?;
+        if let Some(session) = self.sessions.get_mut(id)
+            && input.subtype.as_deref() != Some("initialize")
+        {
+            // What the client set up without a session holds for all that it does not set up itself.
+            session.initialize.clone_from(&self.initialize);
+            session.replays = session.initialize.is_some();
+        }
+        self.take_events_if_due(id);
+        Ok(())
+    }
+
+    /// Adds a session without lines.
+    pub(super) fn register_session(
+        &mut self,
+        id: &SessionId,
+        tenant: &str,
+        options: &SessionOptions,
+    ) -> Result<(), ErrorInfo> {
         let mut key = self.keys.key(tenant, options)?;
         if !self.front.adopts_sessions() && *id != self.default_session {
             let mut bound = (*key).clone();
@@ -199,7 +227,6 @@ impl Router {
         }
         self.sessions.insert(id.clone(), session);
         self.metrics.sessions += 1;
-        self.take_events_if_due(id);
         Ok(())
     }
 
@@ -209,7 +236,8 @@ impl Router {
             self.metrics.refused += 1;
             let prompt_id =
                 input.prompt_id.as_deref().map_or_else(|| format!("{id}########0"), str::to_owned);
-            self.end_turn_for(id, &prompt_id, EndStatus::Error, error, Duration::ZERO);
+            let status = self.refusal_status(&error);
+            self.end_turn_for(id, &prompt_id, status, error, Duration::ZERO);
         } else {
             self.refuse_input(input, Some(id), error);
         }
@@ -224,7 +252,10 @@ impl Router {
             return self.refuse_prompt(input, id, error);
         }
         match input.kind {
-            InputKind::Steer if session.turn.is_some() => self.deliver(id, line),
+            // A wire that does not tell when a prompt joined gives it no terminal record of its own.
+            InputKind::Steer if session.turn.is_some() && !self.front.adopts_sessions() => {
+                self.deliver(id, line);
+            }
             InputKind::Prompt | InputKind::Steer => self.prompt(input, id, line),
             InputKind::Control => self.control(input, id, line),
             _ => self.deliver(id, line),
@@ -261,6 +292,7 @@ impl Router {
             sent: false,
             seen: false,
             retry_safe: input.retry_safe,
+            steers: input.kind == InputKind::Steer,
             had_effects: false,
             resent: false,
             at: self.now,
@@ -284,6 +316,10 @@ impl Router {
         if subtype == "initialize" {
             self.drives_default |= *id == self.default_session;
             session.initialize = Some(line.clone());
+            session.replays &= session.had_worker;
+            if input.session_id.is_none() && self.front.adopts_sessions() {
+                self.initialize = Some(line.clone());
+            }
             if let Some(on) = input.sequence {
                 session.numbering.on = on;
             }

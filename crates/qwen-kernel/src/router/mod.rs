@@ -6,6 +6,7 @@
 //! costs at most the running turn: the router ends that turn on behalf of the worker, and hands the prompts
 //! queued behind it to the next worker.
 
+mod addressing;
 mod admission;
 mod commits;
 mod exits;
@@ -26,10 +27,13 @@ use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 pub use self::input::HUB_CAPABILITIES;
 use self::session::{Pending, Question, Session, Waiting};
 pub use self::tracing::{TracedPrompt, TurnSpan, TurnTracer};
-use crate::action::{ClientRequest, RouterAction};
+use crate::action::{ClientRequest, ProcessSignal, RouterAction};
 use crate::front::{Front, LineWriter};
 use crate::metrics::{Metric, Metrics};
 use crate::worker_pool::{Pool, WorkerId, WorkerKey};
+
+/// The exit code of a process that SIGINT ended.
+const INTERRUPTED: u8 = 130;
 
 /// The options with which a client opens a session.
 #[derive(Debug, Clone, Default, PartialEq, serde::Deserialize)]
@@ -100,11 +104,19 @@ pub struct Router {
     default_session: SessionId,
     /// True once the client has initialized the default session, as a client of one worker does.
     drives_default: bool,
+    /// See [`Router::stand_for_worker`].
+    stands_for_worker: bool,
+    /// True once the handshake of the worker that it stands for was passed on.
+    is_greeted: bool,
+    /// The client's `initialize` that names no session.
+    initialize: Option<Vec<u8>>,
     /// True if the client asked for numbers on the whole connection.
     sequence: bool,
     /// True once the client's input has ended.
     eof: bool,
     drain_until: Option<Duration>,
+    /// What workers are ended with when the drain is over.
+    end_signal: ProcessSignal,
     exit_code: u8,
     done: bool,
     probes: u64,
@@ -116,8 +128,9 @@ pub struct Router {
     deadline_changed: bool,
     /// Workers whose lines are ignored, because the kernel has given them up.
     ignored: HashSet<WorkerId>,
-    /// When spares are started in the place of those that sessions were given.
-    fill_at: Option<Duration>,
+    /// True from the moment a session was given a worker until that worker has written something: a process that
+    /// starts meanwhile would slow the new session's first turn down.
+    holds_spares: bool,
     /// Sessions whose append had an unknown outcome and must be retried, and when.
     retries: Vec<(Duration, SessionId)>,
     /// Sessions that went on without numbers: their turns ended here, whatever the store knows of them.
@@ -158,9 +171,13 @@ impl Router {
             closed: VecDeque::new(),
             default_session,
             drives_default: false,
+            stands_for_worker: false,
+            is_greeted: false,
+            initialize: None,
             sequence: false,
             eof: false,
             drain_until: None,
+            end_signal: ProcessSignal::Terminate,
             exit_code: 0,
             done: false,
             probes: 0,
@@ -170,7 +187,7 @@ impl Router {
             wake_at: None,
             deadline_changed: true,
             ignored: HashSet::new(),
-            fill_at: None,
+            holds_spares: false,
             retries: Vec::new(),
             unstored: HashSet::new(),
             commits_logs: false,
@@ -204,7 +221,9 @@ impl Router {
     /// Writes the handshake and starts the spares.
     pub fn start(&mut self, now: Duration) {
         self.now = now;
-        if self.front.has_handshake() {
+        if self.stands_for_worker {
+            self.start_only_session();
+        } else if self.front.has_handshake() {
             let line = self.writer.handshake(&self.default_session);
             self.out.extend_from_slice(&line);
         }
@@ -277,7 +296,7 @@ impl Router {
             queued.or_else(|| rests.then(|| session.active_at + limits.idle_timeout))
         });
         let retry = self.retries.iter().map(|(at, _)| *at);
-        self.wake_at = idle.chain(pool).chain(self.drain_until).chain(self.fill_at).chain(retry).min();
+        self.wake_at = idle.chain(pool).chain(self.drain_until).chain(retry).min();
         Some(self.wake_at)
     }
 
@@ -298,6 +317,8 @@ impl Router {
             self.end_drain();
         }
         self.serve_queue();
+        // A worker that writes nothing for so long does not hold the spares up.
+        self.holds_spares = false;
         self.fill_spares();
         self.finish_if_over();
     }
@@ -321,7 +342,11 @@ impl Router {
         self.deadline_changed = true;
         self.exit_code = exit_code;
         // A client of one worker expects that a signal ends it at once, as it does a worker.
-        let is_one_worker = self.drives_default && !self.front.adopts_sessions() && self.sessions.len() == 1;
+        let is_one_worker = self.stands_for_worker
+            || self.drives_default && !self.front.adopts_sessions() && self.sessions.len() == 1;
+        if exit_code == INTERRUPTED {
+            self.end_signal = ProcessSignal::Interrupt;
+        }
         if self.drain_until.is_some() || is_one_worker {
             self.drain_until = Some(now);
             self.pool.stop_filling(now, &mut self.actions);

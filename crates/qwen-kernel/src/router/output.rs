@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use qwen_events::{EndStatus, ErrorInfo, SessionId};
 
-use super::{Question, Router};
+use super::{Pending, Question, Router};
 use crate::action::RouterAction;
-use crate::front::{WorkerOutput, command_summary, push_numbered};
+use crate::front::{WorkerOutput, command_summary, push_numbered, session_id_of};
 use crate::worker_pool::{Stage, WorkerId};
 
 impl Router {
@@ -21,15 +21,22 @@ impl Router {
             return self.spare_line(worker, &front.output(line));
         };
         match front.output(line) {
-            WorkerOutput::Plain => self.plain(&id, line),
+            WorkerOutput::Plain => {
+                self.let_spares_start();
+                self.plain(&id, line);
+            }
             WorkerOutput::ToolStarted => {
                 self.plain(&id, line);
                 self.note_effect(&id);
             }
-            WorkerOutput::Handshake(version) => self.handshake(worker, &version),
+            WorkerOutput::Handshake(version) => {
+                self.greet(&id, line);
+                self.handshake(worker, &version);
+            }
             WorkerOutput::TurnEnd { prompt_id, status, tokens } => {
                 self.metrics.tokens.0 += tokens.0;
                 self.metrics.tokens.1 += tokens.1;
+                self.let_spares_start();
                 self.turn_ended(&id, worker, prompt_id.as_deref(), status.as_deref(), line);
             }
             WorkerOutput::Refused { prompt_id } => self.refused(&id, prompt_id.as_deref(), line),
@@ -39,6 +46,10 @@ impl Router {
                     self.settle(&id, worker, prompt_id.as_deref());
                 }
             }
+            WorkerOutput::Joined { prompt_id } => {
+                self.plain(&id, line);
+                self.joined(&id, prompt_id.as_deref());
+            }
             WorkerOutput::Question { request_id } => self.question(&id, &request_id, line),
             WorkerOutput::Withdrawn { request_id } => {
                 self.close_question(&id, &request_id);
@@ -46,7 +57,12 @@ impl Router {
             }
             WorkerOutput::Answer { request_id } => self.answered(&id, &request_id, line),
             WorkerOutput::Probe(number) => self.probed(&id, number),
-            WorkerOutput::Fatal => self.metrics.worker_fatals += 1,
+            WorkerOutput::Fatal => {
+                self.metrics.worker_fatals += 1;
+                if self.stands_for_worker {
+                    self.relay(&id, line);
+                }
+            }
             WorkerOutput::Garbage => self.metrics.garbage_lines += 1,
         }
     }
@@ -128,6 +144,24 @@ impl Router {
             }
         }
         self.relay(id, line);
+    }
+
+    /// A prompt joined the running turn, so that it is not pending any more.
+    fn joined(&mut self, id: &SessionId, prompt_id: Option<&str>) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let named = session
+            .pending
+            .iter()
+            .position(|prompt| prompt.prompt_id.is_some() && prompt.prompt_id.as_deref() == prompt_id);
+        let at = named.or_else(|| {
+            session
+                .pending
+                .iter()
+                .position(|prompt| prompt.steers && prompt.sent && prompt.prompt_id.is_none())
+        });
+        if let Some(at) = at {
+            session.pending.remove(at);
+        }
     }
 
     /// The start of a turn is in the session's log.
@@ -225,9 +259,17 @@ impl Router {
     fn refused(&mut self, id: &SessionId, prompt_id: Option<&str>, line: &[u8]) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let named = prompt_id.filter(|name| session.turn.as_deref() != Some(name));
+        // Only a prompt of the client of one worker can name a session that is not this one.
+        let other = self.stands_for_worker.then(|| session_id_of(line)).flatten().filter(|other| other != id);
+        let names_other = |prompt: &Pending| {
+            other.is_some() && prompt.prompt_id.is_none() && session_id_of(&prompt.line) == other
+        };
         let at = session.pending.iter().position(|prompt| match session.judging {
             Some(number) => prompt.number == number,
-            None => prompt.sent && named.is_some() && prompt.prompt_id.as_deref() == named,
+            None => {
+                let is_named = named.is_some() && prompt.prompt_id.as_deref() == named;
+                prompt.sent && (is_named || names_other(prompt))
+            }
         });
         if at.is_none() {
             return self.relay(id, line);
@@ -297,6 +339,7 @@ impl Router {
             return;
         }
         self.deadline_changed = true;
+        self.let_spares_start();
         if let Some(session) = self.sessions.get_mut(id) {
             session.unanswered.retain(|request| request.request_id != request_id);
         }

@@ -72,11 +72,7 @@ impl Router {
         if text == "_new" {
             return Ok(SessionId::from_random(fastrand::u128(..)));
         }
-        SessionId::parse(text).map_err(|error| {
-            let shown: String = text.chars().take(80).collect();
-            let message = format!("session_id {shown:?}: {error}");
-            Self::refuse(ErrorKind::Input, "invalid_session_id", message).with_param("session_id")
-        })
+        Self::parse_session_id(text)
     }
 
     fn status_request(&mut self, input: &ClientInput<'_>, request_id: &str) {

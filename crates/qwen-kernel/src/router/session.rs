@@ -27,6 +27,8 @@ pub(super) struct Pending {
     pub seen: bool,
     /// `retry: "safe"`
     pub retry_safe: bool,
+    /// True if it joins a running turn.
+    pub steers: bool,
     /// True once a tool started in its turn.
     pub had_effects: bool,
     /// True if it was also sent to an earlier worker.
@@ -41,6 +43,8 @@ pub(super) struct Pending {
 pub(super) enum Waiting {
     /// The prompt with this number.
     Prompt(u64),
+    /// A heartbeat request, which is answered in any case.
+    Heartbeat(Vec<u8>),
     Line(Vec<u8>),
 }
 
@@ -78,6 +82,8 @@ pub(super) struct Session {
     pub settings: BTreeMap<String, Vec<u8>>,
     /// True if it had a worker before.
     pub had_worker: bool,
+    /// True once a worker was lost: its successor must be told which session a prompt means.
+    pub is_recovered: bool,
     /// True if `initialize` and `settings` must be replayed to the next worker.
     pub replays: bool,
     /// True if the new worker must continue the interrupted turn.
@@ -129,6 +135,7 @@ impl Session {
             initialize: None,
             settings: BTreeMap::new(),
             had_worker: false,
+            is_recovered: false,
             replays: false,
             continues: false,
             fork_from: None,

@@ -22,6 +22,8 @@ pub use limits::PoolLimits;
 pub use worker::{Stage, Worker, WorkerId, WorkerKey};
 pub use workers::{Granted, Lease, LocalWorkers, MemoryWorkers, Offer, WorkerControl, Workers};
 
+use qwen_events::SessionId;
+
 use self::workers::Leases;
 use crate::action::{ProcessSignal, RouterAction};
 use crate::ipc;
@@ -166,6 +168,11 @@ impl Pool {
         id
     }
 
+    /// The session that a worker was assigned to is called by another id.
+    pub fn rename_session(&mut self, from: &SessionId, to: &SessionId) {
+        self.leases.rename(from, to);
+    }
+
     /// Records the worker's handshake.
     pub fn ready(&mut self, id: WorkerId, now: Duration) {
         if let Some(worker) = self.workers.get_mut(&id) {
@@ -305,12 +312,18 @@ impl Pool {
     }
 
     /// Asks a worker to end its turn and exit.
-    pub fn terminate(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<RouterAction>) {
+    pub fn terminate(
+        &mut self,
+        id: WorkerId,
+        signal: ProcessSignal,
+        now: Duration,
+        actions: &mut Vec<RouterAction>,
+    ) {
         if let Some(worker) = self.workers.get_mut(&id) {
             self.leases.end(id);
             worker.stage = Stage::Ending;
             worker.ends_at = Some((now + self.limits.kill_after, ProcessSignal::Kill));
-            actions.push(RouterAction::Signal { worker: id, signal: ProcessSignal::Terminate });
+            actions.push(RouterAction::Signal { worker: id, signal });
         }
     }
 

@@ -36,6 +36,9 @@ pub struct HubArgs {
     /// Sessions that a worker serves, one after the other, before it is replaced
     #[arg(long, value_name = "N")]
     pub max_sessions_per_worker: Option<u64>,
+    /// Stand for one worker: one session, whose worker's handshake, errors and exit code are the hub's
+    #[arg(long, hide = true)]
+    pub stand_for_worker: bool,
     /// Seconds that a session rests before it gives its worker back
     #[arg(long, value_name = "SECS")]
     pub idle_timeout: Option<f64>,

@@ -86,7 +86,7 @@ fn a_line_that_cannot_be_meant_costs_one_error() {
         (prompt("a/b", "x").to_string(), "invalid_session_id"),
         (prompt("..", "x").to_string(), "invalid_session_id"),
         (prompt("a\0b", "x").to_string(), "invalid_session_id"),
-        (prompt("", "x").to_string(), "invalid_session_id"),
+        (prompt("", "x").to_string(), "empty_session_id"),
         (prompt(&long, "x").to_string(), "invalid_session_id"),
         (json!({"session_id": "a", "tenant": "a.b", "input": {"parts": []}}).to_string(), "invalid_tenant"),
         (json!({"session_id": "a", "tenant": ">", "input": {"parts": []}}).to_string(), "invalid_tenant"),

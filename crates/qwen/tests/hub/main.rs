@@ -2,6 +2,7 @@
 //! input.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
+mod addressing;
 mod bad_input;
 mod chaos;
 mod commits;

@@ -74,9 +74,10 @@ fn update_owner<T>(
     let (result, changed) = change(&mut owner)?;
     if changed {
         // Padded to the former length, so that the text is replaced by one write.
-        let text = format!("{:<1$}", serde_json::to_string(&owner)?, text.len());
+        let mut next = serde_json::to_vec(&owner)?;
+        next.resize(next.len().max(text.len()), b' ');
         file.seek(SeekFrom::Start(0))?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(&next)?;
     }
     Ok(result)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use qwen_events::SessionId;
 
 use super::{Granted, Lease, Offer, WorkerControl, Workers};
-use crate::action::RouterAction;
+use crate::action::{ProcessSignal, RouterAction};
 use crate::worker_pool::{Claim, Pool, WorkerId, WorkerKey};
 
 /// The leases of a pool.
@@ -21,6 +21,13 @@ pub(in crate::worker_pool) struct Leases {
 impl Leases {
     pub fn new(incarnation: u64) -> Self {
         Self { incarnation, ..Self::default() }
+    }
+
+    /// The session is called by another id.
+    pub fn rename(&mut self, from: &SessionId, to: &SessionId) {
+        if let Some(lease) = self.held.remove(from) {
+            self.held.insert(to.clone(), lease);
+        }
     }
 
     /// The worker has exited or is about to: nothing can be sent to it any more.
@@ -84,7 +91,9 @@ impl Workers for LocalWorkers<'_> {
         let Some(worker) = self.worker(session, lease) else { return false };
         match control {
             WorkerControl::EndInput => self.actions.push(RouterAction::CloseInput { worker }),
-            WorkerControl::Terminate => self.pool.terminate(worker, self.now, self.actions),
+            WorkerControl::Terminate => {
+                self.pool.terminate(worker, ProcessSignal::Terminate, self.now, self.actions);
+            }
         }
         true
     }

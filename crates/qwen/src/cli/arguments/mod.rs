@@ -107,15 +107,20 @@ fn as_hub(arguments: Vec<OsString>) -> Vec<OsString> {
     let texts: Vec<&str> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
     let is_structured = texts.windows(2).any(|pair| pair[0] == "--input-format" && pair[1] != "text")
         || texts.iter().any(|text| text.starts_with("--input-format=stream"));
-    if program != "qwen-hub" || !is_structured {
+    let is_prompt_flag = |text: &str| matches!(text, "-p" | "--prompt" | "--print");
+    let has_prompt = texts.windows(2).any(|pair| is_prompt_flag(pair[0]) && !pair[1].starts_with('-'));
+    let apart = texts.windows(2).find(|pair| pair[0] == "--dialect").map(|pair| pair[1]);
+    let named = apart.or_else(|| texts.iter().find_map(|text| text.strip_prefix("--dialect=")));
+    let is_served = named.is_none_or(|name| matches!(name, "qwen" | "claude"));
+    if program != "qwen-hub" || !is_structured || has_prompt || !is_served {
         return arguments;
     }
     let claude = ["--channel", "--permission-prompt-tool", "--include-partial-messages", "--verbose"];
     let is_claude = texts.iter().any(|text| claude.contains(&text.split('=').next().unwrap_or_default()))
-        || texts.windows(2).any(|pair| pair == ["--dialect", "claude"])
         || std::env::var("CLAUDE_CODE_ENTRYPOINT").is_ok_and(|entry| entry.starts_with("sdk"));
-    let dialect = if is_claude { "claude" } else { "qwen" };
-    let own = ["hub", "--min-workers", "0", "--dialect", dialect, "--"].map(OsString::from);
+    let dialect = named.unwrap_or(if is_claude { "claude" } else { "qwen" });
+    let own =
+        ["hub", "--stand-for-worker", "--min-workers", "0", "--dialect", dialect, "--"].map(OsString::from);
     arguments[..1].iter().chain(&own).chain(&arguments[1..]).cloned().collect()
 }
 

@@ -84,6 +84,9 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     };
     let writer = LineWriter::new(&*front, model, env!("CARGO_PKG_VERSION"));
     let mut router = Router::new(front.clone(), writer, Box::new(keys.clone()), pool, identity, session);
+    if args.stand_for_worker {
+        router.stand_for_worker();
+    }
     let telemetry = settings::telemetry_of_hub(&args.telemetry, &mut invocation).unwrap_or_else(|error| {
         // The workers report what is wrong with their settings; the hub needs them only for this.
         exit::report(&format!("qwen: the hub exports no telemetry: {error}"));
@@ -145,6 +148,7 @@ fn configuration(args: &HubArgs) -> Result<HubConfig, ErrorInfo> {
 fn front(args: &HubArgs) -> Result<Arc<dyn Front>, ErrorInfo> {
     // A client that was written for one worker names the format among the worker's flags.
     let named = flag_value(&args.worker_args, &["--output-format", "-o"]);
+    let named = named.or_else(|| flag_value(&args.worker_args, &["--input-format"]));
     let format = match named.unwrap_or(&args.output_format) {
         "stream-json" => Format::StreamJson,
         "stream-chunk-json" => Format::StreamChunkJson,

@@ -1,0 +1,81 @@
+//! A reader of a kernel that stops reading: what the kernel's other sessions notice of it.
+
+use std::time::Duration;
+
+use mock_model::monotonic_ns;
+use qwen_kernel::{AgentManager, AgentOptions, Session, SessionOptions};
+use serde_json::json;
+
+use crate::Bench;
+use crate::mock::Mock;
+use crate::output::CHUNK_TEXT;
+use crate::stats::percentile;
+use crate::subject::Place;
+use crate::table::Row;
+
+const RATIO: f64 = 1.05;
+/// The session that nobody reads is given this long to fill its buffers.
+const STALL: Duration = Duration::from_secs(2);
+
+pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start a runtime: {error}"))?;
+    runtime.block_on(compare(bench))
+}
+
+/// A kernel in this process, in a place of its own.
+fn kernel(bench: &Bench, mock: &Mock, place: &Place) -> Result<AgentManager, String> {
+    let variables = place.variables(mock).map(|(name, value)| (name.to_owned(), Some(value)));
+    let options = AgentOptions {
+        binary_path: Some(bench.subject.path().to_owned()),
+        include_partial_messages: true,
+        state_dir: Some(place.work().join("state")),
+        session: SessionOptions {
+            cwd: Some(place.work().display().to_string()),
+            env: variables.into(),
+            ..SessionOptions::default().model("m")
+        },
+        ..AgentOptions::default()
+    };
+    AgentManager::start(options).map_err(|error| error.to_string())
+}
+
+async fn open(kernel: &AgentManager) -> Result<Session, String> {
+    kernel.create_session(SessionOptions::default()).await.map_err(|error| error.to_string())
+}
+
+/// A request to a session's worker and its answer, in microseconds.
+async fn ask(session: &Session) -> Result<f64, String> {
+    let began = monotonic_ns();
+    session.request("get_available_models", json!({})).await.map_err(|error| error.to_string())?;
+    #[expect(clippy::cast_precision_loss, reason = "times are short")]
+    let took = (monotonic_ns() - began) as f64 / 1e3;
+    Ok(took)
+}
+
+/// Asks a session of a calm kernel and one beside an unread session in turns, so that whatever else the machine does
+/// falls on both.
+async fn compare(bench: &Bench) -> Result<Vec<Row>, String> {
+    let chunks = (bench.options.chunks * 10).to_string();
+    let mock = Mock::start(&["--chunks", &chunks, "--chunk-text", CHUNK_TEXT, "--write-size", "many"])?;
+    let (calm_place, other_place) = (Place::fresh()?, Place::fresh()?);
+    let (calm, other) = (kernel(bench, &mock, &calm_place)?, kernel(bench, &mock, &other_place)?);
+    let (quiet, beside, mut unread) = (open(&calm).await?, open(&other).await?, open(&other).await?);
+    let stream = unread.stream("hi").map_err(|error| error.to_string())?;
+    tokio::time::sleep(STALL).await;
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for _ in 0..bench.options.count(3000, 20) {
+        without.push(ask(&quiet).await?);
+        with.push(ask(&beside).await?);
+    }
+    drop(stream);
+    calm.close().await;
+    other.close().await;
+    let (without, with) = (percentile(&mut without, 0.99), percentile(&mut with, 0.99));
+    Ok(vec![
+        Row::told("kernel: a request of one session, p99", without / 1e3, "ms"),
+        Row::at_most("kernel: — beside a reader that stopped, times that", with / without, "×", RATIO),
+    ])
+}
