@@ -169,10 +169,12 @@ fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours.into(), theirs.into()))
 }
 
-/// Sends a signal to a child's process group. A group that no longer exists is not an error.
+/// Sends a signal to a child's process group, or to the child alone while it has no group. It is sent once: a worker
+/// takes a second one as the wish to end without finishing its turn. A process that no longer exists is not an error.
 pub fn kill_group(pid: i32, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        let _ = rustix::process::kill_process_group(pid, signal);
+    if let Some(pid) = Pid::from_raw(pid)
+        && rustix::process::kill_process_group(pid, signal).is_err()
+    {
         let _ = rustix::process::kill_process(pid, signal);
     }
 }

@@ -7,7 +7,7 @@ use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 
 use super::{Router, Session, Waiting};
 use crate::action::ProcessSignal;
-use crate::front::{session_id_of, with_session_id};
+use crate::front::{InputKind, session_id_of, with_session_id};
 use crate::worker_pool::{Granted, Lease, LocalWorkers, Stage, WorkerId, WorkerKey, Workers};
 
 /// Consecutive worker deaths without a finished turn after which a session is quarantined.
@@ -359,11 +359,26 @@ impl Router {
         self.fail_requests(id, error);
         let waiting = self.sessions.get_mut(id).map(|session| std::mem::take(&mut session.backlog));
         for line in waiting.into_iter().flatten() {
-            if matches!(line, Waiting::Heartbeat(_)) {
-                let lines = self.writer.heartbeat(id);
-                self.emit(id, &lines);
-            }
+            let lines = match line {
+                Waiting::Heartbeat(_) => self.writer.heartbeat(id),
+                Waiting::Line(line) if self.is_unanswered(&line) => self.writer.error(id, error.clone()),
+                // Prompts and requests have their answers.
+                Waiting::Line(_) | Waiting::Prompt(_) => continue,
+            };
+            self.emit(id, &lines);
         }
+    }
+
+    /// True for a line of the client that only its worker would have answered. Requests are answered elsewhere.
+    fn is_unanswered(&self, line: &[u8]) -> bool {
+        self.front.input(line).is_ok_and(|input| match input.kind {
+            InputKind::Addition | InputKind::Cancel | InputKind::Other => true,
+            InputKind::Control
+            | InputKind::Answer
+            | InputKind::Heartbeat
+            | InputKind::Prompt
+            | InputKind::Steer => false,
+        })
     }
 
     /// Refuses requests that waited too long for a worker.

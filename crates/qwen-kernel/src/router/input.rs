@@ -36,7 +36,10 @@ impl Router {
                 self.deliver(&id, line.to_vec());
             }
             // The decoder knows more precisely what is wrong.
-            Err(error) => self.refuse_line(decode(line).err().unwrap_or(error)),
+            Err(error) if error.code == "invalid_json" => {
+                self.refuse_line(decode(line).err().unwrap_or(error))
+            }
+            Err(error) => self.refuse_line(error),
         }
     }
 
@@ -104,9 +107,9 @@ impl Router {
             | InputKind::Control
             | InputKind::Other => {
                 // A line of no known kind must not start a worker only to be refused there.
-                if input.kind == InputKind::Other
-                    && let Err(error) = decode(&line)
-                {
+                let is_unknown = input.kind == InputKind::Other
+                    || input.kind == InputKind::Control && input.request_id.is_none();
+                if is_unknown && let Err(error) = decode(&line) {
                     return self.refuse_input(input, None, error);
                 }
                 if let Err(error) = self.open_session(&id, input, &SessionOptions::default()) {

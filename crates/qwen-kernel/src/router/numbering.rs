@@ -203,13 +203,26 @@ impl Router {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.numbering.fenced = true;
         session.numbering.queue.clear();
-        session.pending.clear();
         session.backlog.clear();
         let worker = session.worker.take();
         let message = format!("another hub has taken the session '{id}' over; attach there");
         let error = ErrorInfo::new(ErrorKind::Input, "session_taken_over", message).with_param("session_id");
-        let lines = self.writer.error(id, error);
-        self.out.extend_from_slice(&lines);
+        // What the client waits for ends here, without numbers: those are the new owner's.
+        if session.pending.is_empty() {
+            self.out.extend_from_slice(&self.writer.error(id, error.clone()));
+        }
+        while let Some(prompt) = session.pending.pop_front() {
+            let name = session.turn.take().unwrap_or_else(|| session.turn_name(&prompt));
+            session.turns += 1;
+            let took = u64::try_from(self.now.saturating_sub(prompt.at).as_millis()).unwrap_or(u64::MAX);
+            let lines = self.writer.turn_end(id, &name, EndStatus::Interrupted, error.clone(), took);
+            self.out.extend_from_slice(&lines);
+        }
+        for asked in session.unanswered.drain(..) {
+            let result = Err(error.clone());
+            let lines = self.writer.control_reply(id, &asked.request_id, asked.nested, result);
+            self.out.extend_from_slice(&lines);
+        }
         if let Some(worker) = worker {
             self.ignored.insert(worker);
             self.serves.remove(&worker);

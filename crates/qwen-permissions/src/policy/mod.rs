@@ -69,6 +69,21 @@ pub struct Policy {
     kernel: Option<fn() -> Kernel>,
     /// The mode `yolo` cannot be chosen.
     is_yolo_disabled: bool,
+    private: PrivatePlaces,
+}
+
+/// Directories that belong to others, such as the tenants of a hub, and the places inside them that do not.
+#[derive(Debug, Clone, Default)]
+struct PrivatePlaces {
+    hidden: Vec<PathBuf>,
+    shown: Vec<PathBuf>,
+}
+
+impl PrivatePlaces {
+    fn contain(&self, path: &Path) -> bool {
+        let is_below = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+        is_below(&self.hidden) && !is_below(&self.shown)
+    }
 }
 
 /// How many commands are remembered that failed in the read-only sandbox.
@@ -109,6 +124,7 @@ impl Policy {
             failed_read_only: Vec::new(),
             kernel: None,
             is_yolo_disabled: false,
+            private: PrivatePlaces::default(),
         }
     }
 
@@ -121,6 +137,20 @@ impl Policy {
     /// kernel enforcement is assumed.
     pub fn set_kernel(&mut self, kernel: fn() -> Kernel) {
         self.kernel = Some(kernel);
+    }
+
+    /// Keeps file tools out of `hidden`, whatever rules, modes and answers say, except for the places of `shown` inside.
+    pub fn set_private(
+        &mut self,
+        hidden: impl IntoIterator<Item = PathBuf>,
+        shown: impl IntoIterator<Item = PathBuf>,
+    ) {
+        // Both as written and as it really is, like the places that are compared with it.
+        let forms = |path: PathBuf| [path.canonicalize().ok(), Some(path)].into_iter().flatten();
+        let hidden: Vec<PathBuf> = hidden.into_iter().flat_map(forms).collect();
+        let is_inside = |path: &PathBuf| hidden.iter().any(|hidden| path.starts_with(hidden));
+        let shown = shown.into_iter().flat_map(forms).filter(is_inside).collect();
+        self.private = PrivatePlaces { hidden, shown };
     }
 
     /// What the kernel keeps commands from.
@@ -280,6 +310,11 @@ impl Policy {
             call.paths.iter().map(|path| self.workspace.place(path, call.cwd)).collect();
         if let Some(rule) = self.deny.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
             return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
+        }
+        if let Some(place) = places.iter().find(|place| place.forms().any(|path| self.private.contain(path)))
+        {
+            let reason = format!("{} is private to others.", place.written.display());
+            return judgement(Verdict::Deny, reason.into(), None);
         }
         if self.mode == Mode::Plan
             && let Some(refusal) = plan_refuses(call.kind)

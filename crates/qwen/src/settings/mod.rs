@@ -165,7 +165,11 @@ impl Config {
         let limits = limits::resolve(&settings.limits, limits::prices(&settings.model));
         warnings.extend(limits::unpriced(&limits, &model_name));
         let extra_roots = tooling::directories(&settings, invocation, &mut warnings);
-        let policy = policy(&settings, invocation, &extra_roots, input_format != "text", &mut warnings)?;
+        let mut policy = policy(&settings, invocation, &extra_roots, input_format != "text", &mut warnings)?;
+        let own = run.supervision.visible_dir.iter().cloned().chain(invocation.qwen_home());
+        let own = own.chain(invocation.var("TMPDIR").map(PathBuf::from));
+        let own = own.chain([invocation.cwd.clone()]).chain(extra_roots.iter().cloned());
+        policy.set_private(run.supervision.private_dir.iter().cloned(), own);
         warnings.extend(hooks::unknown_tools(&settings.hooks, input_format != "text"));
         let project = project::config::load(invocation, &layered, &mut warnings);
         let style = settings.output.style.as_deref();

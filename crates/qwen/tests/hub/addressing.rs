@@ -106,6 +106,7 @@ fn a_line_that_no_worker_would_take_starts_none() {
     let cases = [
         ("{}", "missing_field"),
         (r#"{"type":"bogus"}"#, "unknown_type"),
+        (r#"{"type":"control_request","subtype":"hub/status"}"#, "missing_field"),
         (r#"{"type":"heartbeat_request","x":"\ud800"}"#, "lone_surrogate"),
         (r#"{"type":"heartbeat_request","\udc00":1}"#, "lone_surrogate"),
         (r#"{"type":"heartbeat_request","x":{"y":1,"y":2}}"#, "duplicate_key"),

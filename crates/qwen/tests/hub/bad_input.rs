@@ -200,3 +200,38 @@ fn prompts_beyond_the_queue_are_refused_with_a_hint() {
     assert!(error["retry_after_ms"].as_u64().unwrap() > 0, "{error}");
     drop(run);
 }
+
+#[test]
+fn a_line_for_a_worker_that_cannot_be_started_is_answered() {
+    let program = bare();
+    let path = config(&program, "worker_pool: {min_workers: 0}\nbinary_path: /bin/false\n");
+    let mut run = program.arg("--config").arg(path).start();
+    run.json();
+    run.write_line(json!({"type": "command_hint_request", "session_id": "a", "text": "/c"}));
+    let refused = run.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
+    assert_eq!(refused["session_id"], "a", "{refused}");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn a_configuration_that_cannot_be_used_changes_nothing_when_it_is_read_again() {
+    let program = bare();
+    let path = config(&program, "worker_pool: {min_workers: 0, max_workers: 3}\n");
+    let mut run = program.clone().arg("--config").arg(&path).args(["--", "--model", "demo"]).start();
+    run.json();
+    for (text, told) in [
+        ("worker_pool: {min_workers: 9, max_workers: 4}\n", "9 is more than max_workers"),
+        ("worker_pool: [\n", "is not YAML or JSON"),
+        ("tenants: {a.b: {}}\n", "`tenants.a.b`"),
+        ("binary_path: /nowhere/qwen\n", "there is no program /nowhere/qwen"),
+    ] {
+        config(&program, text);
+        run.signal(rustix::process::Signal::HUP);
+        run.wait_for_stderr(told);
+    }
+    run.write_line(request("s", "hub/status", json!({})));
+    assert_eq!(answer(&mut run, "s")["machines"][0]["workers"]["max"], 3);
+    run.write_line(named("a", "p", "hi"));
+    assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    assert_eq!(run.finish().code, Some(0));
+}

@@ -134,6 +134,77 @@ fn a_tenants_commands_cannot_read_the_files_of_another() {
 }
 
 #[test]
+fn a_tenants_file_tools_reach_its_own_files_and_no_others_even_if_that_is_approved() {
+    let program = bare();
+    let tenants = program.qwen_home_path().join("hub/tenants");
+    let secret = tenants.join("red/home/own");
+    std::fs::create_dir_all(secret.parent().unwrap()).unwrap();
+    std::fs::write(&secret, "vermilion").unwrap();
+    let link = program.cwd_path().join("link");
+    std::os::unix::fs::symlink(&secret, &link).unwrap();
+    let shared = program.home_path().join("shared");
+    std::fs::write(&shared, "vermilion").unwrap();
+    let mut run = program.clone().args(["--min-workers", "0", "--", "--sandbox=false"]).start();
+    // One call of a tool by a tenant whose host allows everything: what was shown, and whether the host was asked.
+    let mut shown = |session: &str, tenant: &str, name: &str, arguments: Value| -> (String, bool) {
+        let script = json!([[{"tool_call": {"name": name, "arguments": arguments}}], [{"text": "ok"}]]);
+        let file = program.home_path().join(format!("{session}.json"));
+        std::fs::write(&file, script.to_string()).unwrap();
+        let args = json!(["--model", format!("script:{}", file.display())]);
+        run.write_line(request("o", "open", json!({"session_id": session, "tenant": tenant, "args": args})));
+        answer(&mut run, "o");
+        run.write_line(prompt(session, "go"));
+        let mut seen = run.json_until(|line| line["type"] == "control_request" || is_end(line));
+        let question = seen.pop().unwrap();
+        if is_end(&question) {
+            return (seen.iter().map(Value::to_string).collect(), false);
+        }
+        let response = json!({"subtype": "success", "result": {"behavior": "allow"}});
+        let id = question["request_id"].clone();
+        run.write_line(json!({"type": "control_response", "request_id": id, "response": response}));
+        (run.json_until(is_end).iter().map(Value::to_string).collect(), true)
+    };
+    let read = |path: &std::path::Path| json!({"file_path": path});
+    for (session, tenant, path) in [("a", "red", &secret), ("b", "blue", &shared)] {
+        let (text, asked) = shown(session, tenant, "read_file", read(path));
+        assert!(text.contains("vermilion") && asked, "its own file, or nobody's: {text}");
+    }
+    for (session, tenant, path) in [("c", "blue", &secret), ("d", "", &secret), ("e", "blue", &link)] {
+        let (text, asked) = shown(session, tenant, "read_file", read(path));
+        assert!(!text.contains("vermilion") && !asked, "{session}: {text}");
+    }
+    let above = json!({"pattern": "vermil", "path": program.qwen_home_path()});
+    let (text, _) = shown("f", "blue", "grep_search", above);
+    assert!(!text.contains("vermilion"), "found from above: {text}");
+    let (_, asked) = shown("g", "blue", "write_file", json!({"file_path": secret, "content": "blue"}));
+    assert_eq!((asked, std::fs::read_to_string(&secret).unwrap().as_str()), (false, "vermilion"));
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn what_an_untrusted_folder_has_ignored_is_told_once_and_an_empty_profile_layer_not_at_all() {
+    let program = bare();
+    let settings = program.cwd_path().join(".qwen/settings.json");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(&settings, r#"{"model": {"maxRetries": 1}}"#).unwrap();
+    let mut run = program.args(["--min-workers", "0", "--", "--model", "demo"]).start();
+    for session in ["a", "b"] {
+        run.write_line(prompt(session, "hi"));
+        run.json_until(ends(session));
+    }
+    let profile = json!({"overrides": {"model.maxRetries": 1}});
+    for session in ["c", "d"] {
+        run.write_line(request("o", "open", json!({"session_id": session, "settings_profile": profile})));
+        answer(&mut run, "o");
+        run.write_line(prompt(session, "hi"));
+        run.json_until(ends(session));
+    }
+    let ended = run.finish();
+    assert_eq!(ended.stderr.matches("is not trusted").count(), 1, "{}", ended.stderr);
+    assert_eq!(ended.code, Some(0));
+}
+
+#[test]
 fn a_profile_decides_alone_what_its_session_uses() {
     let program = bare();
     let script = |name: &str, text: &str| {

@@ -177,8 +177,9 @@ fn a_hub_whose_session_was_taken_over_is_refused_by_the_store() {
     let again = (0..last).map(|_| runs[1].json()["seq"].as_u64().unwrap()).collect::<Vec<_>>();
     assert_eq!(again, (1..=last).collect::<Vec<_>>());
     // The first hub does not know yet; what it says next is refused, and it says so.
-    runs[0].write_line(prompt("a", "y"));
-    let told = runs[0].json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
+    runs[0].write_line(named("a", "late", "y"));
+    let told = runs[0].json_until(is_end).pop().unwrap();
+    assert_eq!((status(&told), &told["prompt_id"]), ("interrupted", &json!("late")), "{told}");
     assert_eq!(told["metadata"]["error"]["code"], "session_taken_over");
     for run in runs {
         assert_eq!(run.finish().code, Some(0));

@@ -324,3 +324,27 @@ fn a_session_that_no_spare_fits_takes_the_slot_of_a_spare() {
     let end = run.json_until(is_end).pop().unwrap();
     assert_eq!((status(&end), &end["prompt_id"]), ("done", &json!("p")), "{end}");
 }
+
+#[test]
+fn a_drain_that_takes_too_long_lets_every_turn_end_by_itself() {
+    let call = |id: &str| Reply::call(id, "run_shell_command", r#"{"command":"echo up; sleep 600"}"#);
+    let program = bare();
+    let path = config(&program, "worker_pool: {min_workers: 0, drain_timeout: 0}\n");
+    let mock = MockModel::with((0..4).map(|n| call(&format!("c{n}"))));
+    let flags = ["--", "--model", "mock", "--yolo", "--sandbox=false"];
+    let mut run = program.arg("--config").arg(path).args(flags).with_model(&mock).start();
+    for session in ["a", "b", "c", "d"] {
+        run.write_line(prompt(session, "go"));
+        run.json_until(|line| line["type"] == "x-qwen-terminal" && line["text"] == "up\n");
+    }
+    run.signal(Signal::TERM);
+    let ended = run.wait();
+    assert_eq!(ended.code, Some(143), "{}", ended.stderr);
+    let codes: Vec<Value> = ended
+        .json_lines()
+        .iter()
+        .filter(|line| is_end(line))
+        .map(|end| end["metadata"]["error"]["code"].clone())
+        .collect();
+    assert_eq!(codes, ["interrupted"; 4], "each worker was told once and wrote the end of its turn");
+}

@@ -5,7 +5,7 @@ mod endpoint;
 mod record;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -254,7 +254,7 @@ async fn serve(prepared: Prepared) -> u8 {
         session_logs: Some(session_logs()),
         turn_ends,
         log: logger(&prepared.args),
-        worker_stderr: prepared.args.log_format.is_none().then(|| -> WorkerStderr { Box::new(pass_on) }),
+        worker_stderr: prepared.args.log_format.is_none().then(worker_stderr),
     };
     let hub = match Hub::start(parts) {
         Ok(hub) => hub,
@@ -364,6 +364,18 @@ fn event_stores(directory: PathBuf, limit: u64) -> EventStores {
     })
 }
 
+/// Passes on what workers write to standard error; what is ignored in an untrusted folder is told once, not by every
+/// worker.
+fn worker_stderr() -> WorkerStderr {
+    let told = RefCell::new(HashSet::new());
+    Box::new(move |text| {
+        let is_notice = text.contains(" is ignored, because this folder is not trusted");
+        if !is_notice || told.borrow_mut().insert(text.to_owned()) {
+            pass_on(text);
+        }
+    })
+}
+
 /// Passes a line of a worker's standard error on, unless nobody reads ours: the hub must not wait for that.
 fn pass_on(text: &str) {
     let stderr = std::io::stderr();
@@ -427,6 +439,10 @@ impl Reload {
             exit::report("qwen: `events` changes only with the next start of the hub");
         }
         let binary = worker_binary(&next)?;
+        if !binary.is_file() {
+            let message = format!("`binary_path`: there is no program {}", binary.display());
+            return Err(ErrorInfo::new(ErrorKind::Settings, "invalid_hub_config", message));
+        }
         let mut keys = self.keys.borrow_mut();
         keys.reload(&next, binary, worker_args(&*self.front, &next));
         match keys.default_key() {

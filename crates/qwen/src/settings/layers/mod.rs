@@ -165,11 +165,13 @@ impl Layered {
             return Ok(());
         }
         if !self.trust.decision().is_trusted() {
-            self.warnings.push(format!(
-                "{} is ignored, because this folder is not trusted; trust it with 'qwen trust', or for one run with \
-                 --trust-workspace",
-                path.display()
-            ));
+            if !says_nothing(&path) {
+                self.warnings.push(format!(
+                    "{} is ignored, because this folder is not trusted; trust it with 'qwen trust', or for one run with \
+                     --trust-workspace",
+                    path.display()
+                ));
+            }
             self.files.push(SettingsFile { layer, path, state: SettingsFile::NOT_TRUSTED });
             return Ok(());
         }
@@ -305,4 +307,11 @@ impl WantedSources {
 
 fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
+}
+
+/// True for a file with an empty object, such as the workspace layer of a settings profile that has none.
+fn says_nothing(path: &Path) -> bool {
+    let is_short = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() < 64);
+    is_short
+        && std::fs::read_to_string(path).is_ok_and(|text| text.split_whitespace().collect::<String>() == "{}")
 }
