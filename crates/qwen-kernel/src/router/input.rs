@@ -37,7 +37,7 @@ impl Router {
             }
             // The decoder knows more precisely what is wrong.
             Err(error) if error.code == "invalid_json" => {
-                self.refuse_line(decode(line).err().unwrap_or(error))
+                self.refuse_line(decode(line).err().unwrap_or(error));
             }
             Err(error) => self.refuse_line(error),
         }

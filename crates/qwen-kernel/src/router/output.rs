@@ -6,7 +6,7 @@ use qwen_events::{EndStatus, ErrorInfo, SessionId};
 
 use super::{Pending, Question, Router};
 use crate::action::RouterAction;
-use crate::front::{WorkerOutput, command_summary, push_numbered, session_id_of};
+use crate::front::{WorkerOutput, command_summary, push_numbered};
 use crate::worker_pool::{Stage, WorkerId};
 
 impl Router {
@@ -259,16 +259,15 @@ impl Router {
     fn refused(&mut self, id: &SessionId, prompt_id: Option<&str>, line: &[u8]) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let named = prompt_id.filter(|name| session.turn.as_deref() != Some(name));
-        // Only a prompt of the client of one worker can name a session that is not this one.
-        let other = self.stands_for_worker.then(|| session_id_of(line)).flatten().filter(|other| other != id);
-        let names_other = |prompt: &Pending| {
-            other.is_some() && prompt.prompt_id.is_none() && session_id_of(&prompt.line) == other
+        // A worker that opens a prompt's session too late to name the prompt: nothing else is refused between turns.
+        let is_next = |prompt: &Pending| {
+            prompt_id.is_none() && prompt.prompt_id.is_none() && prompt.seen && session.turn.is_none()
         };
         let at = session.pending.iter().position(|prompt| match session.judging {
             Some(number) => prompt.number == number,
             None => {
                 let is_named = named.is_some() && prompt.prompt_id.as_deref() == named;
-                prompt.sent && (is_named || names_other(prompt))
+                prompt.sent && (is_named || is_next(prompt))
             }
         });
         if at.is_none() {

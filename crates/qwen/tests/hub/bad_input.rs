@@ -134,7 +134,11 @@ fn a_second_driver_of_a_session_is_told_that_it_is_in_use() {
     let refused = second.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
     let message = refused["metadata"]["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("in use") || message.contains("another process"), "{refused}");
-    assert_eq!(second.finish().code, Some(0));
+    // A prompt without a name is refused too, and is not waited for.
+    second.write_line(prompt("a", "z"));
+    second.json_until(|line| line["metadata"]["error"].is_object());
+    let ended = second.finish();
+    assert_eq!((ended.code, ended.json_lines().iter().filter(|line| is_end(line)).count()), (Some(0), 0));
     drop(first);
 }
 
