@@ -7,6 +7,7 @@ properties read from it. Parsing never raises. `model()` gives the pydantic mode
 from __future__ import annotations
 
 from .base import Event, PermissionDenial, ToolCall, Usage
+from .control import ControlCancel, ControlRequest, ControlResponse
 from .messages import (
     AssistantChunk,
     AssistantMessage,
@@ -20,9 +21,6 @@ from .records import (
     CancelResult,
     CommandHint,
     CommandResult,
-    ControlCancel,
-    ControlRequest,
-    ControlResponse,
     Heartbeat,
     MalformedLine,
     SessionEvent,

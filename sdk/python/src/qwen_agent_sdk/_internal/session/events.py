@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...events import Event, TurnReader, parse_line, records
+from ...events.control import ControlCancel, ControlRequest, ControlResponse
 from ...events.messages import AssistantChunk, AssistantMessage, ErrorMessage, FatalErrorMessage, ResultMessage
 from ...options import QwenAgentOptions
 from ..control.dispatcher import ControlDispatcher
@@ -73,16 +74,16 @@ class SessionEvents:
             self._prompts.mark_started(event.prompt_id)
         if kind is AssistantChunk or kind is AssistantMessage:
             self._reader.read(event)
-        elif kind is records.ControlRequest:
-            assert isinstance(event, records.ControlRequest)
+        elif kind is ControlRequest:
+            assert isinstance(event, ControlRequest)
             self._dispatcher.dispatch(event)
             return
-        elif kind is records.ControlResponse:
-            assert isinstance(event, records.ControlResponse)
+        elif kind is ControlResponse:
+            assert isinstance(event, ControlResponse)
             self._requests.resolve(event.request_id, event.response)
             return
-        elif kind is records.ControlCancel:
-            assert isinstance(event, records.ControlCancel)
+        elif kind is ControlCancel:
+            assert isinstance(event, ControlCancel)
             self._dispatcher.withdraw(event.request_id)
             return
         elif kind is records.Heartbeat:
