@@ -8,7 +8,7 @@ use qwen_events::{
     TurnStart, Usage,
 };
 use qwen_tui::input::{Decoder, Keymap};
-use qwen_tui::{FooterItem, Options, Terminal};
+use qwen_tui::{Effect, FooterItem, Options, Terminal};
 
 pub struct Stage {
     options: Options,
@@ -221,6 +221,11 @@ impl Stage {
         let events: Vec<Event> = bodies.iter().map(event).collect();
         self.terminal.show_transcript(&events);
         self.paint();
+    }
+
+    /// What the binary is asked to do since the last call.
+    pub fn effects(&mut self) -> Vec<Effect> {
+        self.terminal.effects()
     }
 
     /// The emulated terminal's screen.
