@@ -62,11 +62,11 @@ fn edited(state: &Json, edits: &[Edit]) -> Result<Json, String> {
         let last = keys.pop().unwrap_or_default();
         let mut place = &mut whole;
         for key in keys {
-            let known = known(place);
-            place = enter(place, key).ok_or_else(|| unknown(&edit.path, key, &known))?;
+            let keys = keys_of(place);
+            place = enter(place, key).ok_or_else(|| unknown(&edit.path, key, &keys))?;
         }
-        let known = known(place);
-        let missing = || unknown(&edit.path, last, &known);
+        let keys = keys_of(place);
+        let missing = || unknown(&edit.path, last, &keys);
         match place {
             // A key that is omitted while empty can still be set; reading the state back shows whether it is
             // valid.
@@ -104,18 +104,18 @@ fn took(state: &Json, edits: &[Edit]) -> Result<(), String> {
         }
         let mut place = &mut whole;
         for key in edit.path.split('.') {
-            let known = known(place);
+            let keys = keys_of(place);
             match enter(place, key) {
                 Some(inner) => place = inner,
                 None if edit.value.as_str().trim() == "null" => return Ok(()),
-                None => return Err(unknown(&edit.path, key, &known)),
+                None => return Err(unknown(&edit.path, key, &keys)),
             }
         }
     }
     Ok(())
 }
 
-fn known(place: &Value) -> String {
+fn keys_of(place: &Value) -> String {
     match place {
         Value::Object(map) => map.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
         Value::Array(list) if list.is_empty() => "an empty list".to_owned(),
@@ -124,6 +124,6 @@ fn known(place: &Value) -> String {
     }
 }
 
-fn unknown(path: &str, key: &str, known: &str) -> String {
-    format!("'{path}': there is no '{key}' (there is: {known})")
+fn unknown(path: &str, key: &str, keys: &str) -> String {
+    format!("'{path}': there is no '{key}' (there is: {keys})")
 }

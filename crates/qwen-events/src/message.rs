@@ -23,7 +23,7 @@ pub struct Message {
 
 impl Message {
     /// True if any part is more than white space.
-    pub fn says_something(&self) -> bool {
+    pub fn has_content(&self) -> bool {
         self.parts.iter().any(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()))
     }
 

@@ -24,8 +24,8 @@ impl LastLimit {
         now: SystemTime,
     ) -> Option<RateLimit> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = match (read(headers), &*last) {
-            (Some(said), _) => said,
+        let reported = match (read(headers), &*last) {
+            (Some(reported), _) => reported,
             (None, _) if status == 429 => RateLimit {
                 status: RateLimitStatus::Rejected,
                 resets_at: retry_after.and_then(|wait| seconds(now.checked_add(wait)?)),
@@ -40,11 +40,11 @@ impl LastLimit {
             (None, _) => return None,
         };
         let known = last.as_ref().is_some_and(|last| {
-            let last = RateLimit { utilization: said.utilization, ..last.clone() };
-            last == said
+            let last = RateLimit { utilization: reported.utilization, ..last.clone() };
+            last == reported
         });
-        *last = Some(said.clone());
-        (!known).then_some(said)
+        *last = Some(reported.clone());
+        (!known).then_some(reported)
     }
 }
 
@@ -107,10 +107,10 @@ mod tests {
         more[3].1 = "0.9";
         assert_eq!(news(200, &more), None);
         more[0].1 = "rejected";
-        assert_eq!(news(429, &more).map(|said| said.status), Some(RateLimitStatus::Rejected));
+        assert_eq!(news(429, &more).map(|reported| reported.status), Some(RateLimitStatus::Rejected));
         assert_eq!(news(500, &[]), None);
         more[0].1 = "a word that nobody knows";
-        assert_eq!(news(200, &more).map(|said| said.status), Some(RateLimitStatus::Allowed));
+        assert_eq!(news(200, &more).map(|reported| reported.status), Some(RateLimitStatus::Allowed));
     }
 
     #[test]

@@ -178,7 +178,7 @@ impl Session {
     pub(super) fn end_unfinished(&mut self) {
         let Some(unfinished) = self.unfinished.take() else { return };
         if self.returned.take().is_some() {
-            return self.stay_back();
+            return self.discard_restored_turn();
         }
         self.model_calls += unfinished.model_calls;
         if let Some(log) = &self.log {

@@ -55,7 +55,7 @@ impl Session {
         let mut rewound = RewindReport { commands, ..RewindReport::default() };
         for file in changed {
             let FileBackup { path, was } = &file;
-            match put_back(&workspace, &copies, path, was, written.get(path), dry_run) {
+            match restore_file(&workspace, &copies, path, was, written.get(path), dry_run) {
                 Ok(Done::Restored) => rewound.restored.push(file.path),
                 Ok(Done::Removed) => rewound.removed.push(file.path),
                 Ok(Done::Same) => {}
@@ -170,7 +170,7 @@ fn command(call: &ToolCall) -> Option<String> {
         .then(|| arguments["command"].as_str().map(str::to_owned))?
 }
 
-fn put_back(
+fn restore_file(
     workspace: &Workspace,
     copies: &Path,
     path: &Path,

@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// Drops the turn that the session returned to, and keeps only its conversation.
-    pub(super) fn stay_back(&mut self) {
+    pub(super) fn discard_restored_turn(&mut self) {
         self.history.extend(self.open_calls.settle());
         self.note(HistoryChange::Replaced(self.history.clone()));
     }

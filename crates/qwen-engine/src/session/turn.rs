@@ -124,7 +124,7 @@ impl Session {
     fn decide_first(&mut self, message: Message) -> ReactState {
         self.postponed = false;
         let mut afterwards = std::mem::take(&mut self.held);
-        afterwards.extend(Some(message).filter(Message::says_something));
+        afterwards.extend(Some(message).filter(Message::has_content));
         ReactState {
             messages: std::mem::take(&mut self.history).into(),
             pending: self.open_calls.take().into_iter().map(|open| open.call).collect(),

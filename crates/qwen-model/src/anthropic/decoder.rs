@@ -86,8 +86,8 @@ impl Decoder {
             }
             "message_stop" => return self.end(out),
             "error" => {
-                let said = event.error.map_or("{}", RawValue::get);
-                return Err(failure::in_stream(said, &self.model));
+                let error = event.error.map_or("{}", RawValue::get);
+                return Err(failure::in_stream(error, &self.model));
             }
             // Pings, and events of later versions of the wire.
             _ => {}

@@ -12,13 +12,13 @@ const QUOTED_WIDTH: usize = 120;
 
 pub(super) fn about_myself(asked: &str) -> String {
     let asked = asked.trim();
-    let heard = if asked.is_empty() {
+    let request = if asked.is_empty() {
         "You have not said anything yet.".to_owned()
     } else {
         format!("You said: \"{}\".", shortened(asked.lines().next().unwrap_or_default(), QUOTED_WIDTH))
     };
     format!(
-        "I am the built-in demo model: I run without a network and understand only a few intents. {heard} Try \"look \
+        "I am the built-in demo model: I run without a network and understand only a few intents. {request} Try \"look \
          around\", \"read README.md\", \"search for TODO\", \"run date\" or \"edit notes.txt replacing one with two\". For \
          real work, name a model with --model and give its key and base URL."
     )
@@ -36,8 +36,8 @@ pub(super) fn no_tool_for(intent: &Intent) -> String {
 }
 
 pub(super) fn about_results(results: &[&ToolResult]) -> String {
-    let told: Vec<String> = results.iter().map(|result| about_result(result)).collect();
-    told.join("\n\n")
+    let reports: Vec<String> = results.iter().map(|result| about_result(result)).collect();
+    reports.join("\n\n")
 }
 
 fn about_result(result: &ToolResult) -> String {

@@ -143,7 +143,7 @@ pub(super) struct Function<'a> {
 
 impl Function<'_> {
     /// True if it has a name or a piece of the arguments.
-    pub fn says_something(&self) -> bool {
+    pub fn has_content(&self) -> bool {
         !self.name.0.is_empty() || !self.arguments().is_empty()
     }
 

@@ -127,7 +127,7 @@ impl Decoder {
             }
         }
         // Some servers send an empty one in every chunk.
-        let legacy = delta.function_call.filter(|function| function.says_something());
+        let legacy = delta.function_call.filter(|function| function.has_content());
         let legacy = legacy.map(|function| CallDelta { function: Some(*function), ..CallDelta::default() });
         for call in delta.tool_calls.unwrap_or_default().into_iter().chain(legacy) {
             self.estimate.text_bytes += self.calls.push(&call, out);

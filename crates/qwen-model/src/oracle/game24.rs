@@ -34,7 +34,7 @@ impl Problem for Game24 {
                 let values = candidates.map(|(n, step)| format!("{n}: {}", self.value(step, chance)));
                 values.collect::<Vec<_>>().join("\n")
             }
-            Task::Answer => said(&numbers, &prompt.steps("Solution found")),
+            Task::Answer => solution_text(&numbers, &prompt.steps("Solution found")),
             Task::Complex => "simple".to_owned(),
             _ => {
                 let mut left = numbers.clone();
@@ -47,7 +47,7 @@ impl Problem for Game24 {
                     left.clone_from(&next.left);
                 }
                 let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
-                said(&numbers, &steps)
+                solution_text(&numbers, &steps)
             }
         }
     }
@@ -84,7 +84,7 @@ fn written(next: &Move) -> String {
     if next.left.len() == 1 { format!("answer: {next}") } else { next.to_string() }
 }
 
-fn said(numbers: &[Rational], steps: &[&str]) -> String {
+fn solution_text(numbers: &[Rational], steps: &[&str]) -> String {
     let moves: Vec<Move> = steps.iter().filter_map(|step| Move::parse(step)).collect();
     match moves::expression(numbers, &moves) {
         Some((text, value)) => format!("{text} = {value}"),

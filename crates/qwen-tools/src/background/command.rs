@@ -57,7 +57,7 @@ impl BackgroundTasks {
         self.work(&task.task.id, async move {
             // Hold the sandbox while the command runs.
             let _sandbox = sandbox;
-            let ended = watch(running, keep(pipes, file, wished), catches_up, &watched).await;
+            let ended = wait_for_end(running, write_output(pipes, file, wished), catches_up, &watched).await;
             // Report the start before the end.
             let _ = seen.await;
             watched.end(ended).await;
@@ -69,7 +69,7 @@ impl BackgroundTasks {
 }
 
 /// Waits until all processes of a command have ended and its output is in its file.
-async fn watch(
+async fn wait_for_end(
     mut running: Running,
     keeping: impl Future<Output = ()>,
     catches_up: mpsc::Sender<CatchUp>,
@@ -132,7 +132,11 @@ async fn watch(
 }
 
 /// Writes a command's output to its file until the output ends.
-async fn keep([mut stdout, mut stderr]: [CleanPipe; 2], mut file: File, mut wished: mpsc::Receiver<CatchUp>) {
+async fn write_output(
+    [mut stdout, mut stderr]: [CleanPipe; 2],
+    mut file: File,
+    mut wished: mpsc::Receiver<CatchUp>,
+) {
     let mut buffer = vec![0; BUFFER];
     let mut written = 0;
     // Output that cannot be written, or that exceeds the file limit, is lost. The command continues.

@@ -242,7 +242,7 @@ impl BackgroundTask {
     }
 
     /// Records that the end was reported to the model.
-    pub fn told(&self) {
+    pub fn mark_reported(&self) {
         self.known.store(true, Ordering::Relaxed);
     }
 

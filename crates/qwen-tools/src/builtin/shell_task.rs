@@ -89,7 +89,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let state = match &before {
         Some(ended) => &*ended.words,
         None if kill => {
-            task.told();
+            task.mark_reported();
             task.stop();
             task.over().await;
             "It was ended, with all that it had started."
@@ -97,7 +97,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         None => "It is running.",
     };
     if before.is_some() {
-        task.told();
+        task.mark_reported();
     }
     task.catch_up().await;
     let news = news(&task, cx);

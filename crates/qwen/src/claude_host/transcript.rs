@@ -39,20 +39,20 @@ pub fn read(text: &str, until: Option<&str>) -> Option<Vec<Message>> {
         let parent = entry["parentUuid"].as_str().or_else(|| entry["logicalParentUuid"].as_str());
         at = parent.and_then(|parent| places.get(parent).copied());
     }
-    let mut told = TranscriptReader::default();
+    let mut conversation = TranscriptReader::default();
     for entry in way.into_iter().rev().filter(|entry| is_spoken(entry)) {
-        told.add(&entry["message"], entry["type"] == "assistant");
+        conversation.add(&entry["message"], entry["type"] == "assistant");
     }
-    Some(told.messages).filter(|messages| !messages.is_empty())
+    Some(conversation.messages).filter(|messages| !messages.is_empty())
 }
 
 /// The time of the last message in a transcript, as written there.
 pub fn last_said(text: &str) -> Option<String> {
-    let said = |line: &str| {
+    let message_of = |line: &str| {
         let entry: Value = serde_json::from_str(line).ok()?;
         entry["timestamp"].as_str().filter(|_| is_spoken(&entry)).map(str::to_owned)
     };
-    text.lines().rev().find_map(said)
+    text.lines().rev().find_map(message_of)
 }
 
 fn is_spoken(entry: &Value) -> bool {
@@ -201,16 +201,16 @@ mod tests {
 
     #[test]
     fn a_transcript_is_the_conversation_that_its_last_entry_follows() {
-        let told = read(&transcript(), None).expect("a conversation");
-        let roles: Vec<Role> = told.iter().map(|message| message.role).collect();
+        let conversation = read(&transcript(), None).expect("a conversation");
+        let roles: Vec<Role> = conversation.iter().map(|message| message.role).collect();
         assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Assistant]);
         assert!(
-            matches!(told[1].parts.as_slice(), [Part::Text(_), Part::Call(call)] if &*call.name == "Read")
+            matches!(conversation[1].parts.as_slice(), [Part::Text(_), Part::Call(call)] if &*call.name == "Read")
         );
         assert!(
-            matches!(told[2].parts.as_slice(), [Part::Result(result)] if &*result.name == "Read" && &*result.text == "found")
+            matches!(conversation[2].parts.as_slice(), [Part::Result(result)] if &*result.name == "Read" && &*result.text == "found")
         );
-        assert_eq!(told[3], Message::text(Role::Assistant, "done"));
+        assert_eq!(conversation[3], Message::text(Role::Assistant, "done"));
     }
 
     #[test]

@@ -17,12 +17,12 @@ pub struct ThoughtRenderer {
 impl ThoughtRenderer {
     /// Shows the thoughts in `event`. `screen` describes the terminal now; none without a terminal.
     pub fn render(&mut self, event: &Event, screen: Option<ViewOptions>, err: &mut Vec<u8>) {
-        let told = self.thoughts.observe(event);
+        let is_changed = self.thoughts.observe(event);
         match (screen.map(|screen| (screen, screen.height)), &event.body) {
             // A state only adds detail to what is already drawn; after the answer it would be drawn a second
             // time.
             (Some((screen, Some(height))), body)
-                if told && (self.draws_thoughts > 0 || matches!(body, Body::Thinking(_))) =>
+                if is_changed && (self.draws_thoughts > 0 || matches!(body, Body::Thinking(_))) =>
             {
                 self.draw(screen, height, err);
             }

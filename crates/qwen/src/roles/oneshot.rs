@@ -141,15 +141,15 @@ async fn run_prompt(
     emit: &Emitter,
     cancel: &Cancel,
 ) -> PromptEnd {
-    let mut said = vec![Part::Text(prompt.into())];
+    let mut prompt_parts = vec![Part::Text(prompt.into())];
     let prompt_id = session.next_prompt_id();
-    let command = slash::command(process, &said, None);
+    let command = slash::command(process, &prompt_parts, None);
     let is_submitted = command.is_some();
     if let Some(call) = command {
         match command_run(process, Some(session), prompt_id.clone(), emit, cancel).run(call).await {
             NextStep::Over { failed } => return PromptEnd::Command { failed },
             NextStep::Switch(_) | NextStep::Quit => return PromptEnd::Command { failed: false },
-            NextStep::Turn(prompt) => said = vec![Part::Text(prompt)],
+            NextStep::Turn(prompt) => prompt_parts = vec![Part::Text(prompt)],
             NextStep::TypedCommand(command) => {
                 let input = TurnInput {
                     prompt_id: Some(prompt_id),
@@ -162,10 +162,10 @@ async fn run_prompt(
         }
     }
     let Attachments { parts: attachments, resources } =
-        slash::attach(&said, process, session, &prompt_id, is_submitted, emit).await;
+        slash::attach(&prompt_parts, process, session, &prompt_id, is_submitted, emit).await;
     let input = TurnInput {
         prompt_id: Some(prompt_id),
-        parts: said,
+        parts: prompt_parts,
         attachments,
         resources,
         sampling: process.config.model.sampling.clone(),
@@ -227,8 +227,8 @@ async fn start(
         _ = cancel.stopped() => Some(prompt::given(run)),
     };
     let process = ProcessContext::new(config.clone(), host(run)?, debug_log)?;
-    let said = prompt.as_deref().map(|prompt| Part::Text(prompt.into()));
-    let call = said.and_then(|said| slash::command(&process, &[said], None));
+    let prompt_parts = prompt.as_deref().map(|prompt| Part::Text(prompt.into()));
+    let call = prompt_parts.and_then(|prompt_parts| slash::command(&process, &[prompt_parts], None));
     if let Some(call) = call.filter(|call| process.commands.is_live(call)) {
         return Ok(Start::Command(process, call));
     }

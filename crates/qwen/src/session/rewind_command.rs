@@ -80,8 +80,8 @@ fn rewind(session: &mut Session, prompt: &PromptId, scope: RewindScope) -> Resul
 /// One sentence for each kind of change.
 fn changed(report: &RewindReport, restored: &str, removed: &str) -> Vec<String> {
     let lists = [(restored, &report.restored), (removed, &report.removed)];
-    let told = lists.into_iter().filter(|(_, paths)| !paths.is_empty());
-    told.map(|(what, paths)| format!("{}: {}.", capitalized(what), names(paths))).collect()
+    let non_empty = lists.into_iter().filter(|(_, paths)| !paths.is_empty());
+    non_empty.map(|(what, paths)| format!("{}: {}.", capitalized(what), names(paths))).collect()
 }
 
 /// One sentence for each kind of thing that a rewind does not restore.
@@ -90,8 +90,9 @@ fn not_restored(report: &RewindReport) -> Vec<String> {
         ("Left as they are, because they were edited after the turn", &report.edited),
         ("Left as they are, because they could not be put back", &report.skipped),
     ];
-    let told = lists.into_iter().filter(|(_, paths)| !paths.is_empty());
-    let mut words: Vec<String> = told.map(|(what, paths)| format!("{what}: {}.", names(paths))).collect();
+    let non_empty = lists.into_iter().filter(|(_, paths)| !paths.is_empty());
+    let mut words: Vec<String> =
+        non_empty.map(|(what, paths)| format!("{what}: {}.", names(paths))).collect();
     if !report.commands.is_empty() {
         let mut commands: Vec<String> = Vec::new();
         for command in report.commands.iter().map(|command| format!("`{command}`")) {

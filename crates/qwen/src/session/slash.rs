@@ -56,13 +56,13 @@ pub enum NextStep {
 /// Returns the command that a prompt contains, either declared by the host or typed.
 pub fn command(
     process: &ProcessContext,
-    said: &[Part],
+    prompt_parts: &[Part],
     declared: Option<&CommandCall>,
 ) -> Option<CommandCall> {
     if let Some(call) = declared {
         return Some(call.clone());
     }
-    let mut texts = said.iter().filter_map(|part| match part {
+    let mut texts = prompt_parts.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text),
         _ => None,
     });
@@ -315,41 +315,41 @@ fn has_attachment(prompt: &Arc<str>, process: &ProcessContext, session: &Session
     !(parts.is_empty() && resources.is_empty())
 }
 
-fn named(said: &[Part], process: &ProcessContext, session: &Session) -> Attachments {
+fn named(prompt_parts: &[Part], process: &ProcessContext, session: &Session) -> Attachments {
     let shared = &session.context().resources;
     let may_read = |path: &Path| process.permissions.may_read(path);
     let servers: Vec<Arc<str>> = process.mcp.status().into_iter().map(|server| server.name).collect();
-    let resources = at::resources(said, &servers);
+    let resources = at::resources(prompt_parts, &servers);
     Attachments {
-        parts: at::attachments(said, &shared.cwd, &shared.extra_roots, &servers, may_read),
+        parts: at::attachments(prompt_parts, &shared.cwd, &shared.extra_roots, &servers, may_read),
         resources,
     }
 }
 
 /// The contents of the files that a prompt refers to, for a prompt that joins the running turn. References to
 /// resources of MCP servers are left as text.
-pub fn attached_files(said: &[Part], process: &ProcessContext) -> Vec<Part> {
+pub fn attached_files(prompt_parts: &[Part], process: &ProcessContext) -> Vec<Part> {
     let workspace = &process.config.workspace;
     let may_read = |path: &Path| process.permissions.may_read(path);
     let servers: Vec<Arc<str>> = process.mcp.status().into_iter().map(|server| server.name).collect();
-    at::attachments(said, &workspace.cwd, &workspace.extra_roots, &servers, may_read)
+    at::attachments(prompt_parts, &workspace.cwd, &workspace.extra_roots, &servers, may_read)
 }
 
 /// Resolves the references of a prompt so that their contents are sent with it. A prompt that starts with a
 /// reference is reported as a command, unless `reported` says that a command has submitted it.
 pub async fn attach(
-    said: &[Part],
+    prompt_parts: &[Part],
     process: &ProcessContext,
     session: &Session,
     prompt_id: &PromptId,
     reported: bool,
     emit: &Emitter,
 ) -> Attachments {
-    let attached = named(said, process, session);
+    let attached = named(prompt_parts, process, session);
     let is_empty = attached.parts.is_empty() && attached.resources.is_empty();
     if !reported
         && !is_empty
-        && let Some(Part::Text(text)) = said.first()
+        && let Some(Part::Text(text)) = prompt_parts.first()
         && let Some((path, rest)) = at::leading(text)
     {
         let command = CommandCall { kind: CommandKind::At, path: vec![path.into()], args: rest.into() };

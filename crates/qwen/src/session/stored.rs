@@ -90,9 +90,9 @@ fn past(config: &Config, id: &SessionId) -> Result<StoredSession, ErrorInfo> {
         check_dropped_turn(config)?;
     }
     let Some(store) = &config.session.store else { return Ok(StoredSession::begun(config, id)) };
-    let brought = own && bring(config, store, id)?;
+    let imported = own && import_claude_session(config, store, id)?;
     Ok(match &config.session.start {
-        SessionStart::Forked { from, at } if own && !brought => {
+        SessionStart::Forked { from, at } if own && !imported => {
             let parent = Parent { session_id: from.clone(), point: at.as_deref().map(Arc::from) };
             let at = at.as_ref().map(|at| session_mirror::point(config, from, at));
             let (recorder, folded) = store.fork(from, at.as_deref(), header(config, id, Some(parent)))?;
@@ -105,7 +105,7 @@ fn past(config: &Config, id: &SessionId) -> Result<StoredSession, ErrorInfo> {
         }
         start if store.holds(id) => {
             let back = match start {
-                SessionStart::Resumed { at: Some(at) } if own && !brought => {
+                SessionStart::Resumed { at: Some(at) } if own && !imported => {
                     Some(store.fold_until(id, &session_mirror::point(config, id, at))?)
                 }
                 _ => None,
@@ -117,7 +117,7 @@ fn past(config: &Config, id: &SessionId) -> Result<StoredSession, ErrorInfo> {
                 (None, store.fold(id)?)
             };
             let elsewhere = match start {
-                SessionStart::Resumed { at: None } if own && !brought => {
+                SessionStart::Resumed { at: None } if own && !imported => {
                     newer_transcript(config, id, folded.last_activity)
                 }
                 _ => None,
@@ -130,7 +130,7 @@ fn past(config: &Config, id: &SessionId) -> Result<StoredSession, ErrorInfo> {
 
 /// Creates the log of a session that only Claude's SDKs have stored, if the run continues that session.
 /// Returns true if it created one.
-fn bring(config: &Config, store: &Store, id: &SessionId) -> Result<bool, ErrorInfo> {
+fn import_claude_session(config: &Config, store: &Store, id: &SessionId) -> Result<bool, ErrorInfo> {
     let (from, at) = match &config.session.start {
         SessionStart::New | SessionStart::Named => return Ok(false),
         SessionStart::Resumed { at } => (id, at),

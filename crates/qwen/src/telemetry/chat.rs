@@ -133,7 +133,7 @@ impl Stream for Watched {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let piece = self.pieces.as_mut().poll_next(cx);
         match &piece {
-            Poll::Ready(Some(Ok(piece))) => self.call.heard(piece),
+            Poll::Ready(Some(Ok(piece))) => self.call.record_piece(piece),
             Poll::Ready(Some(Err(error))) => self.call.failed(&error.0),
             Poll::Ready(None) => self.call.end(),
             Poll::Pending => {}
@@ -143,7 +143,7 @@ impl Stream for Watched {
 }
 
 impl Call {
-    fn heard(&mut self, piece: &Piece) {
+    fn record_piece(&mut self, piece: &Piece) {
         let Some(span) = &mut self.span else { return };
         match piece {
             Piece::Start { model } => span.set("gen_ai.response.model", &**model),

@@ -41,7 +41,7 @@ pub(super) struct Exporter {
     news: Notify,
     resource: Vec<(String, String)>,
     /// True once a problem was reported; further ones are not.
-    told: AtomicBool,
+    is_loss_reported: AtomicBool,
 }
 
 #[derive(Default)]
@@ -61,7 +61,7 @@ struct Waiting {
 impl Exporter {
     pub fn new(target: Target, resource: Vec<(String, String)>) -> Self {
         let waiting = Mutex::new(Waiting { target: Some(target), ..Waiting::default() });
-        Self { waiting, news: Notify::new(), resource, told: AtomicBool::new(false) }
+        Self { waiting, news: Notify::new(), resource, is_loss_reported: AtomicBool::new(false) }
     }
 
     /// Queues a finished span. A span of an unsampled trace is discarded.
@@ -119,7 +119,7 @@ impl Exporter {
 
     /// Reports a problem to the user, once.
     pub fn report_problem(&self, text: &str) {
-        if !self.told.swap(true, Ordering::Relaxed) {
+        if !self.is_loss_reported.swap(true, Ordering::Relaxed) {
             exit::report(&format!("qwen: telemetry: {text}"));
         }
     }

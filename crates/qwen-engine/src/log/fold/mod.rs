@@ -228,7 +228,7 @@ impl Folded {
         }
         let said = Message { role: Role::User, parts: start.parts.clone() };
         if std::mem::take(&mut self.postponed) && &*start.agent == REACT && !self.open_calls.is_empty() {
-            self.held.extend(Some(said).filter(Message::says_something));
+            self.held.extend(Some(said).filter(Message::has_content));
         } else {
             self.close_calls();
             self.messages.push(said);

@@ -40,7 +40,7 @@ pub struct ParentProcess {
     lines: Option<mpsc::UnboundedSender<String>>,
     state: Mutex<State>,
     /// Signalled when the parent was heard.
-    heard: Notify,
+    changed: Notify,
     ending: Cancel,
 }
 
@@ -93,7 +93,7 @@ impl ParentProcess {
                 is_discarding: false,
                 descriptors: Vec::new(),
             }),
-            heard: Notify::new(),
+            changed: Notify::new(),
             ending: ending.clone(),
         });
         if let Some(CommitDescriptors { read, write }) = supervision.commit_fd {
@@ -168,7 +168,7 @@ impl ParentProcess {
         let Ok(reply) = serde_json::from_str::<Reply>(line) else { return };
         if reply.kind.as_deref() == Some("discard") {
             self.state().is_discarding = true;
-            return self.heard.notify_waiters();
+            return self.changed.notify_waiters();
         }
         let (Some(id), Some(outcome)) = (reply.id, reply.outcome) else { return };
         if let Some(waiting) = self.state().waiting.remove(&id) {
@@ -180,13 +180,13 @@ impl ParentProcess {
     /// Waits until the parent takes the session away.
     pub async fn discarding(&self) {
         loop {
-            let heard = self.heard.notified();
-            tokio::pin!(heard);
-            heard.as_mut().enable();
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
             if self.is_discarding() {
                 return;
             }
-            heard.await;
+            changed.await;
         }
     }
 
@@ -205,14 +205,14 @@ impl ParentProcess {
     /// Notes that the parent wrote something.
     pub fn note_heard(&self) {
         self.state().heard_at = Instant::now();
-        self.heard.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     /// Standard input has ended. Without a commit descriptor nothing can be heard any more, so the leash ends
     /// with it: what was accepted is finished.
     pub fn note_input_ended(&self) {
         self.state().input_ended = true;
-        self.heard.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     fn refuse(&self, code: &'static str, message: &'static str) {
@@ -221,7 +221,7 @@ impl ParentProcess {
         // Dropping a sender fails the commit that waits for it.
         state.waiting.clear();
         drop(state);
-        self.heard.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     fn is_silent(&self) -> bool {
@@ -233,16 +233,16 @@ impl ParentProcess {
 
     /// Waits for a sign of life of the parent if it has been silent for longer than the leash.
     pub async fn wait_until_heard(&self) {
-        let heard = self.heard.notified();
-        tokio::pin!(heard);
+        let changed = self.changed.notified();
+        tokio::pin!(changed);
         // Registered before the check, so that no sign of life is missed.
-        heard.as_mut().enable();
+        changed.as_mut().enable();
         if !self.is_silent() {
             return;
         }
         self.send(&json!({"type": "alive"}));
         tokio::select! {
-            () = heard => {}
+            () = changed => {}
             _ = self.ending.stopped() => {}
         }
     }
