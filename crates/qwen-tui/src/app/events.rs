@@ -233,7 +233,7 @@ impl Terminal {
         if let Some(Display::TodoList(todos)) = &end.display {
             self.todos.clone_from(todos);
         }
-        let lines = view::finished_call(end, self.marks, self.output_lines(end));
+        let lines = view::finished_call(end, self.marks, &self.output_limit(end));
         self.print_block(lines);
         if self.running.is_empty() {
             self.activity(Activity::Model);

@@ -46,7 +46,7 @@ impl Terminal {
     /// Prints the last turns of a session.
     pub fn show_past(&mut self, past: &Past) {
         if past.earlier > 0 {
-            let note = format!("({} earlier turns; ctrl+o shows all)", past.earlier);
+            let note = format!("({} earlier turns{})", past.earlier, self.shows_all());
             self.print_block(vec![Rendered::logical(StyledLine::styled(note, Style::DIM))]);
         }
         for body in past.turns.iter().flatten() {
@@ -61,7 +61,7 @@ impl Terminal {
                     self.last_answer = end.text.to_string();
                 }
             } else if let Body::ToolEnd(end) = body {
-                self.print_block(view::finished_call(end, self.marks, self.output_lines(end)));
+                self.print_block(view::finished_call(end, self.marks, &self.output_limit(end)));
             } else if let Body::TurnEnd(end) = body {
                 self.print_block(view::turn_end(end, None, self.marks));
             }

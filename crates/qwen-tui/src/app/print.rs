@@ -3,8 +3,10 @@
 use qwen_events::ToolEnd;
 
 use super::Terminal;
+use crate::input::KeyAction;
 use crate::markdown::{Block, Rendered, highlight, render, wrap};
 use crate::text::{StyledLine, clean};
+use crate::view::OutputLimit;
 
 impl Terminal {
     /// Prints a block, separated from the one before by an empty line.
@@ -29,9 +31,18 @@ impl Terminal {
         }
     }
 
-    /// The number of output lines printed of a call. The output of a command that the user typed is printed whole.
-    pub(super) fn output_lines(&self, end: &ToolEnd) -> usize {
-        if end.call.id.as_str().starts_with("typed-") { usize::MAX } else { self.options.output_lines }
+    /// How much is printed of a call's output. The output of a command that the user typed is printed whole.
+    pub(super) fn output_limit(&self, end: &ToolEnd) -> OutputLimit {
+        let is_typed = end.call.id.as_str().starts_with("typed-");
+        let lines = if is_typed { usize::MAX } else { self.options.output_lines };
+        OutputLimit { lines, rest: self.shows_all() }
+    }
+
+    /// The key that shows what was left out; empty in line mode, which has no keys, and if no key is bound to it.
+    pub(super) fn shows_all(&self) -> String {
+        let keys = self.options.keymap.keys(KeyAction::Transcript);
+        let key = keys.first().filter(|_| !self.options.plain);
+        key.map(|key| format!("; {key} shows all")).unwrap_or_default()
     }
 
     /// Prints one line.

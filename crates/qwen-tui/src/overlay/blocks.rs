@@ -6,7 +6,7 @@ use qwen_events::{
 
 use crate::markdown::{Rendered, render};
 use crate::text::{Color, Style, StyledLine, clean, clean_line};
-use crate::view::{Marks, ThoughtTree, command_result, error, finished_call, summary, turn_end};
+use crate::view::{Marks, OutputLimit, ThoughtTree, command_result, error, finished_call, summary, turn_end};
 
 /// A block of the transcript.
 #[derive(Debug)]
@@ -42,6 +42,7 @@ pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
     let marks = Marks::UNICODE;
     let mut blocks = Vec::new();
     let mut thoughts = ThoughtTree::default();
+    let all = OutputLimit { lines: usize::MAX, rest: String::new() };
     for event in events.iter().filter(|event| event.scope.parent.is_none() && event.scope.thought.is_none()) {
         match &event.body {
             Body::TurnStart(start) => {
@@ -65,7 +66,7 @@ pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
                 }
             }
             Body::ToolEnd(end) => {
-                let mut lines = finished_call(end, marks, usize::MAX);
+                let mut lines = finished_call(end, marks, &all);
                 let mut source = end.text.to_string();
                 if lines.len() == 1 {
                     let shown = clean(&end.text);

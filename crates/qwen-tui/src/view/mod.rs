@@ -10,7 +10,7 @@ pub use diff::diff;
 pub use notice::{command_result, error, retry, text_to_copy, todo_lines, turn_end};
 pub use question::{rule_for, subject};
 pub use thoughts::ThoughtTree;
-pub use tool::{finished_call, is_command, seconds, summary};
+pub use tool::{OutputLimit, finished_call, is_command, seconds, summary};
 
 /// The marks in front of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

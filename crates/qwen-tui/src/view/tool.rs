@@ -83,9 +83,16 @@ pub fn summary(call: &ToolCall) -> String {
     clean_line(&format!("{verb} {object}"))
 }
 
-/// A finished call: its title, and the relevant part of its result. `output_lines` limits the output of
-/// commands.
-pub fn finished_call(end: &ToolEnd, marks: Marks, output_lines: usize) -> Vec<Rendered> {
+/// How much of a command's output is printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputLimit {
+    pub lines: usize,
+    /// Where the rest is, behind the number of omitted lines; may be empty.
+    pub rest: String,
+}
+
+/// A finished call: its title, and the relevant part of its result. `limit` is for the output of commands.
+pub fn finished_call(end: &ToolEnd, marks: Marks, limit: &OutputLimit) -> Vec<Rendered> {
     let (verb, object) = title(&end.call);
     let failed = end.status != ToolStatus::Success;
     let is_command = verb == "Run";
@@ -99,8 +106,8 @@ pub fn finished_call(end: &ToolEnd, marks: Marks, output_lines: usize) -> Vec<Re
         Some(Display::TodoList(todos)) => lines.extend(todo_lines(todos, marks)),
         Some(Display::Plan { plan, .. }) => lines.extend(crate::markdown::render(plan)),
         Some(Display::Task(task)) => lines.extend(task_lines(task)),
-        Some(Display::Text(text)) if is_command || failed => lines.extend(tail(text, output_lines)),
-        None if is_command || failed => lines.extend(tail(&end.text, output_lines)),
+        Some(Display::Text(text)) if is_command || failed => lines.extend(tail(text, limit)),
+        None if is_command || failed => lines.extend(tail(&end.text, limit)),
         Some(Display::Text(_)) | None => {}
     }
     lines
@@ -151,12 +158,12 @@ fn task_lines(task: &TaskProgress) -> Vec<Rendered> {
 }
 
 /// The last lines of an output, and the number of omitted ones.
-fn tail(text: &str, limit: usize) -> Vec<Rendered> {
+fn tail(text: &str, limit: &OutputLimit) -> Vec<Rendered> {
     let lines: Vec<&str> = text.trim_end().lines().collect();
-    let hidden = lines.len().saturating_sub(limit);
+    let hidden = lines.len().saturating_sub(limit.lines);
     let mut out = Vec::new();
     if hidden > 0 {
-        let note = format!("({hidden} more lines above; ctrl+o shows all)");
+        let note = format!("({hidden} more lines above{})", limit.rest);
         out.push(Rendered::logical(StyledLine::styled(note, Style::DIM)));
     }
     out.extend(lines[hidden..].iter().map(|line| Rendered::logical(colored(line))));

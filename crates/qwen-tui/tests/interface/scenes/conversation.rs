@@ -76,6 +76,12 @@ pub const SCENES: &[Scene] = &[
         let read = call("c2", "read_file", r#"{"file_path":"src/main.rs"}"#);
         stage.event(Body::ToolEnd(Box::new(end(read, ToolStatus::Success, "…", None))));
     }),
+    ("tool-long-output", |stage| {
+        stage.keys("list them\r");
+        let list = call("c1", "run_shell_command", r#"{"command":"seq 1 30"}"#);
+        let text: Vec<String> = (1..=30).map(|n| n.to_string()).collect();
+        stage.event(Body::ToolEnd(Box::new(end(list, ToolStatus::Success, &text.join("\n"), None))));
+    }),
     ("tool-refused", |stage| {
         stage.keys("clean up\r");
         let remove = call("c1", "run_shell_command", r#"{"command":"rm -rf build"}"#);
