@@ -175,6 +175,17 @@ impl AgentTranscripts {
     }
 }
 
+/// The last message of a sub-agent.
+pub(super) fn report(text: &str) -> Map<String, Value> {
+    let id = SessionId::from_random(fastrand::u128(..));
+    let content = json!([{"type": "text", "text": text}]);
+    let message = json!({"id": format!("msg-{}", id.as_str()), "type": "message", "role": "assistant", "content": content});
+    [("type", "assistant".into()), ("uuid", id.as_str().into()), ("message", message)]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into_iter()
+        .collect()
+}
+
 /// A call id as part of a file name.
 fn file_id(call: &CallId) -> String {
     let letters = call.as_str().chars().take(128);

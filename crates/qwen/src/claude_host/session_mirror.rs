@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use qwen_dialects::loom::rfc3339;
 use qwen_dialects::{Dialect, Encoder, Format, StreamInfo};
-use qwen_events::{Body, CallId, Event, SessionId, Timestamp};
+use qwen_events::{Body, CallId, Event, SessionId, TaskKind, TaskUpdate, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::agent_transcripts::{AgentTranscripts, EntryContext, NewEntries};
+use super::agent_transcripts::{self, AgentTranscripts, EntryContext, NewEntries};
 use crate::runtime::exit;
 use crate::settings::{Config, SessionStart};
 
@@ -59,11 +59,29 @@ impl MirroringEncoder {
     fn append_agent_messages(&mut self, agent: &CallId, event: &Event) -> Option<NewEntries> {
         let mut lines = Vec::new();
         self.complete.encode(event, &mut lines);
+        let messages: Vec<_> = messages(&lines).collect();
+        self.append_to_agent(agent, &messages, event.at)
+    }
+
+    /// Copies the report of a sub-agent in the background. Its other messages are not part of the stream.
+    fn append_background_report(&mut self, event: &Event) -> Option<NewEntries> {
+        let Body::Task(update) = &event.body else { return None };
+        let (true, TaskKind::Agent(_)) = (update.task.background, &update.task.kind) else { return None };
+        let TaskUpdate::Ended(end) = &update.news else { return None };
+        let report = agent_transcripts::report(&end.summary);
+        self.append_to_agent(&update.task.call_id, &[report], event.at)
+    }
+
+    fn append_to_agent(
+        &mut self,
+        agent: &CallId,
+        messages: &[Map<String, Value>],
+        at: Timestamp,
+    ) -> Option<NewEntries> {
         if self.mirror.broken {
             return None;
         }
-        let messages: Vec<_> = messages(&lines).collect();
-        let appended = self.agents.append(agent, &messages, &self.mirror.context(event.at));
+        let appended = self.agents.append(agent, messages, &self.mirror.context(at));
         appended.unwrap_or_else(|error| {
             self.mirror.report(&error);
             None
@@ -76,12 +94,12 @@ impl Encoder for MirroringEncoder {
         let before = out.len();
         self.encoder.encode(event, out);
         self.agents.note_call(event);
-        let mut of_agent = None;
+        let mut of_agent = self.append_background_report(event);
         if let (Body::TurnStart(start), None) = (&event.body, &event.scope.parent) {
             self.mirror.switch_to(&start.session_id);
         }
         if let Some(agent) = &event.scope.parent {
-            of_agent = self.append_agent_messages(agent, event);
+            of_agent = self.append_agent_messages(agent, event).or(of_agent);
         } else if !self.copies_stream || matches!(event.body, Body::TurnStart(_)) {
             let mut lines = Vec::new();
             self.complete.encode(event, &mut lines);

@@ -368,6 +368,34 @@ fn sub_agents_leave_their_transcripts_beside_the_sessions() {
 }
 
 #[test]
+fn a_sub_agent_in_the_background_leaves_its_prompt_and_its_report() {
+    let mock = MockModel::start();
+    mock.answer_with(|request: &mock_model::Request| {
+        let results = request.messages().iter().filter(|message| message["role"] == "tool").count();
+        let task = json!({ "description": "d", "prompt": "SUBTASK", "subagent_type": "general-purpose", "run_in_background": true });
+        Some(match (request.last_user_text().contains("SUBTASK"), results) {
+            (true, _) => Reply::text("from below"),
+            (false, 0) => Reply::call("outer", "Task", &task.to_string()),
+            (false, 1) => Reply::call("wait", "TaskOutput", r#"{"task_id":"agent-1"}"#),
+            (false, _) => Reply::text("from above"),
+        })
+    });
+    let program = claude_sdk(&mock);
+    let mut host = Host::of(&program, CLAUDE);
+    let ended = host.say("Delegate").pop().unwrap();
+    host.leave();
+    let session = ended["session_id"].as_str().unwrap();
+    let projects = fs::read_dir(program.home_path().join(".claude/projects")).unwrap();
+    let folder = projects.map(|entry| entry.unwrap().path()).next().unwrap().join(session).join("subagents");
+    let text = fs::read_to_string(folder.join("agent-outer.jsonl")).unwrap();
+    let entries: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(entries.len(), 2, "{entries:#?}");
+    assert_eq!(entries[0]["message"]["content"], "SUBTASK");
+    assert_eq!(entries[1]["message"]["content"][0]["text"], "from below");
+    assert!(folder.join("agent-outer.meta.json").exists());
+}
+
+#[test]
 fn qwen_hosts_find_the_session_in_init_and_summary_among_the_commands() {
     let mock = MockModel::with([Reply::text("one"), Reply::text("two")]);
     let mut host = Host::of(&qwen_sdk(&mock), CLAUDE);
