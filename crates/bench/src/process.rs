@@ -71,7 +71,8 @@ pub fn wakeups(pid: Pid) -> Result<u64, String> {
     let read = || {
         let mut sum = 0;
         for task in std::fs::read_dir(&path)? {
-            let status = std::fs::read_to_string(task?.path().join("status"))?;
+            // A thread that ended meanwhile has no status any more.
+            let Ok(status) = std::fs::read_to_string(task?.path().join("status")) else { continue };
             let switches = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
             sum += switches.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0);
         }
