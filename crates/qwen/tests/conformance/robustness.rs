@@ -118,6 +118,16 @@ fn a_worker_that_was_given_a_session_is_bound_to_it() {
         own["session_id"] = json!("mine");
         host.send(own);
         assert_eq!(host.turn().pop().unwrap()["session_id"], "mine", "{flag}");
+        let ids = ["_new", "mine"].map(|id| {
+            let mut prompt = chat(&format!("{id} {flag}"), "go");
+            prompt["session_id"] = json!(id);
+            host.send(prompt);
+            host.turn().pop().unwrap()["session_id"].as_str().unwrap().to_owned()
+        });
+        assert!(
+            ids[0] != "mine" && ids[1] == "mine",
+            "{flag}: after a new session its own is there: {ids:?}"
+        );
         host.leave();
     }
     let mut host = Host::start(worker(&mock, FORMATS[0]));

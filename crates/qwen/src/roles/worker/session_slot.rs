@@ -23,6 +23,8 @@ pub(super) struct SessionSlot {
     /// True if the command line named the session: prompts of other sessions are refused (`_new` requests
     /// another one).
     is_bound: bool,
+    /// The session that the command line named, if it can be resumed after `_new` or a command led to another one.
+    own: Option<SessionId>,
     host: Arc<ControlHost>,
 }
 
@@ -35,6 +37,8 @@ impl SessionSlot {
             id: config.id.clone(),
             is_named_by_host: config.start != SessionStart::New,
             is_bound: config.start != SessionStart::New,
+            own: matches!(config.start, SessionStart::Named | SessionStart::Resumed { at: None })
+                .then(|| config.id.clone()),
             host,
         }
     }
@@ -112,8 +116,9 @@ impl SessionSlot {
                 ErrorInfo::new(ErrorKind::Input, "invalid_session_id", message).with_param("session_id")
             })?),
         };
+        let is_bound_to = |id: &SessionId| *id == self.id || self.own.as_ref() == Some(id);
         if let Some(id) =
-            wanted.as_ref().filter(|id| self.is_bound && **id != self.id && named != Some("_new"))
+            wanted.as_ref().filter(|id| self.is_bound && !is_bound_to(id) && named != Some("_new"))
         {
             let message =
                 format!("session_id '{id}' is not the session '{}' that this worker is bound to", self.id);
