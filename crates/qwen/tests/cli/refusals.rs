@@ -80,6 +80,28 @@ fn a_command_that_the_sandbox_made_fail_is_told_to_the_user_once_with_the_remedy
 }
 
 #[test]
+fn a_host_that_reads_text_is_not_asked_because_it_could_not_see_the_question() {
+    let call = text_and_call("", "run_shell_command", r#"{"command":"touch made"}"#);
+    let mock = MockModel::with([call, Reply::text("It was refused.")]);
+    let program = qwen().with_model(&mock).args([
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "text",
+        "--model",
+        "mock",
+    ]);
+    let mut run = program.start();
+    run.write_line(serde_json::json!({"messages": [{"role": "user", "content": "make a file"}]}));
+    // Input stays open: nothing but the missing listener refuses the call.
+    assert_eq!(run.line().as_deref(), Some("It was refused."));
+    run.close_stdin();
+    let ended = run.wait();
+    assert!(ended.code == Some(0) && ended.stderr.contains("--allowed-tools"), "{ended:?}");
+    assert!(!program.cwd_path().join("made").exists());
+}
+
+#[test]
 fn a_call_that_only_a_person_can_allow_says_so() {
     let hook = r#"{"file_path":".git/hooks/pre-commit","content":"x"}"#;
     let told = refusal("write_file", hook, &["--yolo"]);
