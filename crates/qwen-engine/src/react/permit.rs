@@ -30,8 +30,9 @@ pub(super) struct Permitted {
     /// It runs without approval because it only reads, so nothing but reading may be possible while it runs.
     pub read_only: bool,
     pub harden_git: Option<GitHardening>,
-    /// The directory outside the workspace that an approved question named. Only this call may use it.
-    pub granted: Option<PathBuf>,
+    /// The directories outside the workspace that the decision or the approved question named. Only this call may use
+    /// them.
+    pub granted: Vec<PathBuf>,
     /// Additional context for the model, from hooks.
     pub context: Option<String>,
 }
@@ -39,7 +40,7 @@ pub(super) struct Permitted {
 impl Permitted {
     /// The unchanged call without additional context.
     pub(super) fn as_it_is(call: Arc<ToolCall>) -> Self {
-        Self { call, read_only: false, harden_git: None, granted: None, context: None }
+        Self { call, read_only: false, harden_git: None, granted: Vec::new(), context: None }
     }
 }
 
@@ -148,7 +149,7 @@ async fn permit(
             call,
             read_only: judgement.read_only,
             harden_git: judgement.harden_git,
-            granted: None,
+            granted: directories_of(turn, judgement.granted_paths.into_iter().chain(judgement.blocked_path)),
             context: None,
         }),
         Verdict::Deny => Err(NotRun::Denied(declined(turn, &call, tool, decision))),
@@ -167,18 +168,21 @@ async fn permit(
             let asked = call.clone();
             let mut permitted = ask(turn, question, tool.declaration(), cx).await?;
             if Arc::ptr_eq(&permitted.call, &asked) {
-                permitted.granted =
-                    judgement.blocked_path.and_then(|path| directory_of(&turn.resources.cwd.join(path)));
+                permitted.granted = directories_of(turn, judgement.blocked_path);
             }
             Ok(permitted)
         }
     }
 }
 
-/// `path` itself if it is a directory, else its parent.
-fn directory_of(path: &Path) -> Option<PathBuf> {
-    let holder = if path.is_dir() { path } else { path.parent()? };
-    holder.is_dir().then(|| holder.to_owned())
+/// Each path itself if it is a directory, else its parent.
+fn directories_of(turn: &TurnContext, paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let directory = |path: PathBuf| {
+        let path = turn.resources.cwd.join(path);
+        let holder = if path.is_dir() { &path } else { path.parent()? };
+        holder.is_dir().then(|| holder.to_owned())
+    };
+    paths.into_iter().filter_map(directory).collect()
 }
 
 /// Why a call is refused that a rule, the mode or a hook forbids: the reason, the subject and what the user

@@ -35,6 +35,9 @@ pub struct CallFacts<'a> {
     pub action: Option<&'a str>,
 }
 
+/// File systems in which the kernel shows processes and devices.
+const KERNEL_DIRECTORIES: [&str; 3] = ["/proc", "/sys", "/dev"];
+
 /// A judgement on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
@@ -46,6 +49,8 @@ pub struct Judgement {
     pub harden_git: Option<GitHardening>,
     /// The path that is out of bounds, where that is the reason.
     pub blocked_path: Option<PathBuf>,
+    /// The paths outside the workspace that an allowed call may read: in the mode yolo, or because a rule names them.
+    pub granted_paths: Vec<PathBuf>,
 }
 
 /// What a session may do.
@@ -340,10 +345,14 @@ impl Policy {
         if self.mode != Mode::Plan
             && let Some(rule) = self.allow.iter().find(|rule| self.allows(rule, tool, call, &places))
         {
-            return ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule);
+            let judgement = ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule);
+            return Judgement { granted_paths: self.readable_outside(call, &places), ..judgement };
         }
         match (self.mode, call.kind, outside) {
-            (Mode::Yolo, ..) => allow("The mode yolo allows everything."),
+            (Mode::Yolo, ..) => Judgement {
+                granted_paths: self.readable_outside(call, &places),
+                ..allow("The mode yolo allows everything.")
+            },
             (_, ToolKind::Session | ToolKind::ExitPlan, _) => {
                 allow("It touches nothing outside of the session.")
             }
@@ -360,6 +369,22 @@ impl Policy {
             (_, ToolKind::Memory, _) => ask("Remembering something needs an answer."),
             (_, ToolKind::Ask | ToolKind::Execute | ToolKind::Undeclared, _) => ask("It needs an answer."),
         }
+    }
+
+    /// The paths of a reading call that openly name a place outside the workspace; a link in the workspace that
+    /// leads out of it does not. Writing outside takes an approved question or an added directory. The kernel's views
+    /// of processes and devices are never granted, because they show our own memory and variables.
+    fn readable_outside(&self, call: &CallFacts<'_>, places: &[ResolvedPath]) -> Vec<PathBuf> {
+        if call.kind != ToolKind::Read {
+            return Vec::new();
+        }
+        let is_granted = |place: &&ResolvedPath| {
+            let is_of_kernel =
+                place.forms().any(|path| KERNEL_DIRECTORIES.iter().any(|kernel| path.starts_with(kernel)));
+            !is_of_kernel && !self.workspace.roots().iter().any(|root| place.written.starts_with(root))
+        };
+        let granted = places.iter().filter(is_granted);
+        granted.flat_map(|place| place.forms().map(Path::to_owned).collect::<Vec<_>>()).collect()
     }
 
     /// True if a rule is about reading or editing files as such, so that it holds for commands too. A rule
@@ -417,6 +442,7 @@ pub(crate) fn judgement(verdict: Verdict, reason: Arc<str>, rule: Option<Arc<str
         read_only: false,
         harden_git: None,
         blocked_path: None,
+        granted_paths: Vec::new(),
     }
 }
 

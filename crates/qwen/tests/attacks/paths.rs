@@ -85,7 +85,8 @@ fn scene(mode: &str) -> Scene {
 }
 
 /// Makes the calls in both modes. Nothing outside may change or become known; without anyone to allow it,
-/// each call is refused by the permissions or by the tool.
+/// each call is refused by the permissions or by the tool. The mode yolo reads what a path openly names, as it
+/// does with a command, and nothing that a link or the kernel's own files lead to.
 fn held(
     name: &str,
     prepare: fn(&Scene),
@@ -101,6 +102,10 @@ fn held(
         let changed = after.changed_since(&before);
         if !changed.is_empty() {
             return Err(format!("{name}, {mode}: {calls:?} changed {changed:?}"));
+        }
+        let readable = mode == "yolo" && calls.iter().any(|(_, arguments)| openly_outside(arguments));
+        if readable {
+            continue;
         }
         // What the model asked for is repeated to it; the treasure is in no call.
         if played.leaks(TREASURE) {
@@ -121,6 +126,13 @@ fn held(
         }
     }
     Ok(())
+}
+
+/// Whether the path of a call leads out of the workspace by its words alone.
+fn openly_outside(arguments: &Value) -> bool {
+    let path = arguments["file_path"].as_str().or(arguments["path"].as_str()).unwrap_or_default();
+    let is_absolute = path.starts_with(['/', '~']) && !path.starts_with("/proc");
+    is_absolute || path.starts_with("../") || path.contains("/../../")
 }
 
 #[test]

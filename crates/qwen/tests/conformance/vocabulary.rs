@@ -266,6 +266,38 @@ fn an_approved_question_about_a_path_outside_the_workspace_grants_it_for_that_ca
 }
 
 #[test]
+fn the_mode_yolo_and_a_rule_that_names_it_read_a_path_outside_the_workspace_and_write_none() {
+    for by_rule in [false, true] {
+        let mock = echo();
+        let program = worker(&mock, FORMATS[0]);
+        let path = program.home_path().join("outside.txt");
+        std::fs::write(&path, "readable").unwrap();
+        let program = if by_rule {
+            program.args([format!("--allowed-tools=Read(/{})", path.display())])
+        } else {
+            program.args(["--yolo"])
+        };
+        mock.push(Reply::call("c1", "read_file", &json!({"file_path": path}).to_string()));
+        mock.push(Reply::call(
+            "c2",
+            "write_file",
+            &json!({"file_path": path, "content": "changed"}).to_string(),
+        ));
+        let mut host = Host::start(program);
+        host.send(chat("p1", "go"));
+        if by_rule {
+            let question = host.question();
+            host.answer(&question, json!({"behavior": "deny"}));
+        }
+        host.turn();
+        let sent = mock.requests()[1].body.to_string();
+        assert!(sent.contains("readable"), "{sent}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "readable");
+        host.leave();
+    }
+}
+
+#[test]
 fn a_denied_action_of_background_tasks_leaves_the_other_one() {
     let mock = echo();
     mock.push(Reply::call("c1", "Bash", r#"{"command":"sleep 600","run_in_background":true}"#));
