@@ -155,7 +155,8 @@ impl Router {
         }
     }
 
-    /// A worker wrote the first line for its session: spares take the place of those that sessions were given.
+    /// A turn ended or a request was answered: spares take the place of those that sessions were given. Starting one
+    /// earlier would take the processor from the turn that someone waits for.
     pub(super) fn let_spares_start(&mut self) {
         if std::mem::take(&mut self.holds_spares) {
             self.fill_spares();

@@ -128,8 +128,8 @@ pub struct Router {
     deadline_changed: bool,
     /// Workers whose lines are ignored, because the kernel has given them up.
     ignored: HashSet<WorkerId>,
-    /// True from the moment a session was given a worker until that worker has written something: a process that
-    /// starts meanwhile would slow the new session's first turn down.
+    /// True from the moment a session was given a worker until a turn has ended or a request was answered: a process
+    /// that starts meanwhile would slow the new session's first turn down.
     holds_spares: bool,
     /// Sessions whose append had an unknown outcome and must be retried, and when.
     retries: Vec<(Duration, SessionId)>,

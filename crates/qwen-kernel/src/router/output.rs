@@ -21,10 +21,7 @@ impl Router {
             return self.spare_line(worker, &front.output(line));
         };
         match front.output(line) {
-            WorkerOutput::Plain => {
-                self.let_spares_start();
-                self.plain(&id, line);
-            }
+            WorkerOutput::Plain => self.plain(&id, line),
             WorkerOutput::ToolStarted => {
                 self.plain(&id, line);
                 self.note_effect(&id);
