@@ -312,9 +312,15 @@ impl Layout<'_> {
     }
 
     fn comment(&self, node: Node<'_>) -> Verdict {
-        let before = self.source.get(..node.start_byte()).unwrap_or("?").chars().next_back();
+        let before = self.source.get(..node.start_byte()).unwrap_or("?");
         let after = self.source.get(node.end_byte()..).unwrap_or("?").chars().next();
-        let begins = matches!(before, None | Some(' ' | '\t' | '\n' | ';'));
+        // Behind a backslash the character belongs to a word, and so does `#` after it.
+        let is_escaped = |character: char| before.trim_end_matches(character).ends_with('\\');
+        let begins = match before.chars().next_back() {
+            None => true,
+            Some(separator @ (' ' | '\t' | '\n' | ';')) => !is_escaped(separator),
+            Some(_) => false,
+        };
         let ends = matches!(after, None | Some('\n'));
         if begins && ends && self.text(node).starts_with('#') && !self.text(node).contains('\n') {
             return Ok(());
