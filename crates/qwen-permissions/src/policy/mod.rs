@@ -379,8 +379,12 @@ impl Policy {
             return Vec::new();
         }
         let is_granted = |place: &&ResolvedPath| {
-            let is_of_kernel =
-                place.forms().any(|path| KERNEL_DIRECTORIES.iter().any(|kernel| path.starts_with(kernel)));
+            // The root is not granted either, because a search of it would reach them.
+            let is_of_kernel = place.forms().any(|path| {
+                KERNEL_DIRECTORIES
+                    .iter()
+                    .any(|kernel| path.starts_with(kernel) || Path::new(kernel).starts_with(path))
+            });
             !is_of_kernel && !self.workspace.roots().iter().any(|root| place.written.starts_with(root))
         };
         let granted = places.iter().filter(is_granted);

@@ -108,7 +108,9 @@ impl Rule {
         };
         let action = match &tools {
             Tools::Declared(declared) => declared.action_of(name),
-            _ => None,
+            Tools::All | Tools::Kind(..) | Tools::Named(_) | Tools::McpServer(_) | Tools::Beginning(_) => {
+                None
+            }
         };
         Ok(Self { text: text.into(), source, tools, scope, action })
     }

@@ -252,6 +252,20 @@ fn special_files_are_not_opened() {
 }
 
 #[test]
+fn a_search_of_the_root_does_not_reach_other_processes_even_in_yolo() {
+    let calls = [
+        ("grep_search", json!({ "pattern": "Name", "path": "/", "glob": "proc/*/status" })),
+        ("glob", json!({ "pattern": "proc/*/status", "path": "/" })),
+        ("grep_search", json!({ "pattern": "Name", "path": "/proc" })),
+    ];
+    let played = scene("yolo").play(&calls);
+    for id in ["c1", "c2", "c3"] {
+        let result = played.result(id);
+        assert!(result.contains("outside the workspace"), "{result}");
+    }
+}
+
+#[test]
 fn a_prompt_does_not_bring_in_what_is_outside() {
     #[rustfmt::skip]
     let prompts = [
