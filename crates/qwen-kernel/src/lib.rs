@@ -15,7 +15,7 @@ mod tenant;
 pub mod worker_pool;
 
 pub use action::{ClientRequest, ProcessSignal, RouterAction};
-pub use hub::{EventStores, Hub, HubParts, SessionLogs, TurnEnds, WorkerStderr};
+pub use hub::{EventStores, Hub, HubParts, SessionLogs, TurnEnds, WorkerStderr, WriteNow};
 pub use manager::{
     AgentError, AgentManager, AgentMessage, AgentOptions, Logger, MessageKind, MessageToolCall,
     PermissionDenial, Session, SessionAgent, SessionLimits, SessionStore, SessionTimeouts, StderrCallback,

@@ -4,6 +4,7 @@
 //! without channels, so that a relayed line costs one read, one classification and one copy.
 
 mod logs;
+mod output;
 mod process;
 
 use std::cell::{Cell, RefCell};
@@ -18,6 +19,8 @@ use tokio::sync::Notify;
 
 use self::logs::LogStores;
 pub use self::logs::SessionLogs;
+use self::output::ClientOutput;
+pub use self::output::WriteNow;
 use self::process::Process;
 use crate::action::{ProcessSignal, RouterAction};
 use crate::process_manager::{ExitCause, Spawner, WorkerExit};
@@ -49,6 +52,8 @@ pub struct HubParts {
     pub log: Option<Box<dyn Fn(&serde_json::Value)>>,
     /// See [`WorkerStderr`].
     pub worker_stderr: Option<WorkerStderr>,
+    /// See [`WriteNow`]; without it, all output is returned by [`Hub::next_output`].
+    pub write_now: Option<WriteNow>,
 }
 
 /// Receives what workers write to standard error, line by line.
@@ -74,8 +79,7 @@ struct Shared {
     scratch: RefCell<Vec<u8>>,
     /// Sessions whose workers are currently not read.
     paused: RefCell<HashSet<String>>,
-    /// Signalled when there is output for the client.
-    output: Notify,
+    output: ClientOutput,
     /// Signalled when there is room for more output.
     room: Notify,
     /// Signalled when the next deadline changed.
@@ -102,7 +106,7 @@ impl Hub {
             worker_stderr: parts.worker_stderr,
             scratch: RefCell::new(vec![0; 64 * 1024]),
             paused: RefCell::default(),
-            output: Notify::new(),
+            output: ClientOutput::new(parts.write_now),
             room: Notify::new(),
             timer: Notify::new(),
             deadline: Cell::new(None),
@@ -163,21 +167,6 @@ impl Hub {
         self.with(|router, now| router.reconfigure(limits, key, now));
     }
 
-    /// The next bytes for the client; none when all work is finished.
-    pub async fn next_output(&self) -> Option<Vec<u8>> {
-        loop {
-            let out = self.0.router.borrow_mut().take_output();
-            if !out.is_empty() {
-                self.0.room.notify_waiters();
-                return Some(out);
-            }
-            if self.0.exit.get().is_some() {
-                return None;
-            }
-            self.0.output.notified().await;
-        }
-    }
-
     /// The exit code, once all work is finished.
     pub fn exit_code(&self) -> Option<u8> {
         self.0.exit.get()
@@ -206,7 +195,7 @@ impl Hub {
         let router = self.0.router.borrow();
         let paused = self.0.paused.borrow();
         let is_paused = || router.session_of(worker).is_some_and(|session| paused.contains(session.as_str()));
-        router.output_len() < HIGH_WATER && (paused.is_empty() || !is_paused())
+        router.output().len() < HIGH_WATER && (paused.is_empty() || !is_paused())
     }
 
     fn log(&self, record: impl FnOnce() -> serde_json::Value) {
@@ -235,17 +224,12 @@ impl Hub {
                 log(&record);
             }
         }
-        let (deadline, waiting) = {
-            let mut router = self.0.router.borrow_mut();
-            (router.next_deadline(), router.output_len() > 0)
-        };
+        self.flush_output();
+        let deadline = self.0.router.borrow_mut().next_deadline();
         if let Some(deadline) = deadline
             && self.0.deadline.replace(deadline) != deadline
         {
             self.0.timer.notify_one();
-        }
-        if waiting || self.0.exit.get().is_some() {
-            self.0.output.notify_one();
         }
     }
 
@@ -315,7 +299,7 @@ impl Hub {
             }
             RouterAction::Exit(code) => {
                 self.0.exit.set(Some(code));
-                self.0.output.notify_one();
+                self.0.output.ready.notify_one();
             }
         }
     }

@@ -2,15 +2,18 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncWriteExt, Interest};
+use tokio::io::{AsyncRead, AsyncWriteExt, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
@@ -187,7 +190,7 @@ pub(super) async fn run(hub: Hub, process: Rc<Process>) {
 
 async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<ExitCause> {
     let stdin = pipe::Sender::from_owned_fd(child.stdin)?;
-    let stdout = pipe::Receiver::from_owned_fd(child.stdout)?;
+    let mut stdout = pipe::Receiver::from_owned_fd(child.stdout)?;
     let stderr = pipe::Receiver::from_owned_fd(child.stderr)?;
     // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives, and the `AsyncFd` owns it.
     #[expect(
@@ -210,7 +213,7 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
     loop {
         tokio::select! {
             biased;
-            read = read_some(hub, process.id, &stdout, &mut lines), if open => open = read,
+            read = read_some(hub, process.id, &mut stdout, &mut lines), if open => open = read,
             ready = ended.readable() => {
                 ready?.retain_ready();
                 break;
@@ -225,7 +228,7 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
     kill_group(child.pid, Signal::KILL);
     let rest = async {
         while open {
-            open = read_some(hub, process.id, &stdout, &mut lines).await;
+            open = read_some(hub, process.id, &mut stdout, &mut lines).await;
         }
         let _ = errors.await;
     };
@@ -238,7 +241,7 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
 }
 
 /// Reads once and passes the lines on. False at the end of the output.
-async fn read_some(hub: &Hub, id: WorkerId, stdout: &pipe::Receiver, lines: &mut LineBuffer) -> bool {
+async fn read_some(hub: &Hub, id: WorkerId, stdout: &mut pipe::Receiver, lines: &mut LineBuffer) -> bool {
     while !hub.has_room(id) {
         let room = hub.0.room.notified();
         if hub.has_room(id) {
@@ -246,24 +249,25 @@ async fn read_some(hub: &Hub, id: WorkerId, stdout: &pipe::Receiver, lines: &mut
         }
         room.await;
     }
-    if stdout.readable().await.is_err() {
-        return false;
-    }
-    let mut scratch = hub.0.scratch.borrow_mut();
-    match stdout.try_read(&mut scratch) {
-        Ok(0) => return false,
-        Ok(read) => {
+    let read = poll_fn(|context| {
+        let mut scratch = hub.0.scratch.borrow_mut();
+        let mut buffer = ReadBuf::new(&mut scratch);
+        ready!(Pin::new(&mut *stdout).poll_read(context, &mut buffer))?;
+        let bytes = buffer.filled();
+        if !bytes.is_empty() {
             let now = hub.now();
             let mut router = hub.0.router.borrow_mut();
             router.worker_wrote(id, now);
-            lines.push(&scratch[..read], |piece| match piece {
+            lines.push(bytes, |piece| match piece {
                 FramedLine::Line(line) => router.worker_line(id, line, now),
                 FramedLine::TooLong => router.worker_line_too_long(id, now),
             });
         }
-        Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+        Poll::Ready(io::Result::Ok(bytes.len()))
+    });
+    if read.await.unwrap_or(0) == 0 {
+        return false;
     }
-    drop(scratch);
     hub.apply();
     true
 }

@@ -193,6 +193,7 @@ fn hub(options: &AgentOptions, binary: PathBuf) -> Result<Hub, String> {
         turn_ends: None,
         log,
         worker_stderr,
+        write_now: None,
     };
     Hub::start(parts).map_err(|error| error.to_string())
 }

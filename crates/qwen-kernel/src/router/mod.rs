@@ -34,6 +34,8 @@ use crate::worker_pool::{Pool, WorkerId, WorkerKey};
 
 /// The exit code of a process that SIGINT ended.
 const INTERRUPTED: u8 = 130;
+/// An output buffer that grew beyond this is released once it is written.
+const KEEP_BYTES: usize = 64 * 1024;
 
 /// The options with which a client opens a session.
 #[derive(Debug, Clone, Default, PartialEq, serde::Deserialize)]
@@ -236,9 +238,20 @@ impl Router {
         std::mem::take(&mut self.out)
     }
 
-    /// The number of pending bytes for the client.
-    pub fn output_len(&self) -> usize {
-        self.out.len()
+    /// The pending bytes for the client.
+    pub fn output(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// The first `count` pending bytes have reached the client.
+    pub fn output_written(&mut self, count: usize) {
+        if count < self.out.len() {
+            self.out.drain(..count);
+        } else if self.out.capacity() > KEEP_BYTES {
+            self.out = Vec::new();
+        } else {
+            self.out.clear();
+        }
     }
 
     /// Removes and returns the pending actions.

@@ -6,7 +6,7 @@
 //! not expect it to become non-blocking.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -61,16 +61,26 @@ impl Output {
         }
     }
 
+    /// Writes what is accepted without waiting. An error of kind `WouldBlock` means that there is no room now; one of
+    /// kind `BrokenPipe`, that the reader has disconnected.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match &self.kind {
+            Kind::Direct(fd) => retry(|| Ok(rustix::io::write(fd, bytes)?)),
+            Kind::Pipe(fd) => retry(|| Ok(rustix::io::write(fd.get_ref(), bytes)?)),
+            Kind::Socket(fd) => {
+                let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                retry(|| Ok(rustix::net::send(fd.get_ref(), bytes, flags)?)).map_err(left)
+            }
+        }
+    }
+
     /// Writes all of `bytes`. An error of kind `BrokenPipe` means that the reader has disconnected.
     pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            let written = match &self.kind {
-                Kind::Direct(fd) => retry(|| Ok(rustix::io::write(fd, bytes)?))?,
-                Kind::Pipe(fd) => when_writable(fd, |fd| Ok(rustix::io::write(fd, bytes)?)).await?,
-                Kind::Socket(fd) => {
-                    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-                    when_writable(fd, |fd| Ok(rustix::net::send(fd, bytes, flags)?)).await.map_err(left)?
-                }
+            // The common case costs one system call.
+            let written = match self.try_write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.when_writable(bytes).await?,
+                done => done?,
             };
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
@@ -79,21 +89,15 @@ impl Output {
         }
         Ok(())
     }
-}
 
-/// Writes immediately if possible, otherwise as soon as there is room. The common case costs one system call.
-async fn when_writable(
-    fd: &AsyncFd<OwnedFd>,
-    write: impl Fn(std::os::fd::BorrowedFd<'_>) -> io::Result<usize>,
-) -> io::Result<usize> {
-    match retry(|| write(fd.get_ref().as_fd())) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-        done => return done,
-    }
-    loop {
-        let mut ready = fd.writable().await?;
-        if let Ok(done) = ready.try_io(|inner| retry(|| write(inner.get_ref().as_fd()))) {
-            return done;
+    /// Writes as soon as there is room.
+    async fn when_writable(&self, bytes: &[u8]) -> io::Result<usize> {
+        let (Kind::Pipe(fd) | Kind::Socket(fd)) = &self.kind else { return self.try_write(bytes) };
+        loop {
+            let mut ready = fd.writable().await?;
+            if let Ok(done) = ready.try_io(|_| self.try_write(bytes)) {
+                return done;
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ use qwen_kernel::config::{HubConfig, Keys, qwen_home_of, session_log_directory};
 use qwen_kernel::front::{ClaudeFront, Front, LineWriter, QwenFront};
 use qwen_kernel::store::FileEvents;
 use qwen_kernel::{
-    EventStores, Hub, HubParts, Identity, Pool, PoolLimits, Router, SessionLogs, WorkerStderr,
+    EventStores, Hub, HubParts, Identity, Pool, PoolLimits, Router, SessionLogs, WorkerStderr, WriteNow,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -229,7 +229,7 @@ pub async fn run(prepared: Prepared) -> u8 {
 async fn serve(prepared: Prepared) -> u8 {
     let opened = (Output::stdout(), StdinReader::stdin(), Signals::listen());
     let (output, input, signals) = match opened {
-        (Ok(output), Ok(input), Ok(signals)) => (output, input, signals),
+        (Ok(output), Ok(input), Ok(signals)) => (Rc::new(output), input, signals),
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
             exit::report(&format!("qwen: standard input and output cannot be used: {error}"));
             return 1;
@@ -255,6 +255,7 @@ async fn serve(prepared: Prepared) -> u8 {
         turn_ends,
         log: logger(&prepared.args),
         worker_stderr: prepared.args.log_format.is_none().then(worker_stderr),
+        write_now: Some(write_now(output.clone())),
     };
     let hub = match Hub::start(parts) {
         Ok(hub) => hub,
@@ -299,6 +300,11 @@ async fn serve(prepared: Prepared) -> u8 {
         tracing.close().await;
     }
     hub.exit_code().unwrap_or(0)
+}
+
+/// Writes what the reader of standard output accepts at once.
+fn write_now(output: Rc<Output>) -> WriteNow {
+    Box::new(move |bytes| output.try_write(bytes).unwrap_or(0))
 }
 
 /// The task that exports metrics.
