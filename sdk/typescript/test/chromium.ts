@@ -19,7 +19,14 @@ type Answer = { id?: number; result?: { value?: unknown; [key: string]: unknown 
 
 /** Opens an address in a new browser, which is closed with the test. */
 export async function openPage(t: TestContext, browser: string, address: string): Promise<Page> {
-  const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', `--user-data-dir=${temporaryDirectory(t)}`];
+  // The profile is removed after the browser, whose own children hold its pipes.
+  const profile = temporaryDirectory(t, async () => {
+    process.kill(-(child.pid ?? 0), 'SIGKILL');
+    input.destroy();
+    output.destroy();
+    await exitOf(child);
+  });
+  const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', `--user-data-dir=${profile}`];
   const child = spawn(browser, [...flags, '--remote-debugging-pipe', 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true });
   const [, , , input, output] = child.stdio as unknown as [null, null, null, Writable, Readable];
   const waiting = new Map<number, { resolve: (answer: Answer) => void; reject: (error: Error) => void }>();
@@ -33,13 +40,6 @@ export async function openPage(t: TestContext, browser: string, address: string)
     }
   });
   child.once('exit', () => { for (const { reject } of waiting.values()) reject(new Error('The browser ended')); });
-  t.after(async () => {
-    // The browser's own children hold its pipes.
-    process.kill(-(child.pid ?? 0), 'SIGKILL');
-    input.destroy();
-    output.destroy();
-    await exitOf(child);
-  });
   let count = 0;
   const send = async (method: string, params: object, sessionId?: string): Promise<Record<string, unknown>> => {
     const id = (count += 1);

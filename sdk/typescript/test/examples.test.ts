@@ -24,7 +24,10 @@ interface Run {
 /** Starts a copy of an example in a project that has the SDK installed, with a scripted model. */
 function start(t: TestContext, name: string, replies: Reply[], args: string[] = [], source?: string): Run {
   tested.add(name);
-  const root = temporaryDirectory(t);
+  const root = temporaryDirectory(t, () => {
+    child.kill('SIGKILL');
+    return exitOf(child);
+  });
   const [work, home] = [join(root, 'work'), join(root, 'home')];
   mkdirSync(join(root, 'node_modules', '@qwen-agent'), { recursive: true });
   mkdirSync(work);
@@ -39,7 +42,6 @@ function start(t: TestContext, name: string, replies: Reply[], args: string[] = 
   writeFileSync(script, JSON.stringify({ turns: replies }));
   const env = { PATH: process.env.PATH, HOME: home, QWEN_BIN: binary, QWEN_EXAMPLE_MODEL: replies.length > 0 ? `script:${script}` : undefined, PORT: '0' };
   const child = spawn(process.execPath, ['--import', tsx, file, ...args], { cwd: work, env, stdio: 'pipe' });
-  t.after(() => child.kill('SIGKILL'));
   return { child, work, home };
 }
 

@@ -77,9 +77,14 @@ export interface Place {
 /** Environment variables of this process that could lead a worker to another model. */
 const FOREIGN = /^(OPENAI|ANTHROPIC|DASHSCOPE|QWEN|CLAUDE|NODE_TEST)_/;
 
-export function temporaryDirectory(t: TestContext): string {
+/** A directory that is removed after the test, once `users` of it are gone. */
+export function temporaryDirectory(t: TestContext, users: () => Promise<unknown> = () => Promise.resolve()): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'qwen-ts-')));
-  t.after(() => { rmSync(root, { recursive: true, force: true }); });
+  t.after(async () => {
+    await users();
+    // A killed program's children may still create files for a moment.
+    rmSync(root, { recursive: true, force: true, maxRetries: 50, retryDelay: 20 });
+  });
   return root;
 }
 
