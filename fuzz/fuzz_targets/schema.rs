@@ -1,4 +1,5 @@
-//! Whatever a schema says, it is read or refused, and checking a value against it ends and says the same twice.
+//! Whatever a schema says, it is read or refused, and checking a value against it ends and says the same
+//! twice.
 
 #![no_main]
 

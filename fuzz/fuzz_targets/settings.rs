@@ -1,4 +1,5 @@
-//! Whatever a settings file says, it is read or refused with an error that says where, and reading it twice says the same.
+//! Whatever a settings file says, it is read or refused with an error that says where, and reading it twice
+//! says the same.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Whatever a command says, it is judged the same twice, no rule that forbids lets more through, and what one rule for
-//! `echo` lets through starts nothing else that is not known to only read.
+//! Whatever a command says, it is judged the same twice, no rule that forbids lets more through, and what one
+//! rule for `echo` lets through starts nothing else that is not known to only read.
 
 #![no_main]
 

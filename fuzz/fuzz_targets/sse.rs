@@ -1,4 +1,5 @@
-//! However a stream of server-sent events is cut, the same events come out of it, and no event is over the limit.
+//! However a stream of server-sent events is cut, the same events come out of it, and no event is over the
+//! limit.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Whatever is accepted as an address is written so that it is read the same again, here and by another parser, and a location
-//! that is found there leads to such an address.
+//! Whatever is accepted as an address is written so that it is read the same again, here and by another
+//! parser, and a location that is found there leads to such an address.
 
 #![no_main]
 

@@ -17,7 +17,7 @@ use crate::output::contains;
 use crate::process::Measured;
 
 /// A program that does not show what is waited for within this time hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// How much of the output is searched; what is waited for is shorter than a part of it.
 const WINDOW: usize = 256 * 1024;
@@ -97,7 +97,7 @@ impl Pty {
 
     /// When the program had written `text`.
     pub fn until(&mut self, text: &str) -> Result<u64, String> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + WAIT_LIMIT;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let Ok((at, piece)) = self.pieces.recv_timeout(left) else {
@@ -125,7 +125,7 @@ impl Pty {
 
     /// Waits until the program writes nothing any more. A running turn writes every second.
     pub fn until_quiet(&mut self) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + WAIT_LIMIT;
         while self.watch(Duration::from_millis(1200)).0 > 0 && Instant::now() < until {}
     }
 

@@ -60,45 +60,45 @@ impl Subject {
     }
 
     /// One turn.
-    pub fn turn(&self, mode: Mode, mock: &Mock, place: &Place) -> Command {
+    pub fn turn(&self, mode: Mode, mock: &Mock, home: &IsolatedHome) -> Command {
         let mut command = Command::new(&self.path);
         command.args(Self::turn_args(mode));
-        place.settle(&mut command, mock);
+        home.isolate(&mut command, mock);
         command
     }
 
     /// A worker that speaks the `qwen` dialect, in whole messages.
-    pub fn worker(&self, mock: &Mock, place: &Place) -> Command {
+    pub fn worker(&self, mock: &Mock, home: &IsolatedHome) -> Command {
         let mut command = Command::new(&self.path);
         command.args(["--input-format", "stream-json", "--dialect", "qwen", "--model", "m"]);
-        place.settle(&mut command, mock);
+        home.isolate(&mut command, mock);
         command
     }
 
     /// An interactive session on a terminal of its own.
-    pub fn terminal(&self, mock: &Mock, place: &Place, flags: &[&str]) -> Command {
+    pub fn terminal(&self, mock: &Mock, home: &IsolatedHome, flags: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
         command.args(["--model", "m"]).args(flags);
-        place.settle(&mut command, mock);
+        home.isolate(&mut command, mock);
         command.env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
         command
     }
 
     /// A hub with flags of its own, whose workers speak the `qwen` dialect.
-    pub fn hub(&self, mock: &Mock, place: &Place, flags: &[&str]) -> Command {
+    pub fn hub(&self, mock: &Mock, home: &IsolatedHome, flags: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
         command.arg("hub").args(flags).args(["--", "--model", "m"]);
-        place.settle(&mut command, mock);
+        home.isolate(&mut command, mock);
         command
     }
 }
 
 /// A home and a working directory of their own.
-pub struct Place {
+pub struct IsolatedHome {
     dir: tempfile::TempDir,
 }
 
-impl Place {
+impl IsolatedHome {
     pub fn fresh() -> Result<Self, String> {
         let make = || {
             let dir = tempfile::tempdir()?;
@@ -129,7 +129,7 @@ impl Place {
     }
 
     /// Puts a command into this place, with an environment that has only what a turn needs.
-    pub fn settle(&self, command: &mut Command, mock: &Mock) {
+    pub fn isolate(&self, command: &mut Command, mock: &Mock) {
         command.env_clear();
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);

@@ -23,7 +23,7 @@ pub struct Row {
 
 impl Row {
     /// A number for comparison, without a target.
-    pub fn told(what: impl Into<String>, value: f64, unit: &str) -> Self {
+    pub fn without_target(what: impl Into<String>, value: f64, unit: &str) -> Self {
         Self {
             what: what.into(),
             measured: number(value, unit),
@@ -107,7 +107,7 @@ mod tests {
         let cases = [
             (Row::at_most("cpu", 4.999, "ms", 5.0), "| cpu | 5.00 ms | ≤ 5 ms | yes |"),
             (Row::at_most("cpu", 5.01, "ms", 5.0), "| cpu | 5.01 ms | ≤ 5 ms | **no** |"),
-            (Row::told("wall", 1.0, "ms"), "| wall | 1.00 ms | – |  |"),
+            (Row::without_target("wall", 1.0, "ms"), "| wall | 1.00 ms | – |  |"),
             (
                 Row::drift("n", 1_029_000, 1_000_000, 3.0),
                 "| n | 1,029,000 (+2.9 %) | 1,000,000 (+3 %) | yes |",

@@ -28,9 +28,9 @@ pub(crate) fn handle(shared: &Shared, raw: &RawRequest) -> (u16, String) {
         ("GET", "request") => {
             number(argument).and_then(|number| shared.await_request(number)).map(|request| request.to_json())
         }
-        ("GET", "gone") => {
-            number(argument).and_then(|number| shared.await_gone(number)).map(|()| json!({ "ok": true }))
-        }
+        ("GET", "gone") => number(argument)
+            .and_then(|number| shared.await_disconnect(number))
+            .map(|()| json!({ "ok": true })),
         _ => Err(format!(
             "mock-model has POST /control/reset, /control/script, /control/open/GATE and GET /control/requests, \
              /control/request/N, /control/reached/GATE, /control/gone/N; not {} {}",

@@ -108,7 +108,7 @@ impl MockModel {
     /// Waits until the peer of request `number` has closed its connection before the reply was complete.
     #[track_caller]
     pub fn client_gone(&self, number: usize) {
-        self.shared.await_gone(number).unwrap_or_else(|error| fail(&error));
+        self.shared.await_disconnect(number).unwrap_or_else(|error| fail(&error));
     }
 
     /// Requests to other paths than the model APIs, such as `GET /v1/models`.

@@ -158,7 +158,7 @@ impl Shared {
         self.expect(&format!("gate {name:?}"), |state| state.reached.contains_key(name).then_some(Ok(())))
     }
 
-    pub(crate) fn await_gone(&self, number: usize) -> Result<(), String> {
+    pub(crate) fn await_disconnect(&self, number: usize) -> Result<(), String> {
         self.expect(&format!("the peer of request {number} closing its connection"), |state| {
             match state.exchanges.get(number)?.stage {
                 Stage::Playing => None,

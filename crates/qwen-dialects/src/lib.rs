@@ -1,5 +1,6 @@
-//! The wires. Every dialect is a pure projection of the events: an [`Encoder`] is a state machine from an event to
-//! the lines it becomes, a decoder turns a line into commands, and neither does I/O, waits, or reads a clock.
+//! The wires. Every dialect is a pure projection of the events: an [`Encoder`] is a state machine from an
+//! event to the lines it becomes, a decoder turns a line into commands, and neither does I/O, waits, or reads
+//! a clock.
 
 pub mod check;
 pub mod claude;

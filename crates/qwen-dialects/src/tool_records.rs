@@ -1,7 +1,7 @@
 //! The forms of confirmations and tool displays that the `core` and `qwen` dialects share.
 
-/// Defines what someone is asked to agree to: `Edit` with the given fields, and the variants that the dialects
-/// write alike. Every variant has the fields in parentheses behind its title.
+/// Defines what someone is asked to agree to: `Edit` with the given fields, and the variants that the
+/// dialects write alike. Every variant has the fields in parentheses behind its title.
 macro_rules! confirmation_records {
     (
         $(#[$meta:meta])*
@@ -96,8 +96,8 @@ macro_rules! confirmation_records {
 }
 pub(crate) use confirmation_records;
 
-/// Defines what people are shown of a tool's work: the given variants, and those that the dialects write alike.
-/// The two names are the fields for the sub-agent and its task.
+/// Defines what people are shown of a tool's work: the given variants, and those that the dialects write
+/// alike. The two names are the fields for the sub-agent and its task.
 macro_rules! display_records {
     ($(#[$meta:meta])* $name:ident { $($own:tt)* } $agent:ident $description:ident) => {
         $(#[$meta])*

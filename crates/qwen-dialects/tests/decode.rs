@@ -1,5 +1,5 @@
-//! What the decoder promises of prompts and requests: every shape is read, and a bad line costs one error that names
-//! the field.
+//! What the decoder promises of prompts and requests: every shape is read, and a bad line costs one error
+//! that names the field.
 
 mod decoded;
 

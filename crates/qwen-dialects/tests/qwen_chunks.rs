@@ -132,7 +132,8 @@ fn a_withdrawn_prompt_does_not_disturb_the_message_under_way() {
 }
 
 proptest! {
-    /// The pieces are written by hand around a rendered prefix: what serde makes of the same chunk is the same line.
+    /// The pieces are written by hand around a rendered prefix: what serde makes of the same chunk is the
+    /// same line.
     #[test]
     fn what_is_written_by_hand_is_what_serde_writes(
         pieces in prop::collection::vec(any::<String>(), 1..20),

@@ -11,7 +11,8 @@ fn told(story: &Story) -> Vec<Value> {
     story.told(qwen::encoder(&story::info(Dialect::Qwen, Format::StreamJson)))
 }
 
-/// The `chat.completion` lines after the handshake: content, finish reason, whether it is the terminal record.
+/// The `chat.completion` lines after the handshake: content, finish reason, whether it is the terminal
+/// record.
 fn messages(lines: &[Value]) -> Vec<(Option<&str>, &str, bool)> {
     lines
         .iter()

@@ -1,5 +1,5 @@
-//! Every example of the specifications that belongs to `qwen` or `core` is read by our types, fits our schemas, and has
-//! the shape of what we write.
+//! Every example of the specifications that belongs to `qwen` or `core` is read by our types, fits our
+//! schemas, and has the shape of what we write.
 #![expect(clippy::unwrap_used, reason = "tests may say what they expect, outside the test functions too")]
 
 mod story;
@@ -264,7 +264,8 @@ fn what_we_write_has_the_shape_of_the_examples() {
     }
 }
 
-/// Every line that we write, read by its wire type and written again, is the same line: the types say all there is.
+/// Every line that we write, read by its wire type and written again, is the same line: the types say all
+/// there is.
 #[test]
 fn our_types_read_what_we_write_and_write_it_again() {
     fn again<'a, T: Deserialize<'a> + serde::Serialize>(line: &'a str) -> String {

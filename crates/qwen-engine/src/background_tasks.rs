@@ -35,7 +35,7 @@ const VIEWER: &str = "shell_task";
 
 /// The text that informs the model about tasks that have ended and were not reported to it yet.
 pub(crate) fn reminder(resources: &SessionResources, tools: &Registry) -> Option<String> {
-    let news = resources.tasks.news();
+    let news = resources.tasks.take_unreported();
     if news.is_empty() {
         return None;
     }

@@ -22,12 +22,12 @@ pub struct Emitter {
     redaction: Option<Arc<Mutex<EventRedactor>>>,
     tracer: Option<Arc<dyn Tracer>>,
     /// Events that are held until they are synced to disk together.
-    held: Option<Arc<Mutex<Held>>>,
+    held: Option<Arc<Mutex<UnsentEvents>>>,
 }
 
 /// Events that are logged but not sent to readers yet.
 #[derive(Default)]
-struct Held {
+struct UnsentEvents {
     events: Vec<Event>,
     /// The logs that are not synced yet, one entry each.
     logs: Vec<(Log, Unsynced)>,
@@ -87,7 +87,8 @@ impl Emitter {
     /// Sends the held events once they are on disk. More events can be held afterwards.
     pub async fn release(&self) {
         let Some(held) = &self.held else { return };
-        let Held { events, logs } = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
+        let UnsentEvents { events, logs } =
+            std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
         for (log, unsynced) in logs {
             if let Err(error) = unsynced.sync().await {
                 self.send(unlogged(&log.unsynced(error))).await;
@@ -145,8 +146,8 @@ impl Emitter {
     }
 
     /// The trace context of a running call, if tracing is enabled.
-    pub(crate) fn place_of(&self, call: &CallId) -> Option<TraceContext> {
-        self.tracer.as_ref().and_then(|tracer| tracer.place_of(call))
+    pub(crate) fn context_of(&self, call: &CallId) -> Option<TraceContext> {
+        self.tracer.as_ref().and_then(|tracer| tracer.context_of(call))
     }
 
     /// Notifies the tracer that the hooks of an event run, for a call or for this emitter's scope.
@@ -224,7 +225,7 @@ impl BackgroundEmitter {
     }
 }
 
-impl Held {
+impl UnsentEvents {
     fn hold(&mut self, log: Option<&Log>, event: Event) {
         match log.map(|log| (log, log.record(&event))) {
             Some((log, Ok(Some(unsynced)))) if self.logs.iter().all(|(other, _)| !other.is(log)) => {

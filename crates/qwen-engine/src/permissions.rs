@@ -164,7 +164,7 @@ impl Permissions {
 
     /// What the user can do about a call that `rule`, or the mode, forbids or puts to a question that no one
     /// can answer.
-    pub fn way_out(&self, verdict: Verdict, rule: Option<&str>) -> Option<String> {
+    pub fn rule_remedy(&self, verdict: Verdict, rule: Option<&str>) -> Option<String> {
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
         let behavior = match verdict {
             Verdict::Deny => Behavior::Deny,
@@ -230,7 +230,7 @@ impl Permissions {
     }
 
     /// True if the approval mode denies what other modes ask about.
-    pub fn never_asks(&self) -> bool {
+    pub fn denies_instead_of_asking(&self) -> bool {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).mode() == Mode::DontAsk
     }
 

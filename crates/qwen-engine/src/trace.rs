@@ -11,7 +11,7 @@ pub trait Tracer: Send + Sync {
     fn event(&self, event: &Event);
 
     /// The trace context of a running call, for requests and processes that it starts.
-    fn place_of(&self, call: &CallId) -> Option<TraceContext>;
+    fn context_of(&self, call: &CallId) -> Option<TraceContext>;
 
     /// The hooks of an event start, possibly for a call. They have ended when the returned value is dropped.
     fn hooks_begin(&self, event: &'static str, about: Option<&CallId>) -> HooksRun;
@@ -20,7 +20,7 @@ pub trait Tracer: Send + Sync {
 /// A run of hooks, which lasts as long as this value.
 pub struct HooksRun {
     /// Its trace context.
-    pub place: TraceContext,
+    pub context: TraceContext,
     /// Dropped when the hooks have ended.
     pub until: Box<dyn std::any::Any + Send>,
 }

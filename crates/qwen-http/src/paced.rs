@@ -1,5 +1,5 @@
-//! A TCP stream that can gather what arrives in quick succession, so that a stream of small pieces costs one wake-up for an
-//! interval and not one for each piece.
+//! A TCP stream that can gather what arrives in quick succession, so that a stream of small pieces costs one
+//! wake-up for an interval and not one for each piece.
 
 use std::io::{self, IoSlice, Read};
 use std::pin::Pin;
@@ -12,10 +12,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A read of at least this many bytes is followed by the next one at once: data that arrives in bulk does not wait.
+/// A read of at least this many bytes is followed by the next one at once: data that arrives in bulk does not
+/// wait.
 const BULK: usize = 4096;
 
-/// A TCP stream whose reads are at least an interval apart while its [`PaceSwitch`] is on and only small pieces arrive.
+/// A TCP stream whose reads are at least an interval apart while its [`PaceSwitch`] is on and only small
+/// pieces arrive.
 pub(super) struct PacedStream {
     state: State,
     interval: Duration,

@@ -8,7 +8,7 @@ use memchr::memchr2;
 pub const MAX_EVENT: usize = 64 * 1024 * 1024;
 
 /// A larger buffer is freed once it is empty.
-const KEEP_CAPACITY: usize = 1024 * 1024;
+const MAX_RETAINED_CAPACITY: usize = 1024 * 1024;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -200,7 +200,7 @@ impl SseReader {
     fn make_room(&mut self) {
         if self.start == self.buf.len() {
             self.buf.clear();
-            if self.buf.capacity() > KEEP_CAPACITY {
+            if self.buf.capacity() > MAX_RETAINED_CAPACITY {
                 self.buf = Vec::new();
             }
         } else if self.start >= self.buf.len() - self.start {

@@ -19,7 +19,7 @@ impl Url {
     /// Parses a URL. The error describes the problem.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        refuse_odd_characters(text)?;
+        check_characters(text)?;
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err("it must start with http:// or https://".to_owned());
         };
@@ -39,7 +39,7 @@ impl Url {
                 .filter(|port| *port > 0)
                 .ok_or_else(|| "its port is not a number from 1 to 65535".to_owned())?,
         };
-        Ok(Self { https, host: sound_host(host)?, port, path: encoded_path(path) })
+        Ok(Self { https, host: canonical_host(host)?, port, path: encoded_path(path) })
     }
 
     /// The address that `location`, found at this one, means.
@@ -48,7 +48,7 @@ impl Url {
         if has_scheme(location) {
             return Self::parse(location);
         }
-        refuse_odd_characters(location)?;
+        check_characters(location)?;
         let scheme = if self.https { "https" } else { "http" };
         if location.starts_with("//") {
             return Self::parse(&format!("{scheme}:{location}"));
@@ -106,7 +106,7 @@ fn default_port(https: bool) -> u16 {
     if https { 443 } else { 80 }
 }
 
-fn refuse_odd_characters(text: &str) -> Result<(), String> {
+fn check_characters(text: &str) -> Result<(), String> {
     let odd = text.chars().find(|c| c.is_control() || c.is_whitespace() || *c == '\\');
     match odd {
         None => Ok(()),
@@ -142,7 +142,7 @@ fn authority_parts(authority: &str) -> Result<(&str, Option<&str>), String> {
 
 /// Validates a host in its canonical form. Unusual numeric spellings (`0x7f.1`, `2130706433`) are refused
 /// because other parsers resolve them differently.
-fn sound_host(host: &str) -> Result<String, String> {
+fn canonical_host(host: &str) -> Result<String, String> {
     if let Some(inner) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         let address: Ipv6Addr = inner.parse().map_err(|_| format!("[{inner}] is no IPv6 address"))?;
         return Ok(format!("[{address}]"));

@@ -15,7 +15,7 @@ use super::request::{Request, ResultKind, STATELESS, result_kind};
 use super::tools::visible::visible;
 use super::transport::host::HostWire;
 use super::transport::http::Http;
-use super::transport::inbox::{Answer, Inbox, News};
+use super::transport::inbox::{Answer, CallProgress, Inbox};
 use super::transport::message;
 use super::transport::stdio::Stdio;
 use crate::ProgressSink;
@@ -77,7 +77,7 @@ impl CallLimits<'_> {
         }
     }
 
-    async fn pass_on(&self, (channel, text): News) {
+    async fn pass_on(&self, (channel, text): CallProgress) {
         if let Some(output) = self.output {
             output.progress(channel, text).await;
         }
@@ -163,14 +163,14 @@ impl Peer {
             }
         });
         let answer = loop {
-            let news = tokio::select! {
+            let progress = tokio::select! {
                 biased;
                 error = &mut stop => {
                     self.withdraw_request(id, method, &error);
                     return Err(error);
                 }
-                Some(news) = ticket.news.recv() => news,
-                answer = &mut ticket.answer => break answer.unwrap_or_else(|_| Err(self.gone())),
+                Some(progress) = ticket.progress.recv() => progress,
+                answer = &mut ticket.answer => break answer.unwrap_or_else(|_| Err(self.ended_error())),
                 done = &mut exchange, if !sent => {
                     done.inspect_err(|error| self.note(error))?;
                     sent = true;
@@ -187,14 +187,14 @@ impl Peer {
                     self.withdraw_request(id, method, &error);
                     return Err(error);
                 }
-                () = limits.pass_on(news) => {}
+                () = limits.pass_on(progress) => {}
             }
         };
-        while let Ok(news) = ticket.news.try_recv() {
+        while let Ok(progress) = ticket.progress.try_recv() {
             tokio::select! {
                 biased;
                 _ = &mut stop => break,
-                () = limits.pass_on(news) => {}
+                () = limits.pass_on(progress) => {}
             }
         }
         answer
@@ -318,7 +318,7 @@ impl Peer {
         }
     }
 
-    fn gone(&self) -> McpError {
+    fn ended_error(&self) -> McpError {
         self.closed()
             .unwrap_or_else(|| McpError::new(DIED, format!("The MCP server `{}` has ended.", self.server)))
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::config::USUAL_VARIABLES;
+use super::config::REFERENCEABLE_VARIABLES;
 use super::config::expand::expand;
 use super::error::{NO_SERVER, START_FAILED, TIMEOUT};
 use super::peer::{Peer, Wire};
@@ -45,7 +45,7 @@ impl Drop for Server {
 struct State {
     phase: Phase,
     starts: VecDeque<Instant>,
-    /// The running task of [`Server::bring_up_to_date`].
+    /// The running task of [`Server::connect_or_refresh`].
     task: Option<AbortHandle>,
     /// Looks after the protected names during calls, if the server runs in a sandbox.
     watcher: Option<SandboxWatcher>,
@@ -120,7 +120,7 @@ impl Server {
 
     /// Connects or refreshes the server if needed: see [`Servers::connect_all`](super::Servers::connect_all).
     /// The work continues if this future is dropped.
-    pub(super) async fn bring_up_to_date(self: Arc<Self>) {
+    pub(super) async fn connect_or_refresh(self: Arc<Self>) {
         let current = match self.phase() {
             Phase::Pending => false,
             Phase::Failed(_) => true,
@@ -202,7 +202,7 @@ impl Server {
     }
 
     /// What the server did to protected names. Reported once.
-    pub(super) fn take_tampered(&self) -> Vec<Tampering> {
+    pub(super) fn take_tampering(&self) -> Vec<Tampering> {
         std::mem::take(&mut self.state().tampered)
     }
 
@@ -245,9 +245,9 @@ impl Server {
             Ok(Ok(up)) => Ok(up),
             Ok(Err(error)) => Err(McpError { code: START_FAILED, ..error }),
             Err(_) => {
-                let rubbish = inbox.rubbish();
-                let printed =
-                    rubbish.map_or_else(String::new, |line| format!(" It printed what is not MCP: {line}"));
+                let invalid_line = inbox.invalid_line();
+                let printed = invalid_line
+                    .map_or_else(String::new, |line| format!(" It printed what is not MCP: {line}"));
                 let message = format!(
                     "The MCP server `{}` did not introduce itself within {} ms (the start time-out).{printed}",
                     self.name,
@@ -329,7 +329,7 @@ impl Server {
     fn filled_in(&self, text: &str) -> Result<String, McpError> {
         let is_allowed = |name: &str| {
             !self.config.confinement.of_workspace
-                || USUAL_VARIABLES.contains(&name)
+                || REFERENCEABLE_VARIABLES.contains(&name)
                 || self.deps.workspace.variables.iter().any(|allowed| allowed == name)
         };
         let value = |name: &str| {

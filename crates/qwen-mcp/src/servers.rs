@@ -164,7 +164,7 @@ impl Servers {
         if !all.is_empty() {
             // Late servers continue in the background.
             let _ =
-                tokio::time::timeout(limit, join_all(all.into_iter().map(Server::bring_up_to_date))).await;
+                tokio::time::timeout(limit, join_all(all.into_iter().map(Server::connect_or_refresh))).await;
         }
     }
 
@@ -217,7 +217,7 @@ impl Servers {
 
     /// Problems that were not reported yet: servers that could not be started and why, omitted tools, and
     /// suspicious tools.
-    pub fn news(&self) -> Vec<String> {
+    pub fn take_problems(&self) -> Vec<String> {
         let servers = self.status();
         let troubles = servers.iter().flat_map(|server| {
             let failed = server.error.iter().filter(|_| server.status == Status::Failed);

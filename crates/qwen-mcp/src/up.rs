@@ -57,7 +57,7 @@ pub(super) struct Introduction {
 /// stay silent when the first message is a different one; those without a handshake refuse it, and are asked
 /// their way. The caller bounds the duration.
 async fn introduce(peer: &Peer, name: &str, limit: Duration) -> Result<Introduction, McpError> {
-    match shake_hands(peer, name).await {
+    match initialize(peer, name).await {
         Err(refused) if refused.code == REFUSED => {
             peer.set_stateless();
             // One that is silent then must not hide why it refused.
@@ -72,7 +72,7 @@ async fn introduce(peer: &Peer, name: &str, limit: Duration) -> Result<Introduct
 }
 
 /// Performs the `initialize` handshake.
-async fn shake_hands(peer: &Peer, name: &str) -> Result<Introduction, McpError> {
+async fn initialize(peer: &Peer, name: &str) -> Result<Introduction, McpError> {
     let members =
         format!(r#""protocolVersion":"{OFFERED}","capabilities":{{}},"clientInfo":{}"#, client_info());
     let answer = peer.request(&Request::new("initialize", members), &CallLimits::endless()).await?;

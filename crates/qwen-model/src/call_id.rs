@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// A new id, `call_` and 24 letters or digits.
-pub(crate) fn mint() -> Arc<str> {
+pub(crate) fn new_id() -> Arc<str> {
     let mut id = String::from("call_");
     id.extend(std::iter::repeat_with(fastrand::alphanumeric).take(24));
     id.into()

@@ -80,8 +80,8 @@ pub struct ModelConfig {
     pub proxy: ProxyConfig,
     /// The file in which all calls are recorded.
     pub record: Option<PathBuf>,
-    /// The time between reads of an answer that arrives in small pieces. Zero, the default, reads each piece at once; a reader
-    /// that shows frames needs none of them earlier than its next frame.
+    /// The time between reads of an answer that arrives in small pieces. Zero, the default, reads each piece
+    /// at once; a reader that shows frames needs none of them earlier than its next frame.
     pub read_interval: Duration,
     /// True to trust every certificate.
     pub insecure: bool,

@@ -16,7 +16,7 @@ pub(crate) struct LastLimit(Mutex<Option<RateLimit>>);
 impl LastLimit {
     /// The limits to report for this response: none unless the server reports limits that differ from the
     /// last ones. The utilization grows with every call and alone is not reported.
-    pub(crate) fn news(
+    pub(crate) fn changed_limits(
         &self,
         status: u16,
         headers: &HeaderMap,
@@ -95,34 +95,39 @@ mod tests {
     #[test]
     fn rate_limits_are_reported_when_they_change_and_not_when_usage_grows() {
         let last = LastLimit::default();
-        let news = |status, named: &[(&'static str, &str)]| {
-            last.news(status, &headers(named), None, SystemTime::UNIX_EPOCH)
+        let report = |status, named: &[(&'static str, &str)]| {
+            last.changed_limits(status, &headers(named), None, SystemTime::UNIX_EPOCH)
         };
-        assert_eq!(news(200, &[]), None);
-        let warned = news(200, &WARNED).unwrap();
+        assert_eq!(report(200, &[]), None);
+        let warned = report(200, &WARNED).unwrap();
         assert_eq!((warned.status, warned.resets_at), (RateLimitStatus::AllowedWarning, Some(1_800_000_000)));
         assert_eq!((warned.kind.as_deref(), warned.utilization), (Some("five_hour"), Some(0.83)));
-        assert_eq!(news(200, &WARNED), None);
+        assert_eq!(report(200, &WARNED), None);
         let mut more = WARNED;
         more[3].1 = "0.9";
-        assert_eq!(news(200, &more), None);
+        assert_eq!(report(200, &more), None);
         more[0].1 = "rejected";
-        assert_eq!(news(429, &more).map(|reported| reported.status), Some(RateLimitStatus::Rejected));
-        assert_eq!(news(500, &[]), None);
+        assert_eq!(report(429, &more).map(|reported| reported.status), Some(RateLimitStatus::Rejected));
+        assert_eq!(report(500, &[]), None);
         more[0].1 = "a word that nobody knows";
-        assert_eq!(news(200, &more).map(|reported| reported.status), Some(RateLimitStatus::Allowed));
+        assert_eq!(report(200, &more).map(|reported| reported.status), Some(RateLimitStatus::Allowed));
     }
 
     #[test]
     fn a_refusal_without_such_headers_says_when_to_come_back_and_a_success_that_it_is_over() {
         let last = LastLimit::default();
-        let news = |status| {
-            last.news(status, &HeaderMap::new(), Some(Duration::from_secs(7)), SystemTime::UNIX_EPOCH)
+        let report = |status| {
+            last.changed_limits(
+                status,
+                &HeaderMap::new(),
+                Some(Duration::from_secs(7)),
+                SystemTime::UNIX_EPOCH,
+            )
         };
-        let refused = news(429).unwrap();
+        let refused = report(429).unwrap();
         assert_eq!((refused.status, refused.resets_at), (RateLimitStatus::Rejected, Some(7)));
-        assert_eq!((news(429), news(503)), (None, None));
-        assert_eq!(news(200), Some(RateLimit::default()));
-        assert_eq!(news(200), None);
+        assert_eq!((report(429), report(503)), (None, None));
+        assert_eq!(report(200), Some(RateLimit::default()));
+        assert_eq!(report(200), None);
     }
 }

@@ -19,7 +19,7 @@ pub use self::stream::TextStream;
 pub use self::variables::{is_secret, secret_values};
 
 /// Replacement for a secret.
-pub const BLOT: &str = "***";
+pub const REDACTION_MARK: &str = "***";
 
 /// Finds secrets in texts. It is created once and shared; the state of each stream is in its [`TextStream`].
 pub struct Redactor {

@@ -5,7 +5,7 @@ use super::known::Compared;
 use super::shape::{Rest, SHAPES, Seen};
 
 /// Result of matching at one position.
-pub(super) enum Look {
+pub(super) enum ScanResult {
     Nothing,
     /// The text may still become a secret. Everything before this index may be shown.
     More(usize),
@@ -44,19 +44,19 @@ impl Redactor {
 
     /// Matches at index `at`. `covered` is the end of the previous secret; inside it only known values are
     /// matched, because they may extend beyond it.
-    pub(super) fn look(&self, view: &View<'_>, at: usize, covered: Option<usize>) -> Look {
-        let mut found = Look::Nothing;
+    pub(super) fn match_at(&self, view: &View<'_>, at: usize, covered: Option<usize>) -> ScanResult {
+        let mut found = ScanResult::Nothing;
         // The first character of a known value may be shown, unless the value overlaps or directly follows
         // another secret.
         let start = if covered.is_some_and(|end| at <= end) { at } else { at + 1 };
-        self.look_for_values(view, at, start, &mut found);
-        if covered.is_none_or(|end| at >= end) && !matches!(found, Look::More(_)) {
-            look_for_shapes(view, at, &mut found);
+        self.match_values(view, at, start, &mut found);
+        if covered.is_none_or(|end| at >= end) && !matches!(found, ScanResult::More(_)) {
+            match_shapes(view, at, &mut found);
         }
         found
     }
 
-    fn look_for_values(&self, view: &View<'_>, at: usize, start: usize, found: &mut Look) {
+    fn match_values(&self, view: &View<'_>, at: usize, start: usize, found: &mut ScanResult) {
         let rest = &view.text[at..];
         let first = self.patterns.partition_point(|pattern| pattern.bytes[0] < rest[0]);
         for pattern in self.patterns[first..].iter().take_while(|pattern| pattern.bytes[0] == rest[0]) {
@@ -68,7 +68,7 @@ impl Redactor {
                 Compared::SoFar if view.last => {}
                 // A longer value may still match, and the longest match wins.
                 Compared::SoFar => {
-                    *found = Look::More(start);
+                    *found = ScanResult::More(start);
                     return;
                 }
                 Compared::Whole(length) => widen(found, start, at + length, None),
@@ -77,20 +77,20 @@ impl Redactor {
     }
 }
 
-fn look_for_shapes(view: &View<'_>, at: usize, found: &mut Look) {
+fn match_shapes(view: &View<'_>, at: usize, found: &mut ScanResult) {
     let rest = &view.text[at..];
     for shape in SHAPES.iter().filter(|shape| shape.head[0] == rest[0]) {
         if shape.alone && !starts_word(view, at) {
             continue;
         }
-        match shape.look(rest, view.last) {
+        match shape.match_at(rest, view.last) {
             Seen::No => {}
             Seen::More => {
                 let shown = at + shape.head.len();
-                *found = Look::More(match found {
-                    Look::Secret { start, .. } => shown.min(*start),
-                    Look::More(earlier) => shown.min(*earlier),
-                    Look::Nothing => shown,
+                *found = ScanResult::More(match found {
+                    ScanResult::Secret { start, .. } => shown.min(*start),
+                    ScanResult::More(earlier) => shown.min(*earlier),
+                    ScanResult::Nothing => shown,
                 });
             }
             Seen::Key { decided, mut rest } => {
@@ -99,7 +99,7 @@ fn look_for_shapes(view: &View<'_>, at: usize, found: &mut Look) {
                     Some(length) => (at + decided + length, None),
                     None => (view.text.len(), Some(rest)),
                 };
-                if !matches!(found, Look::More(_)) {
+                if !matches!(found, ScanResult::More(_)) {
                     widen(found, at + shape.head.len(), end, open);
                 }
             }
@@ -108,12 +108,12 @@ fn look_for_shapes(view: &View<'_>, at: usize, found: &mut Look) {
 }
 
 /// Extends the match to include another one.
-fn widen(found: &mut Look, start: usize, end: usize, open: Option<Rest>) {
-    *found = match std::mem::replace(found, Look::Nothing) {
-        Look::Secret { start: s, end: e, open: o } => {
-            Look::Secret { start: s.min(start), end: e.max(end), open: o.or(open) }
+fn widen(found: &mut ScanResult, start: usize, end: usize, open: Option<Rest>) {
+    *found = match std::mem::replace(found, ScanResult::Nothing) {
+        ScanResult::Secret { start: s, end: e, open: o } => {
+            ScanResult::Secret { start: s.min(start), end: e.max(end), open: o.or(open) }
         }
-        _ => Look::Secret { start, end, open },
+        _ => ScanResult::Secret { start, end, open },
     };
 }
 

@@ -72,7 +72,7 @@ pub(super) const SHAPES: &[Shape] = &[
 /// A body that is still undecided after this many characters is not a key.
 const MAX_UNDECIDED: usize = 256;
 /// The same for the first part of a JSON Web Token, which can be long.
-const TOKEN_PATIENCE: usize = 1024;
+const MAX_TOKEN_HEADER: usize = 1024;
 /// Longest label of a PEM private key, in bytes.
 const LABEL: usize = 48;
 /// A private key without an end line is redacted up to this many bytes.
@@ -93,7 +93,7 @@ pub(super) enum Seen {
 
 impl Shape {
     /// Matches this shape at the start of `text`. `last` means that no more text follows.
-    pub fn look(&self, text: &[u8], last: bool) -> Seen {
+    pub fn match_at(&self, text: &[u8], last: bool) -> Seen {
         let shared = self.head.len().min(text.len());
         if text[..shared] != self.head[..shared] {
             return Seen::No;
@@ -121,7 +121,7 @@ impl Shape {
                 None if last && body.len() == length => key(length, Rest::Ended),
                 None => more(last),
             },
-            Body::Token => match run(body, Class::WordDash, TOKEN_PATIENCE) {
+            Body::Token => match run(body, Class::WordDash, MAX_TOKEN_HEADER) {
                 first if first == body.len() => more(last),
                 first if first < 5 || body.get(first) != Some(&b'.') => Seen::No,
                 first => {

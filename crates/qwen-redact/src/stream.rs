@@ -1,8 +1,8 @@
 //! Redacts a text that arrives in pieces.
 
-use super::scan::{Look, View};
+use super::scan::{ScanResult, View};
 use super::shape::Rest;
-use super::{BLOT, Redactor};
+use super::{REDACTION_MARK, Redactor};
 
 /// State between the pieces of a text, so that a secret is found wherever the text is split. Only text that
 /// may be part of a secret is held back, at most the length of one secret.
@@ -38,12 +38,12 @@ impl TextStream {
         }
         match redactor.next_candidate(piece.as_bytes(), 0) {
             None => {
-                self.go_past(piece.as_bytes());
+                self.remember_last(piece.as_bytes());
                 Some(piece)
             }
             // A single first byte is always shown.
             Some(at) if at + 1 == piece.len() => {
-                self.go_past(&piece.as_bytes()[..at]);
+                self.remember_last(&piece.as_bytes()[..at]);
                 self.pending.push_str(&piece[at..]);
                 self.shown = 1;
                 Some(piece)
@@ -110,14 +110,14 @@ impl TextStream {
         let mut at = from;
         let hold = loop {
             let Some(candidate) = redactor.next_candidate(view.text, at) else { break text.len() };
-            match redactor.look(&view, candidate, covered) {
-                Look::Nothing => {}
-                Look::More(_) => break candidate,
-                Look::Secret { start, end, open } => {
+            match redactor.match_at(&view, candidate, covered) {
+                ScanResult::Nothing => {}
+                ScanResult::More(_) => break candidate,
+                ScanResult::Secret { start, end, open } => {
                     let joins = covered.is_some_and(|end| start <= end);
                     if !joins && done < end {
                         out.push_str(&text[done..start.max(done)]);
-                        out.push_str(BLOT);
+                        out.push_str(REDACTION_MARK);
                     }
                     done = done.max(end);
                     covered = Some(covered.unwrap_or(0).max(end));
@@ -146,7 +146,7 @@ impl TextStream {
         passed
     }
 
-    fn go_past(&mut self, bytes: &[u8]) {
+    fn remember_last(&mut self, bytes: &[u8]) {
         for &byte in &bytes[bytes.len().saturating_sub(2)..] {
             self.before = [self.before[1], byte];
         }
@@ -160,10 +160,10 @@ fn shown_up_to(redactor: &Redactor, view: &View<'_>, hold: usize, covered: Optio
     let mut at = hold;
     while let Some(candidate) = redactor.next_candidate(view.text, at).filter(|candidate| *candidate < shown)
     {
-        match redactor.look(view, candidate, covered) {
-            Look::Nothing => {}
-            Look::More(limit) => shown = shown.min(limit),
-            Look::Secret { start, .. } => shown = shown.min(start),
+        match redactor.match_at(view, candidate, covered) {
+            ScanResult::Nothing => {}
+            ScanResult::More(limit) => shown = shown.min(limit),
+            ScanResult::Secret { start, .. } => shown = shown.min(start),
         }
         at = candidate + 1;
     }

@@ -40,7 +40,7 @@ impl Reader<'_> {
         }
         self.depth += 1;
         for (keyword, value) in keywords {
-            self.below(keyword, |reader| reader.keyword(keyword, value));
+            self.at_member(keyword, |reader| reader.keyword(keyword, value));
         }
         self.depth -= 1;
     }
@@ -77,7 +77,7 @@ impl Reader<'_> {
             "dependencies" => match value {
                 Value::Object(entries) => {
                     for (name, entry) in entries.iter().filter(|(_, entry)| !is_names(entry)) {
-                        self.below(name, |reader| reader.schema(entry));
+                        self.at_member(name, |reader| reader.schema(entry));
                     }
                 }
                 _ => self.malformed("an object"),
@@ -132,14 +132,14 @@ impl Reader<'_> {
             return self.malformed("an array of schemas, not empty");
         };
         for (n, schema) in schemas.iter().enumerate() {
-            self.below(&n.to_string(), |reader| reader.schema(schema));
+            self.at_member(&n.to_string(), |reader| reader.schema(schema));
         }
     }
 
     fn named(&mut self, value: &Value) {
         let Some(schemas) = value.as_object() else { return self.malformed("an object of schemas") };
         for (name, schema) in schemas {
-            self.below(name, |reader| reader.schema(schema));
+            self.at_member(name, |reader| reader.schema(schema));
         }
     }
 
@@ -155,7 +155,7 @@ impl Reader<'_> {
         }
     }
 
-    fn below(&mut self, name: &str, read: impl FnOnce(&mut Self)) {
+    fn at_member(&mut self, name: &str, read: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
         self.pointer.extend(["/", name]);
         read(self);

@@ -185,7 +185,7 @@ impl<'a> Validator<'a> {
         };
         for (n, item) in items.iter().enumerate() {
             if let Some(schema) = first.get(n).or(rest) {
-                self.below(&n.to_string(), schema, item, at);
+                self.at_member(&n.to_string(), schema, item, at);
             }
         }
         if keywords.get("uniqueItems") == Some(&Value::Bool(true)) {
@@ -235,7 +235,7 @@ impl<'a> Validator<'a> {
         let mut described = false;
         if let Some(schema) = keywords.get("properties").and_then(|named| named.get(name)) {
             described = true;
-            self.below(name, schema, field, at);
+            self.at_member(name, schema, field, at);
         }
         for (pattern, schema) in entries(keywords, "patternProperties") {
             // A name that an unusable pattern might have matched counts as described.
@@ -245,7 +245,7 @@ impl<'a> Validator<'a> {
             };
             if regex.is_match(name) {
                 described = true;
-                self.below(name, schema, field, at);
+                self.at_member(name, schema, field, at);
             }
         }
         match keywords.get("additionalProperties") {
@@ -257,7 +257,7 @@ impl<'a> Validator<'a> {
                     if known.is_empty() { String::new() } else { format!("; it has {}", known.join(", ")) };
                 self.problem(at, format!("must not have the property {:?}{known}", shortened(name)));
             }
-            Some(schema) => self.below(name, schema, field, at),
+            Some(schema) => self.at_member(name, schema, field, at),
             None => {}
         }
         if let Some(schema) = keywords.get("propertyNames")
@@ -267,7 +267,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    fn below(&mut self, name: &str, schema: &Value, value: &Value, at: &mut String) {
+    fn at_member(&mut self, name: &str, schema: &Value, value: &Value, at: &mut String) {
         let length = at.len();
         at.push('/');
         at.push_str(shortened(name));

@@ -69,7 +69,7 @@ impl Arguments {
     fn check_required(&self, Schema { properties, required }: &Schema) -> Result<(), ArgumentError> {
         required.iter().try_for_each(|field| match properties.get(field) {
             Some(property) if property.kind == "string" => self.text(field).map(|_| ()),
-            _ if self.given(field).is_none() => Err(self.refuse(field, "is missing")),
+            _ if self.non_null(field).is_none() => Err(self.refuse(field, "is missing")),
             _ => Ok(()),
         })
     }
@@ -89,7 +89,7 @@ impl Arguments {
 
     /// Reads an optional string.
     pub fn optional_text(&self, field: &str) -> Result<Option<&str>, ArgumentError> {
-        match self.given(field) {
+        match self.non_null(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
             Some(other) => Err(self.mismatch(field, "a string", other)),
@@ -97,7 +97,7 @@ impl Arguments {
     }
 
     /// Reads a required string that is not empty and contains no NUL, so that system calls accept it.
-    pub fn sound_text(&self, field: &str) -> Result<&str, ArgumentError> {
+    pub fn nonempty_text(&self, field: &str) -> Result<&str, ArgumentError> {
         let text = self.text(field)?;
         if text.trim().is_empty() {
             return Err(self.refuse(field, "is empty"));
@@ -105,11 +105,11 @@ impl Arguments {
         self.without_nul(field, text)
     }
 
-    /// Like [`Arguments::sound_text`], but optional.
-    pub fn optional_sound_text(&self, field: &str) -> Result<Option<&str>, ArgumentError> {
+    /// Like [`Arguments::nonempty_text`], but optional.
+    pub fn optional_nonempty_text(&self, field: &str) -> Result<Option<&str>, ArgumentError> {
         match self.optional_text(field)? {
             None => Ok(None),
-            Some(_) => self.sound_text(field).map(Some),
+            Some(_) => self.nonempty_text(field).map(Some),
         }
     }
 
@@ -122,7 +122,7 @@ impl Arguments {
 
     /// Reads an optional boolean. Also accepts strings such as `"true"`, which models send.
     pub fn optional_bool(&self, field: &str) -> Result<Option<bool>, ArgumentError> {
-        match self.given(field) {
+        match self.non_null(field) {
             None => Ok(None),
             Some(Value::Bool(value)) => Ok(Some(*value)),
             Some(Value::String(text)) if text == "true" || text == "false" => Ok(Some(text == "true")),
@@ -136,7 +136,7 @@ impl Arguments {
         field: &str,
         range: std::ops::RangeInclusive<u64>,
     ) -> Result<Option<u64>, ArgumentError> {
-        let number = match self.given(field) {
+        let number = match self.non_null(field) {
             None => return Ok(None),
             Some(Value::Number(number)) => number.as_u64().or_else(|| whole(number.as_f64()?)),
             Some(Value::String(text)) => text.parse().ok(),
@@ -156,7 +156,7 @@ impl Arguments {
 
     /// Reads an optional list of strings.
     pub fn optional_texts(&self, field: &str) -> Result<Vec<&str>, ArgumentError> {
-        match self.given(field) {
+        match self.non_null(field) {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => items
                 .iter()
@@ -168,7 +168,7 @@ impl Arguments {
 
     /// Reads a required list.
     pub fn list(&self, field: &str) -> Result<&[Value], ArgumentError> {
-        match self.given(field) {
+        match self.non_null(field) {
             None => Err(self.refuse(field, "is missing; it must be a list")),
             Some(Value::Array(items)) => Ok(items),
             Some(other) => Err(self.mismatch(field, "a list", other)),
@@ -176,7 +176,7 @@ impl Arguments {
     }
 
     /// A field's value; `null` counts as absent.
-    pub fn given(&self, field: &str) -> Option<&Value> {
+    pub fn non_null(&self, field: &str) -> Option<&Value> {
         self.fields.get(field).filter(|value| !value.is_null())
     }
 
@@ -257,7 +257,7 @@ mod tests {
             assert_eq!(number(json), "t: `n` must be a whole number from 1 to 9", "{json}");
         }
         assert_eq!(number(r#"{"n":[]}"#), "t: `n` must be a whole number, not a list");
-        let text = |json| error(arguments(json).sound_text("s").map(|_| 0));
+        let text = |json| error(arguments(json).nonempty_text("s").map(|_| 0));
         assert_eq!(text("{}"), "t: `s` is missing; it must be a string");
         assert_eq!(text(r#"{"s":1}"#), "t: `s` must be a string, not a number");
         assert_eq!(text(r#"{"s":" "}"#), "t: `s` is empty");

@@ -218,7 +218,7 @@ impl FromArgument for Vec<Value> {
 
 fn check(arguments: &Arguments, declared: &Argument, text: &str) -> Result<(), ArgumentError> {
     match declared.value {
-        ArgumentValue::NonBlankText => arguments.sound_text(declared.name).map(|_| ()),
+        ArgumentValue::NonBlankText => arguments.nonempty_text(declared.name).map(|_| ()),
         ArgumentValue::Choice(words) if !words.contains(&text) => {
             let problem = match words {
                 [first @ .., last] => format!("must be {} or {last}", first.join(", ")),

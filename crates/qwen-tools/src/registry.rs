@@ -73,9 +73,9 @@ impl Registry {
     /// Finds a tool by name. Also accepts older names and class-like spellings (`EditTool`).
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         let exact = |name: &str| self.tools.iter().find(|tool| &*tool.spec().name == name);
-        let meant =
+        let matching =
             |tool: &&Arc<dyn Tool>| tool.declaration().is_some_and(|declared| declared.answers_to(name));
-        exact(name).or_else(|| self.tools.iter().find(meant))
+        exact(name).or_else(|| self.tools.iter().find(matching))
     }
 
     pub fn specs(&self) -> Arc<[ToolSpec]> {
@@ -85,20 +85,20 @@ impl Registry {
     /// Returns only the tools that `names` match. `mcp__server` and `mcp__server__*` match all tools of a
     /// server.
     pub fn restricted<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
-        let wanted = self.meant(names);
+        let wanted = self.matching(names);
         let tools = self.tools.iter().filter(|tool| wanted.iter().any(|wanted| Arc::ptr_eq(wanted, tool)));
         Self::of(tools.cloned().collect(), self.vocabulary)
     }
 
     /// Returns the tools that `names` do not match.
     pub fn without<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
-        let unwanted = self.meant(names);
+        let unwanted = self.matching(names);
         let tools = self.tools.iter().filter(|tool| !unwanted.iter().any(|known| Arc::ptr_eq(known, tool)));
         Self::of(tools.cloned().collect(), self.vocabulary)
     }
 
-    fn meant<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<&Arc<dyn Tool>> {
-        let mut meant = Vec::new();
+    fn matching<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<&Arc<dyn Tool>> {
+        let mut matching = Vec::new();
         for name in names {
             if let Some(tool) = self.get(name) {
                 // A Qwen name can stand for several tools of another vocabulary.
@@ -107,16 +107,16 @@ impl Registry {
                         declared.name == name && known.declaration().is_some_and(|other| other.name == name)
                     })
                 };
-                meant.push(tool);
-                meant.extend(self.tools.iter().filter(|known| !Arc::ptr_eq(known, tool)).filter(all));
+                matching.push(tool);
+                matching.extend(self.tools.iter().filter(|known| !Arc::ptr_eq(known, tool)).filter(all));
             } else if let Some(server) = name.strip_prefix("mcp__") {
                 let server = server.strip_suffix('*').unwrap_or(server).trim_end_matches("__");
                 // `mcp__*` matches all tools of all servers.
                 let prefix = if server.is_empty() { "mcp__".to_owned() } else { format!("mcp__{server}__") };
-                meant.extend(self.tools.iter().filter(|tool| tool.spec().name.starts_with(&prefix)));
+                matching.extend(self.tools.iter().filter(|tool| tool.spec().name.starts_with(&prefix)));
             }
         }
-        meant
+        matching
     }
 }
 

@@ -36,7 +36,7 @@ pub fn tree_walk_along(
         .filter_entry(move |entry| {
             wanted(entry)
                 && entry.file_name() != ".git"
-                && !(whole_system && is_kernel_made(entry))
+                && !(whole_system && is_virtual_file_system(entry))
                 && (!entry.file_type().is_some_and(|kind| kind.is_dir())
                     || has_readable_ignore_files(entry.path()))
         });
@@ -66,6 +66,6 @@ fn is_readable(file: &Path) -> bool {
 }
 
 /// If the workspace is the root file system, skip the kernel's virtual file systems, which are unbounded.
-fn is_kernel_made(entry: &DirEntry) -> bool {
+fn is_virtual_file_system(entry: &DirEntry) -> bool {
     entry.depth() == 1 && ["proc", "sys", "dev"].iter().any(|name| entry.file_name() == *name)
 }

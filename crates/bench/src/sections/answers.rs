@@ -6,7 +6,7 @@ use crate::Bench;
 use crate::mock::Mock;
 use crate::output::contains;
 use crate::stats::percentile;
-use crate::subject::Place;
+use crate::subject::IsolatedHome;
 use crate::table::Row;
 use crate::worker::Worker;
 
@@ -36,8 +36,8 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let samples = bench.options.count(SAMPLES, 5);
     let mut rows = Vec::new();
     for busy in &states {
-        let place = Place::fresh()?;
-        let mut command = bench.subject.worker(&busy.mock, &place);
+        let home = IsolatedHome::fresh()?;
+        let mut command = bench.subject.worker(&busy.mock, &home);
         command.args(["--output-format", "stream-chunk-json"]);
         let mut worker = Worker::start(command)?;
         let mut row = |what: &str, mut took: Vec<f64>| {

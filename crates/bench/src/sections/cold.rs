@@ -8,7 +8,7 @@ use crate::child::{self, Cost};
 use crate::mock::Mock;
 use crate::output::{CHUNK_TEXT, Mode};
 use crate::stats::median;
-use crate::subject::{self, Place};
+use crate::subject::{self, IsolatedHome};
 use crate::table::Row;
 
 const CPU_MS: f64 = 5.0;
@@ -23,7 +23,7 @@ struct Sample {
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let runs = bench.options.runs;
     let sample = |run: &dyn Fn() -> Result<Cost, String>| {
         mock.reset()?;
@@ -34,7 +34,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
         Ok(Sample { cost, request_ms })
     };
     let turns = repeat(runs, || {
-        sample(&|| turn(&mut bench.subject.turn(Mode::Claude, &mock, &place), Mode::Claude, 1))
+        sample(&|| turn(&mut bench.subject.turn(Mode::Claude, &mock, &home), Mode::Claude, 1))
     })?;
     let copies = repeat(runs, || sample(&|| child::run(&mut subject::copy(&mock)?, |_, _| {})))?;
     let nothing = repeat(runs, || child::run(&mut Command::new("/bin/true"), |_, _| {}))?;
@@ -44,17 +44,29 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     Ok(vec![
         Row::at_most("cold turn: processor time", of(&turns, |s| s.cost.cpu_ms), "ms", CPU_MS),
         Row::at_most("cold turn: start to request", of(&turns, |s| s.request_ms), "ms", REQUEST_MS),
-        Row::told("cold turn: start to end", of(&turns, |s| s.cost.wall_ms), "ms"),
+        Row::without_target("cold turn: start to end", of(&turns, |s| s.cost.wall_ms), "ms"),
         Row::at_most(
             "cold turn: peak memory",
             peak(&turns.iter().map(|s| &s.cost).collect::<Vec<_>>()),
             "MB",
             PEAK_MB,
         ),
-        Row::told("— a program that only copies: processor time", of(&copies, |s| s.cost.cpu_ms), "ms"),
-        Row::told("— a program that only copies: start to request", of(&copies, |s| s.request_ms), "ms"),
-        Row::told("— /bin/true: processor time", median(nothing.iter().map(|cost| cost.cpu_ms)), "ms"),
-        Row::told(
+        Row::without_target(
+            "— a program that only copies: processor time",
+            of(&copies, |s| s.cost.cpu_ms),
+            "ms",
+        ),
+        Row::without_target(
+            "— a program that only copies: start to request",
+            of(&copies, |s| s.request_ms),
+            "ms",
+        ),
+        Row::without_target(
+            "— /bin/true: processor time",
+            median(nothing.iter().map(|cost| cost.cpu_ms)),
+            "ms",
+        ),
+        Row::without_target(
             "— /bin/true: peak memory (the least this harness can see)",
             peak(&nothing.iter().collect::<Vec<_>>()),
             "MB",

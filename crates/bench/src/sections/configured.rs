@@ -8,7 +8,7 @@ use crate::child::Cost;
 use crate::mock::Mock;
 use crate::output::{CHUNK_TEXT, Mode};
 use crate::stats::median;
-use crate::subject::{Place, program};
+use crate::subject::{IsolatedHome, program};
 use crate::table::Row;
 
 const CPU_MS: f64 = 5.0;
@@ -24,22 +24,23 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
         "permissions": { "allow": ["Bash(git log *)", "Edit(/src/**)"], "deny": ["Bash(rm *)"] },
         "hooks": { "PreToolUse": hook, "PostToolUse": hook, "SubagentStop": hook, "PreCompact": hook },
     });
-    let place = Place::fresh()?;
-    let plain = Place::fresh()?;
-    let once = |place: &Place| turn(&mut bench.subject.turn(Mode::Claude, &mock, place), Mode::Claude, 1);
-    place.configure(&settings)?;
+    let home = IsolatedHome::fresh()?;
+    let plain = IsolatedHome::fresh()?;
+    let once =
+        |home: &IsolatedHome| turn(&mut bench.subject.turn(Mode::Claude, &mock, home), Mode::Claude, 1);
+    home.configure(&settings)?;
     let (mut bare, mut configured) = (Vec::new(), Vec::new());
     // In turns, so that both see the same machine.
     repeat(runs, || {
         bare.push(once(&plain)?);
-        configured.push(once(&place)?);
+        configured.push(once(&home)?);
         Ok(())
     })?;
     let me = program("mcp", "")?;
     let server = json!({ "command": me.get_program().to_string_lossy(), "args": ["mcp"] });
     settings["mcpServers"] = SERVERS.iter().map(|name| ((*name).to_owned(), server.clone())).collect();
-    place.configure(&settings)?;
-    let served = repeat(runs, || once(&place))?;
+    home.configure(&settings)?;
+    let served = repeat(runs, || once(&home))?;
 
     let cpu = |costs: &[Cost]| median(costs.iter().map(|cost| cost.own_cpu_ms));
     let peak = |costs: &[Cost]| costs.iter().map(|cost| cost.peak_mb).fold(0.0, f64::max);
@@ -47,7 +48,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let with_servers = format!("{title} and {} MCP servers", SERVERS.len());
     Ok(vec![
         Row::at_most(format!("{title}: processor time"), cpu(&configured), "ms", CPU_MS),
-        Row::told("— without them: processor time", cpu(&bare), "ms"),
+        Row::without_target("— without them: processor time", cpu(&bare), "ms"),
         Row::at_most(format!("{title}: peak memory"), peak(&configured), "MB", PEAK_MB),
         Row::at_most(format!("{with_servers}: processor time without theirs"), cpu(&served), "ms", CPU_MS),
         Row::at_most(format!("{with_servers}: peak memory"), peak(&served), "MB", PEAK_MB),

@@ -5,7 +5,7 @@ use crate::mock::Mock;
 use crate::output::CHUNK_TEXT;
 use crate::process::Measured;
 use crate::stats::percentile;
-use crate::subject::Place;
+use crate::subject::IsolatedHome;
 use crate::table::{Row, grouped};
 use crate::worker::Worker;
 
@@ -14,12 +14,12 @@ const TOTAL_MB: f64 = 2000.0;
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let count = bench.options.count(WORKERS, 20);
     // Whatever goes wrong, dropping the list ends each of them.
     let mut workers = Vec::with_capacity(count);
     for n in 0..count {
-        let mut worker = Worker::start(bench.subject.worker(&mock, &place))
+        let mut worker = Worker::start(bench.subject.worker(&mock, &home))
             .map_err(|error| format!("worker {n} of {count}: {error}"))?;
         worker.turn("hi").map_err(|error| format!("worker {n} of {count}: {error}"))?;
         workers.push(worker);
@@ -29,6 +29,6 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let title = format!("{} live workers with a turn each", grouped(count as u64));
     Ok(vec![
         Row::at_most(format!("{title}: memory (PSS)"), memory.iter().sum(), "MB", TOTAL_MB),
-        Row::told("— of which one, at most", percentile(&mut memory, 1.0), "MB"),
+        Row::without_target("— of which one, at most", percentile(&mut memory, 1.0), "MB"),
     ])
 }

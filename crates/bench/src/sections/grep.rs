@@ -11,7 +11,7 @@ use crate::child;
 use crate::mock::Mock;
 use crate::output::{Lines, Mode, contains};
 use crate::stats::median;
-use crate::subject::Place;
+use crate::subject::IsolatedHome;
 use crate::table::{Row, grouped};
 
 const FILES: usize = 10_000;
@@ -29,8 +29,8 @@ struct Sample {
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let files = bench.options.count(FILES, 500);
-    let place = Place::fresh()?;
-    plant(&place.work(), files).map_err(|error| format!("cannot write the files to search: {error}"))?;
+    let home = IsolatedHome::fresh()?;
+    plant(&home.work(), files).map_err(|error| format!("cannot write the files to search: {error}"))?;
     let call = json!({ "tool_call": { "name": "grep_search", "arguments": { "pattern": PATTERN } } });
     let searching = Mock::scripted(&[json!([call]), json!([{ "text": "done" }])])?;
     let resting = Mock::scripted(&[json!([{ "text": "done" }])])?;
@@ -39,9 +39,9 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let runs = bench.options.runs.div_ceil(2);
     // In turns, so that all see the same machine; the first round warms the files.
     for round in 0..=runs {
-        let sample = search(bench, &searching, &place, files)?;
-        let turn = tool_turn(&mut bench.subject.turn(Mode::Claude, &resting, &place), 0, |_, _| {})?;
-        let rival = rg.as_deref().map(|rg| ripgrep_search(rg, &place, files)).transpose()?;
+        let sample = search(bench, &searching, &home, files)?;
+        let turn = tool_turn(&mut bench.subject.turn(Mode::Claude, &resting, &home), 0, |_, _| {})?;
+        let rival = rg.as_deref().map(|rg| ripgrep_search(rg, &home, files)).transpose()?;
         if round > 0 {
             ours.push(sample);
             cold.push(turn.cpu_ms);
@@ -52,8 +52,8 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let wall = median(ours.iter().map(|sample| sample.wall_ms));
     let title = format!("grep_search over {} files", grouped(files as u64));
     let mut rows = vec![
-        Row::told(format!("{title}: processor time"), cpu, "ms"),
-        Row::told(format!("{title}: from call to result"), wall, "ms"),
+        Row::without_target(format!("{title}: processor time"), cpu, "ms"),
+        Row::without_target(format!("{title}: from call to result"), wall, "ms"),
     ];
     if theirs.is_empty() {
         let how = "not compared: there is no `rg`; `apt install ripgrep`, or `cargo install ripgrep --root target/rg`";
@@ -63,8 +63,8 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let rg_cpu = median(theirs.iter().map(|sample| sample.cpu_ms));
     let rg_wall = median(theirs.iter().map(|sample| sample.wall_ms));
     rows.extend([
-        Row::told("— rg: processor time", rg_cpu, "ms"),
-        Row::told("— rg: from start to end", rg_wall, "ms"),
+        Row::without_target("— rg: processor time", rg_cpu, "ms"),
+        Row::without_target("— rg: from start to end", rg_wall, "ms"),
         Row::at_most(format!("{title} beside rg: processor time"), cpu / rg_cpu, "×", RATIO),
         Row::at_most(format!("{title} beside rg: from call to result"), wall / rg_wall, "×", RATIO),
     ]);
@@ -97,9 +97,9 @@ fn plant(root: &Path, files: usize) -> std::io::Result<()> {
 }
 
 /// One turn that searches once.
-fn search(bench: &Bench, mock: &Mock, place: &Place, files: usize) -> Result<Sample, String> {
+fn search(bench: &Bench, mock: &Mock, home: &IsolatedHome, files: usize) -> Result<Sample, String> {
     let (mut called, mut told, mut found) = (0, 0, 0);
-    let cost = tool_turn(&mut bench.subject.turn(Mode::Claude, mock, place), 1, |line, now| {
+    let cost = tool_turn(&mut bench.subject.turn(Mode::Claude, mock, home), 1, |line, now| {
         if contains(line, br#""type":"tool_use""#) {
             called = now;
         } else if contains(line, br#""tool_result""#) {
@@ -120,10 +120,10 @@ fn milliseconds(from_ns: u64, to_ns: u64) -> f64 {
     ms
 }
 
-fn ripgrep_search(rg: &Path, place: &Place, files: usize) -> Result<Sample, String> {
+fn ripgrep_search(rg: &Path, home: &IsolatedHome, files: usize) -> Result<Sample, String> {
     let (mut found, mut lines) = (0, Lines::default());
     let mut command = Command::new(rg);
-    command.args(["--line-number", "--smart-case", PATTERN, "."]).current_dir(place.work());
+    command.args(["--line-number", "--smart-case", PATTERN, "."]).current_dir(home.work());
     let cost = child::run(&mut command, |bytes, _| lines.feed(bytes, |_| found += 1))?;
     if found != hidden(files) {
         return Err(format!("rg found {found} of {} lines", hidden(files)));
@@ -139,5 +139,5 @@ fn ripgrep() -> Option<PathBuf> {
     let fetched = format!("sdk/node/node_modules/@qwen-code/sdk/dist/cli/vendor/ripgrep/{arch}-linux");
     let near = target.into_iter().flat_map(|target| [target.join("rg/bin"), target.join(&fetched)]);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).chain(near).map(|place| place.join("rg")).find(|rg| rg.is_file())
+    std::env::split_paths(&path).chain(near).map(|home| home.join("rg")).find(|rg| rg.is_file())
 }

@@ -10,7 +10,7 @@ use crate::mock::Mock;
 use crate::output::{CHUNK_TEXT, contains};
 use crate::process::Measured;
 use crate::stats::percentile;
-use crate::subject::Place;
+use crate::subject::IsolatedHome;
 use crate::table::{Row, grouped};
 use crate::worker::Worker;
 
@@ -59,8 +59,8 @@ fn relay(bench: &Bench) -> Result<Vec<Row>, String> {
             "--write-size",
             "many",
         ])?;
-        let place = Place::fresh()?;
-        let mut hub = Worker::start(bench.subject.hub(&mock, &place, &["-o", "stream-chunk-json"]))?;
+        let home = IsolatedHome::fresh()?;
+        let mut hub = Worker::start(bench.subject.hub(&mock, &home, &["-o", "stream-chunk-json"]))?;
         if numbered {
             number(&mut hub)?;
         }
@@ -87,10 +87,10 @@ fn beat(worker: &mut Worker, request: &Value) -> Result<f64, String> {
 /// A heartbeat to a session's worker and back, with and without the hub in between.
 fn round_trips(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let count = bench.options.count(2000, 50);
-    let mut worker = Worker::start(bench.subject.worker(&mock, &place))?;
-    let mut hub = Worker::start(bench.subject.hub(&mock, &place, &["--min-workers", "0"]))?;
+    let mut worker = Worker::start(bench.subject.worker(&mock, &home))?;
+    let mut hub = Worker::start(bench.subject.hub(&mock, &home, &["--min-workers", "0"]))?;
     for (program, session) in [(&mut worker, "d"), (&mut hub, "h")] {
         program.send(&prompt(session))?;
         program.turn_end()?;
@@ -109,7 +109,7 @@ fn round_trips(bench: &Bench) -> Result<Vec<Row>, String> {
     Ok(vec![
         Row::at_most("hub: added to an event one way, p50", percentile(&mut added, 0.5), "µs", ADDED_US),
         Row::at_most("hub: control round trip, p99", percentile(&mut hub, 0.99) / 1e3, "ms", CONTROL_MS),
-        Row::told("— of one worker directly, p99", percentile(&mut direct, 0.99) / 1e3, "ms"),
+        Row::without_target("— of one worker directly, p99", percentile(&mut direct, 0.99) / 1e3, "ms"),
     ])
 }
 
@@ -130,19 +130,19 @@ fn sessions(bench: &Bench) -> Result<Vec<Row>, String> {
     // The first turn of a worker costs more than the next ones, with and without a hub.
     let mut direct = Vec::new();
     for _ in 0..tries {
-        let place = Place::fresh()?;
-        let mut worker = Worker::start(bench.subject.worker(&mock, &place))?;
+        let home = IsolatedHome::fresh()?;
+        let mut worker = Worker::start(bench.subject.worker(&mock, &home))?;
         std::thread::sleep(PAUSE);
         direct.push(first_turn(&mut worker, "s")?);
     }
     let (middle, last) = (percentile(&mut direct, 0.5), percentile(&mut direct, 0.99));
-    rows.push(Row::told("first turn of a fresh worker directly, p50", middle, "ms"));
-    rows.push(Row::told("— p99", last, "ms"));
+    rows.push(Row::without_target("first turn of a fresh worker directly, p50", middle, "ms"));
+    rows.push(Row::without_target("— p99", last, "ms"));
     for (spares, name, target) in [("4", "warm", WARM_MS), ("0", "cold", COLD_MS)] {
-        let place = Place::fresh()?;
+        let home = IsolatedHome::fresh()?;
         let mut hub = Worker::start(bench.subject.hub(
             &mock,
-            &place,
+            &home,
             &["--min-workers", spares, "--max-workers", "1000"],
         ))?;
         let mut times = Vec::new();
@@ -153,15 +153,15 @@ fn sessions(bench: &Bench) -> Result<Vec<Row>, String> {
         }
         let title = format!("hub: new session, {name}: over the first turn of a fresh worker");
         let added = percentile(&mut times, 0.5) - middle;
-        rows.push(Row::told(format!("{title}, p50"), added, "ms"));
+        rows.push(Row::without_target(format!("{title}, p50"), added, "ms"));
         let added = (percentile(&mut times, 0.99) - last).max(0.0);
         rows.push(Row::at_most(format!("{title}, p99"), added, "ms", target));
     }
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let count = bench.options.count(SESSIONS, 20);
     let limit = count.to_string();
     let mut hub =
-        Worker::start(bench.subject.hub(&mock, &place, &["--min-workers", "0", "--max-workers", &limit]))?;
+        Worker::start(bench.subject.hub(&mock, &home, &["--min-workers", "0", "--max-workers", &limit]))?;
     let began = monotonic_ns();
     for n in 0..count {
         hub.send(&prompt(&format!("s{n}")))?;
@@ -176,12 +176,12 @@ fn sessions(bench: &Bench) -> Result<Vec<Row>, String> {
         "MB",
         MEMORY_MB,
     ));
-    rows.push(Row::told(format!("{title}: one turn each, one after the other"), took, "s"));
+    rows.push(Row::without_target(format!("{title}: one turn each, one after the other"), took, "s"));
     let before = hub.cpu_ns()?;
     std::thread::sleep(REST);
     #[expect(clippy::cast_precision_loss, reason = "times are short")]
     let rested = (hub.cpu_ns()? - before) as f64 / 1e3;
-    rows.push(Row::told(
+    rows.push(Row::without_target(
         format!("{title}: processor time of the hub in {} s of rest", REST.as_secs()),
         rested,
         "µs",
@@ -192,10 +192,10 @@ fn sessions(bench: &Bench) -> Result<Vec<Row>, String> {
 /// How long a full pool takes to be ready.
 fn start(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let began = monotonic_ns();
     let mut hub =
-        Worker::start(bench.subject.hub(&mock, &place, &["--min-workers", "50", "--max-workers", "50"]))?;
+        Worker::start(bench.subject.hub(&mock, &home, &["--min-workers", "50", "--max-workers", "50"]))?;
     loop {
         hub.send(&json!({"type": "control_request", "request_id": "s", "subtype": "hub/status"}))?;
         let (line, came) = hub.until("the state", |line| contains(line, b"\"machines\""))?;

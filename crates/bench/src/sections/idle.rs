@@ -6,20 +6,20 @@ use crate::Bench;
 use crate::mock::Mock;
 use crate::output::CHUNK_TEXT;
 use crate::process::{self, Measured};
-use crate::subject::Place;
+use crate::subject::IsolatedHome;
 use crate::table::Row;
 use crate::worker::Worker;
 
 const FIRST_MB: f64 = 6.0;
 const FURTHER_MB: f64 = 2.0;
 const FURTHER: usize = 10;
-const SETTLING: Duration = Duration::from_millis(500);
+const SETTLE_TIME: Duration = Duration::from_millis(500);
 const REST: Duration = Duration::from_secs(5);
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
-    let place = Place::fresh()?;
-    let start = || Worker::start(bench.subject.worker(&mock, &place));
+    let home = IsolatedHome::fresh()?;
+    let start = || Worker::start(bench.subject.worker(&mock, &home));
     let mut workers = vec![start()?];
     settle();
     let fresh = total(&workers)?;
@@ -54,7 +54,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
 
 /// Waits until what is left of a start or a turn is done.
 fn settle() {
-    std::thread::sleep(SETTLING);
+    std::thread::sleep(SETTLE_TIME);
 }
 
 fn total(workers: &[Worker]) -> Result<f64, String> {
@@ -62,16 +62,16 @@ fn total(workers: &[Worker]) -> Result<f64, String> {
 }
 
 /// What a worker did while nobody wanted anything.
-struct Rested {
+struct IdleUsage {
     cpu_us: f64,
     wakeups: f64,
 }
 
-fn rest(worker: &Worker) -> Result<Rested, String> {
+fn rest(worker: &Worker) -> Result<IdleUsage, String> {
     settle();
     let (cpu, wakeups) = (worker.cpu_ns()?, process::wakeups(worker.pid())?);
     std::thread::sleep(REST);
     let (cpu, wakeups) = (worker.cpu_ns()? - cpu, process::wakeups(worker.pid())? - wakeups);
     #[expect(clippy::cast_precision_loss, reason = "small numbers, or the target is missed by far")]
-    Ok(Rested { cpu_us: cpu as f64 / 1e3, wakeups: wakeups as f64 })
+    Ok(IdleUsage { cpu_us: cpu as f64 / 1e3, wakeups: wakeups as f64 })
 }

@@ -11,7 +11,7 @@ use crate::Bench;
 use crate::baseline;
 use crate::mock::Mock;
 use crate::output::{CHUNK_TEXT, Mode};
-use crate::subject::Place;
+use crate::subject::IsolatedHome;
 use crate::table::{Row, grouped};
 use crate::worker::Worker;
 
@@ -58,17 +58,15 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
 fn count(bench: &Bench, mode: Mode, chunks: usize) -> Result<u64, String> {
     let mock =
         Mock::start(&["--chunks", &chunks.to_string(), "--chunk-text", CHUNK_TEXT, "--write-size", "many"])?;
-    let place = Place::fresh()?;
-    counted(&bench.subject.turn(mode, &mock, &place), |mut command| {
-        turn(&mut command, mode, chunks).map(drop)
-    })
+    let home = IsolatedHome::fresh()?;
+    counted(&bench.subject.turn(mode, &mock, &home), |mut command| turn(&mut command, mode, chunks).map(drop))
 }
 
 /// Instructions of a worker that lives for so many turns.
 fn count_turns(bench: &Bench, turns: usize) -> Result<u64, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
-    let place = Place::fresh()?;
-    counted(&bench.subject.worker(&mock, &place), |command| {
+    let home = IsolatedHome::fresh()?;
+    counted(&bench.subject.worker(&mock, &home), |command| {
         let mut worker = Worker::start(command)?;
         (0..turns).try_for_each(|_| worker.turn("hi"))?;
         worker.finish()
@@ -78,12 +76,12 @@ fn count_turns(bench: &Bench, turns: usize) -> Result<u64, String> {
 /// Instructions of a turn with so many tool calls. Of a tool that asks nothing of the kernel, because
 /// callgrind does not know all that ours ask.
 fn count_calls(bench: &Bench, calls: usize) -> Result<u64, String> {
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let todos = json!({ "todos": [{ "content": "Read it", "status": "pending" }] });
     let call = json!([{ "tool_call": { "name": "todo_write", "arguments": todos } }]);
     let replies: Vec<Value> = vec![call; calls].into_iter().chain([json!([{ "text": "done" }])]).collect();
     let mock = Mock::scripted(&replies)?;
-    counted(&bench.subject.turn(Mode::Claude, &mock, &place), |mut command| {
+    counted(&bench.subject.turn(Mode::Claude, &mock, &home), |mut command| {
         tool_turn(&mut command, calls, |_, _| {}).map(drop)
     })
 }
@@ -97,8 +95,8 @@ fn counted(command: &Command, run: impl FnOnce(Command) -> Result<(), String>) -
     counting.arg(format!("--log-file={}", log.path().display()));
     counting.arg(command.get_program()).args(command.get_args());
     counting.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    if let Some(place) = command.get_current_dir() {
-        counting.current_dir(place);
+    if let Some(home) = command.get_current_dir() {
+        counting.current_dir(home);
     }
     run(counting)?;
     let report = std::fs::read_to_string(log.path()).unwrap_or_default();

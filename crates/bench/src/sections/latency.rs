@@ -7,31 +7,39 @@ use crate::child;
 use crate::mock::Mock;
 use crate::output::{Lines, Mode, contains, stamps};
 use crate::stats::percentile;
-use crate::subject::{self, Place};
+use crate::subject::{self, IsolatedHome};
 use crate::table::Row;
 
 const CHUNKS: usize = 2000;
-const APART_US: &str = "1000";
+const CHUNK_INTERVAL_US: &str = "1000";
 const ROUNDS: usize = 2;
 const RATIO: f64 = 2.0;
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let chunks = CHUNKS.to_string();
-    let mock = Mock::start(&["--chunks", &chunks, "--stamp", "--delay-us", APART_US, "--write-size", "one"])?;
-    let place = Place::fresh()?;
+    let mock = Mock::start(&[
+        "--chunks",
+        &chunks,
+        "--stamp",
+        "--delay-us",
+        CHUNK_INTERVAL_US,
+        "--write-size",
+        "one",
+    ])?;
+    let home = IsolatedHome::fresh()?;
     let mode = Mode::ClaudePartial;
     let (mut turns, mut copies) = (Vec::new(), Vec::new());
     // In turns, so that both see the same machine.
     for _ in 0..ROUNDS {
-        turns.extend(latencies(&mut bench.subject.turn(mode, &mock, &place), mode.delta_word())?);
+        turns.extend(latencies(&mut bench.subject.turn(mode, &mock, &home), mode.delta_word())?);
         copies.extend(latencies(&mut subject::copy(&mock)?, b"chat.completion.chunk")?);
     }
     let mut rows = Vec::new();
     for (name, at) in [("p50", 0.5), ("p99", 0.99)] {
         let (turn, copy) = (percentile(&mut turns, at), percentile(&mut copies, at));
         rows.extend([
-            Row::told(format!("chunk to line ({}): {name}", mode.name()), turn, "µs"),
-            Row::told(format!("— a program that only copies: {name}"), copy, "µs"),
+            Row::without_target(format!("chunk to line ({}): {name}", mode.name()), turn, "µs"),
+            Row::without_target(format!("— a program that only copies: {name}"), copy, "µs"),
             Row::at_most(format!("chunk to line: {name} beside only copying"), turn / copy, "×", RATIO),
         ]);
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::Bench;
 use crate::mock::Mock;
 use crate::output::CHUNK_TEXT;
-use crate::subject::Place;
+use crate::subject::IsolatedHome;
 use crate::table::Row;
 use crate::worker::Worker;
 
@@ -45,12 +45,15 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
     let count = bench.options.count(SESSIONS, 2);
     let title = format!("{count} sessions with one turn each");
-    let mut rows =
-        vec![Row::told(format!("{title}: through one hub"), through_hub(bench, &mock, count)?, "s")];
+    let mut rows = vec![Row::without_target(
+        format!("{title}: through one hub"),
+        through_hub(bench, &mock, count)?,
+        "s",
+    )];
     for peer in &PEERS {
         let name = format!("— through a process of {} each", peer.package);
         rows.push(match install(peer).and_then(|program| through_processes(&program, peer, &mock, count)) {
-            Ok(seconds) => Row::told(name, seconds, "s"),
+            Ok(seconds) => Row::without_target(name, seconds, "s"),
             Err(reason) => Row::note(name, format!("skipped: {reason}")),
         });
     }
@@ -63,10 +66,10 @@ fn seconds_since(began: u64) -> f64 {
 }
 
 fn through_hub(bench: &Bench, mock: &Mock, count: usize) -> Result<f64, String> {
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let began = monotonic_ns();
     let mut hub =
-        Worker::start(bench.subject.hub(mock, &place, &["--max-workers", &count.max(1).to_string()]))?;
+        Worker::start(bench.subject.hub(mock, &home, &["--max-workers", &count.max(1).to_string()]))?;
     for n in 0..count {
         let input = json!({"parts": [{"type": "text", "text": "hi"}]});
         hub.send(&json!({"session_id": format!("s{n}"), "input": input}))?;
@@ -81,15 +84,15 @@ fn through_hub(bench: &Bench, mock: &Mock, count: usize) -> Result<f64, String> 
 fn install(peer: &Peer) -> Result<PathBuf, String> {
     let me = std::env::current_exe().map_err(|error| format!("cannot find my own program: {error}"))?;
     let target = me.parent().and_then(Path::parent).ok_or("this program is not in a target directory")?;
-    let place = target.join("peers").join(peer.program);
-    let program = place.join("node_modules/.bin").join(peer.program);
+    let home = target.join("peers").join(peer.program);
+    let program = home.join("node_modules/.bin").join(peer.program);
     if program.exists() {
         return Ok(program);
     }
-    std::fs::create_dir_all(&place).map_err(|error| format!("cannot make a directory: {error}"))?;
+    std::fs::create_dir_all(&home).map_err(|error| format!("cannot make a directory: {error}"))?;
     let installed = Command::new("npm")
         .args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", "--prefix"])
-        .arg(&place)
+        .arg(&home)
         .arg(peer.package)
         .stdin(Stdio::null())
         .output()
@@ -121,11 +124,11 @@ fn finish(mut command: Command) -> Result<(), String> {
 }
 
 fn through_processes(program: &Path, peer: &Peer, mock: &Mock, count: usize) -> Result<f64, String> {
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let run = || -> Result<(), String> {
         let mut command = Command::new(program);
         command.args(peer.args);
-        place.settle(&mut command, mock);
+        home.isolate(&mut command, mock);
         let root = mock.base_url().trim_end_matches("/v1").to_owned();
         command.env("ANTHROPIC_API_KEY", "x").env("ANTHROPIC_BASE_URL", root).env("OPENAI_MODEL", "m");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

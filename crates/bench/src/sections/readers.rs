@@ -10,7 +10,7 @@ use crate::Bench;
 use crate::mock::Mock;
 use crate::output::CHUNK_TEXT;
 use crate::stats::percentile;
-use crate::subject::Place;
+use crate::subject::IsolatedHome;
 use crate::table::Row;
 
 const RATIO: f64 = 1.05;
@@ -26,14 +26,14 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
 }
 
 /// A kernel in this process, in a place of its own.
-fn kernel(bench: &Bench, mock: &Mock, place: &Place) -> Result<AgentManager, String> {
-    let variables = place.variables(mock).map(|(name, value)| (name.to_owned(), Some(value)));
+fn kernel(bench: &Bench, mock: &Mock, home: &IsolatedHome) -> Result<AgentManager, String> {
+    let variables = home.variables(mock).map(|(name, value)| (name.to_owned(), Some(value)));
     let options = AgentOptions {
         binary_path: Some(bench.subject.path().to_owned()),
         include_partial_messages: true,
-        state_dir: Some(place.work().join("state")),
+        state_dir: Some(home.work().join("state")),
         session: SessionOptions {
-            cwd: Some(place.work().display().to_string()),
+            cwd: Some(home.work().display().to_string()),
             env: variables.into(),
             ..SessionOptions::default().model("m")
         },
@@ -55,12 +55,12 @@ async fn ask(session: &Session) -> Result<f64, String> {
     Ok(took)
 }
 
-/// Asks a session of a calm kernel and one beside an unread session in turns, so that whatever else the machine does
-/// falls on both.
+/// Asks a session of a calm kernel and one beside an unread session in turns, so that whatever else the
+/// machine does falls on both.
 async fn compare(bench: &Bench) -> Result<Vec<Row>, String> {
     let chunks = (bench.options.chunks * 10).to_string();
     let mock = Mock::start(&["--chunks", &chunks, "--chunk-text", CHUNK_TEXT, "--write-size", "many"])?;
-    let (calm_place, other_place) = (Place::fresh()?, Place::fresh()?);
+    let (calm_place, other_place) = (IsolatedHome::fresh()?, IsolatedHome::fresh()?);
     let (calm, other) = (kernel(bench, &mock, &calm_place)?, kernel(bench, &mock, &other_place)?);
     let (quiet, beside, mut unread) = (open(&calm).await?, open(&other).await?, open(&other).await?);
     let stream = unread.stream("hi").map_err(|error| error.to_string())?;
@@ -75,7 +75,7 @@ async fn compare(bench: &Bench) -> Result<Vec<Row>, String> {
     other.close().await;
     let (without, with) = (percentile(&mut without, 0.99), percentile(&mut with, 0.99));
     Ok(vec![
-        Row::told("kernel: a request of one session, p99", without / 1e3, "ms"),
+        Row::without_target("kernel: a request of one session, p99", without / 1e3, "ms"),
         Row::at_most("kernel: — beside a reader that stopped, times that", with / without, "×", RATIO),
     ])
 }

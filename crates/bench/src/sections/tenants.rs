@@ -9,7 +9,7 @@ use crate::mock::Mock;
 use crate::output::{CHUNK_TEXT, contains};
 use crate::process::Measured;
 use crate::stats::percentile;
-use crate::subject::Place;
+use crate::subject::IsolatedHome;
 use crate::table::Row;
 use crate::worker::Worker;
 
@@ -33,11 +33,11 @@ fn prompt(tenant: &str, session: &str) -> Value {
 /// How long new sessions of a calm tenant wait for the ends of their turns while another keeps `load` prompts
 /// open.
 fn waits(bench: &Bench, mock: &Mock, load: usize) -> Result<Vec<f64>, String> {
-    let place = Place::fresh()?;
-    let config = place.work().join("hub.yaml");
+    let home = IsolatedHome::fresh()?;
+    let config = home.work().join("hub.yaml");
     let limits = "worker_pool: {min_workers: 0, max_workers: 4, max_queue_per_tenant: 1000}";
     std::fs::write(&config, limits).map_err(|error| format!("cannot write a configuration: {error}"))?;
-    let mut hub = Worker::start(bench.subject.hub(mock, &place, &["--config", &config.to_string_lossy()]))?;
+    let mut hub = Worker::start(bench.subject.hub(mock, &home, &["--config", &config.to_string_lossy()]))?;
     let mut opened = 0;
     let mut flood = |hub: &mut Worker, count: usize| -> Result<(), String> {
         for _ in 0..count {
@@ -72,7 +72,7 @@ fn flooded(bench: &Bench) -> Result<Vec<Row>, String> {
     let mut flooded = waits(bench, &mock, FLOOD.min(bench.options.count(FLOOD, 5)))?;
     let (usual, flooded) = (percentile(&mut usual, 0.99), percentile(&mut flooded, 0.99));
     Ok(vec![
-        Row::told("hub: a tenant's new session beside one turn of another, p99", usual, "ms"),
+        Row::without_target("hub: a tenant's new session beside one turn of another, p99", usual, "ms"),
         Row::at_most(
             "hub: — beside a tenant that floods 100×, p99, times that",
             flooded / usual,
@@ -85,8 +85,8 @@ fn flooded(bench: &Bench) -> Result<Vec<Row>, String> {
 fn stalled(bench: &Bench) -> Result<Vec<Row>, String> {
     let chunks = (bench.options.chunks * 10).to_string();
     let mock = Mock::start(&["--chunks", &chunks, "--chunk-text", CHUNK_TEXT, "--write-size", "many"])?;
-    let place = Place::fresh()?;
-    let mut hub = Worker::start(bench.subject.hub(&mock, &place, &["-o", "stream-chunk-json"]))?;
+    let home = IsolatedHome::fresh()?;
+    let mut hub = Worker::start(bench.subject.hub(&mock, &home, &["-o", "stream-chunk-json"]))?;
     let before = hub.memory()?.pss_mb;
     for n in 0..4 {
         hub.send(&prompt("slow", &format!("s{n}")))?;

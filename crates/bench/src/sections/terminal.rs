@@ -10,7 +10,7 @@ use crate::output::CHUNK_TEXT;
 use crate::process::Measured;
 use crate::pty::Pty;
 use crate::stats::{median, percentile};
-use crate::subject::Place;
+use crate::subject::IsolatedHome;
 use crate::table::{Row, grouped};
 use crate::worker::Worker;
 
@@ -56,8 +56,8 @@ fn small_mock() -> Result<Mock, String> {
 }
 
 /// A session that shows its composer.
-fn ready(bench: &Bench, mock: &Mock, place: &Place, flags: &[&str]) -> Result<Pty, String> {
-    let mut pty = Pty::start(bench.subject.terminal(mock, place, flags))?;
+fn ready(bench: &Bench, mock: &Mock, home: &IsolatedHome, flags: &[&str]) -> Result<Pty, String> {
+    let mut pty = Pty::start(bench.subject.terminal(mock, home, flags))?;
     pty.until(COMPOSER)?;
     Ok(pty)
 }
@@ -68,13 +68,13 @@ fn milliseconds(from: u64, to: u64) -> f64 {
 }
 
 fn start(bench: &Bench) -> Result<Vec<Row>, String> {
-    let (mock, place) = (small_mock()?, Place::fresh()?);
+    let (mock, home) = (small_mock()?, IsolatedHome::fresh()?);
     let mut times = Vec::new();
     for _ in 0..bench.options.count(20, 2) {
-        let mut pty = Pty::start(bench.subject.terminal(&mock, &place, &[]))?;
+        let mut pty = Pty::start(bench.subject.terminal(&mock, &home, &[]))?;
         times.push(milliseconds(pty.started_ns, pty.until(COMPOSER)?));
     }
-    let mut pty = ready(bench, &mock, &place, &[])?;
+    let mut pty = ready(bench, &mock, &home, &[])?;
     pty.watch(SETTLING);
     let fresh = pty.memory()?.pss_mb;
     let cpu = pty.cpu_ns()?;
@@ -110,9 +110,9 @@ fn key_latencies(pty: &mut Pty, count: usize) -> Result<Vec<f64>, String> {
 
 fn keys(bench: &Bench) -> Result<Vec<Row>, String> {
     let count = bench.options.count(200, 10);
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let mock = Mock::start(&["--chunks", "200000", "--chunk-text", CHUNK_TEXT, "--delay-us", "500"])?;
-    let mut pty = ready(bench, &mock, &place, &[])?;
+    let mut pty = ready(bench, &mock, &home, &[])?;
     pty.type_keys("go\r")?;
     pty.until("Answering")?;
     let mut streaming = key_latencies(&mut pty, count)?;
@@ -122,7 +122,7 @@ fn keys(bench: &Bench) -> Result<Vec<Row>, String> {
         "arguments": { "command": "yes 0123456789012345678901234567890123456789 | head -c 2000000000" },
     }}]);
     let mock = Mock::scripted(&[command, json!([{ "text": "done" }])])?;
-    let mut pty = ready(bench, &mock, &place, &["--yolo"])?;
+    let mut pty = ready(bench, &mock, &home, &["--yolo"])?;
     pty.type_keys("go\r")?;
     pty.until("0123456789")?;
     let mut tool = key_latencies(&mut pty, count)?;
@@ -144,13 +144,13 @@ fn keys(bench: &Bench) -> Result<Vec<Row>, String> {
 
 /// A session of 10,000 messages, made by repeating the log of one turn.
 fn long_session(bench: &Bench) -> Result<Vec<Row>, String> {
-    let (mock, place) = (small_mock()?, Place::fresh()?);
-    let mut command = bench.subject.worker(&mock, &place);
+    let (mock, home) = (small_mock()?, IsolatedHome::fresh()?);
+    let mut command = bench.subject.worker(&mock, &home);
     command.args(["--session-id", "long"]);
     let mut worker = Worker::start(command)?;
     worker.turn("hi")?;
     worker.finish()?;
-    let path = place.sessions().join("long.jsonl");
+    let path = home.sessions().join("long.jsonl");
     let log = std::fs::read_to_string(&path).map_err(|error| format!("cannot read the log: {error}"))?;
     let (header, turn) = log.split_once('\n').ok_or("the log has no turn")?;
     let id = turn.split("\"prompt_id\":\"").nth(1).and_then(|rest| rest.split('"').next());
@@ -162,7 +162,7 @@ fn long_session(bench: &Bench) -> Result<Vec<Row>, String> {
         text.push_str(&renamed.replace("\"turn\":1,", &format!("\"turn\":{n},")));
     }
     std::fs::write(&path, text).map_err(|error| format!("cannot write the log: {error}"))?;
-    let mut pty = ready(bench, &mock, &place, &["--resume", "long"])?;
+    let mut pty = ready(bench, &mock, &home, &["--resume", "long"])?;
     pty.watch(SETTLING);
     let messages = grouped(2 * turns as u64);
     Ok(vec![Row::at_most(
@@ -175,12 +175,12 @@ fn long_session(bench: &Bench) -> Result<Vec<Row>, String> {
 
 fn many_chunks(bench: &Bench) -> Result<Vec<Row>, String> {
     let chunks = bench.options.count(1_000_000, 2000);
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     // The conversation itself must be kept for the model, so the window is large and the texts are short.
-    place.configure(&json!({ "model": { "contextWindow": 1_000_000_000 } }))?;
+    home.configure(&json!({ "model": { "contextWindow": 1_000_000_000 } }))?;
     let count = chunks.to_string();
     let mock = Mock::start(&["--chunks", &count, "--chunk-text", "w", "--write-size", "many"])?;
-    let mut pty = ready(bench, &mock, &place, &[])?;
+    let mut pty = ready(bench, &mock, &home, &[])?;
     // The first turn pays for what every session needs.
     let mut memory = Vec::new();
     for _ in 0..2 {
@@ -196,9 +196,9 @@ fn many_chunks(bench: &Bench) -> Result<Vec<Row>, String> {
 }
 
 fn waiting(bench: &Bench) -> Result<Vec<Row>, String> {
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let mock = Mock::start(&["--chunks", "3", "--chunk-text", CHUNK_TEXT, "--delay-us", "60000000"])?;
-    let mut pty = ready(bench, &mock, &place, &[])?;
+    let mut pty = ready(bench, &mock, &home, &[])?;
     pty.type_keys("go\r")?;
     pty.until("esc interrupts")?;
     pty.watch(SETTLING);
@@ -215,9 +215,9 @@ fn waiting(bench: &Bench) -> Result<Vec<Row>, String> {
 }
 
 fn streaming(bench: &Bench) -> Result<Vec<Row>, String> {
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let mock = Mock::start(&["--chunks", "100000", "--chunk-text", CHUNK_TEXT, "--delay-us", "5000"])?;
-    let mut pty = ready(bench, &mock, &place, &[])?;
+    let mut pty = ready(bench, &mock, &home, &[])?;
     pty.type_keys("go\r")?;
     pty.until("Answering")?;
     let time = Duration::from_secs(bench.options.count(4, 1) as u64);
@@ -233,12 +233,12 @@ fn streaming(bench: &Bench) -> Result<Vec<Row>, String> {
 }
 
 fn paste(bench: &Bench) -> Result<Vec<Row>, String> {
-    let (mock, place) = (small_mock()?, Place::fresh()?);
+    let (mock, home) = (small_mock()?, IsolatedHome::fresh()?);
     let line = "0123456789".repeat(10);
     let text = format!("{line}\r").repeat(PASTE_BYTES / (line.len() + 1));
     let mut times = Vec::new();
     for _ in 0..bench.options.count(5, 1) {
-        let mut pty = ready(bench, &mock, &place, &[])?;
+        let mut pty = ready(bench, &mock, &home, &[])?;
         let begun = pty.paste(format!("\u{1b}[200~{text}\u{1b}[201~").into_bytes())?;
         times.push(milliseconds(begun, pty.until("[paste 1:")?));
         // The draft is not kept for the next one.
@@ -249,10 +249,10 @@ fn paste(bench: &Bench) -> Result<Vec<Row>, String> {
 }
 
 fn completion(bench: &Bench) -> Result<Vec<Row>, String> {
-    let (mock, place) = (small_mock()?, Place::fresh()?);
+    let (mock, home) = (small_mock()?, IsolatedHome::fresh()?);
     let folders = bench.options.count(200, 2);
     for folder in 0..folders {
-        let path = place.work().join(format!("d{folder}"));
+        let path = home.work().join(format!("d{folder}"));
         let make = || -> std::io::Result<()> {
             std::fs::create_dir(&path)?;
             (0..1000).try_for_each(|file| {
@@ -261,7 +261,7 @@ fn completion(bench: &Bench) -> Result<Vec<Row>, String> {
         };
         make().map_err(|error| format!("cannot make files: {error}"))?;
     }
-    let mut pty = ready(bench, &mock, &place, &[])?;
+    let mut pty = ready(bench, &mock, &home, &[])?;
     let mut times = Vec::new();
     for n in 0..bench.options.count(40, 5) {
         let name = format!("n{}x{}", n * 37 % 1000, n * 11 % folders);
@@ -271,7 +271,11 @@ fn completion(bench: &Bench) -> Result<Vec<Row>, String> {
     let first = times.remove(0);
     let files = grouped(1000 * folders as u64);
     Ok(vec![
-        Row::told(format!("terminal: @ in {files} files: the first, which reads the tree"), first, "ms"),
+        Row::without_target(
+            format!("terminal: @ in {files} files: the first, which reads the tree"),
+            first,
+            "ms",
+        ),
         Row::at_most(
             format!("terminal: @ in {files} files: p99"),
             percentile(&mut times, 0.99),

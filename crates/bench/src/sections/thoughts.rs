@@ -10,34 +10,36 @@ use crate::child::{self, Cost};
 use crate::mock::Mock;
 use crate::output::{Lines, contains};
 use crate::stats::median;
-use crate::subject::Place;
+use crate::subject::IsolatedHome;
 use crate::table::{Row, grouped};
 
 const THOUGHTS: usize = 10_000;
 const PEAK_MB: f64 = 100.0;
-const BESIDE: usize = 10;
+const CONCURRENT_THOUGHTS: usize = 10;
 const DELAY_MS: u64 = 100;
-const BESIDE_MS: f64 = 150.0;
+const CONCURRENT_LIMIT_MS: f64 = 150.0;
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let count = bench.options.count(THOUGHTS, 100);
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let mock = Mock::scripted(&graph(count, 0))?;
-    let many = think(bench, &mock, &place, count)?;
+    let many = think(bench, &mock, &home, count)?;
 
-    let mock = Mock::scripted(&graph(BESIDE, DELAY_MS))?;
-    let spans = repeat(bench.options.runs.div_ceil(4), || Ok(think(bench, &mock, &place, BESIDE)?.span_ms))?;
+    let mock = Mock::scripted(&graph(CONCURRENT_THOUGHTS, DELAY_MS))?;
+    let spans = repeat(bench.options.runs.div_ceil(4), || {
+        Ok(think(bench, &mock, &home, CONCURRENT_THOUGHTS)?.span_ms)
+    })?;
     let title = format!("{} thoughts in one run", grouped(count as u64));
     #[expect(clippy::cast_precision_loss, reason = "a count of thoughts is small")]
     let each = many.cost.cpu_ms * 1e3 / count as f64;
     Ok(vec![
         Row::at_most(format!("{title}: peak memory"), many.cost.peak_mb, "MB", PEAK_MB),
-        Row::told("— processor time a thought, its model call and the log included", each, "µs"),
+        Row::without_target("— processor time a thought, its model call and the log included", each, "µs"),
         Row::at_most(
-            format!("{BESIDE} independent thoughts of {DELAY_MS} ms each: all of them"),
+            format!("{CONCURRENT_THOUGHTS} independent thoughts of {DELAY_MS} ms each: all of them"),
             median(spans),
             "ms",
-            BESIDE_MS,
+            CONCURRENT_LIMIT_MS,
         ),
     ])
 }
@@ -61,7 +63,7 @@ struct Thought {
 }
 
 /// One run of so many thoughts, all of which must be thought.
-fn think(bench: &Bench, mock: &Mock, place: &Place, count: usize) -> Result<Thought, String> {
+fn think(bench: &Bench, mock: &Mock, home: &IsolatedHome, count: usize) -> Result<Thought, String> {
     let mut command = Command::new(bench.subject.path());
     command.args([
         "-p",
@@ -73,9 +75,9 @@ fn think(bench: &Bench, mock: &Mock, place: &Place, count: usize) -> Result<Thou
         "--dialect",
         "loom",
     ]);
-    command.args(["--agent", "got", "--parallel", &BESIDE.to_string()]);
+    command.args(["--agent", "got", "--parallel", &CONCURRENT_THOUGHTS.to_string()]);
     command.args(["--got-max-nodes", &THOUGHTS.to_string()]);
-    place.settle(&mut command, mock);
+    home.isolate(&mut command, mock);
     let mut lines = Lines::default();
     let (mut first, mut last, mut done) = (None, 0, 0);
     let cost = child::run(&mut command, |bytes, now| {

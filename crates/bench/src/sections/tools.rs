@@ -12,7 +12,7 @@ use crate::mock::Mock;
 use crate::output::{Lines, Mode, contains};
 use crate::programs::{PLAIN, SCRIPT};
 use crate::stats::median;
-use crate::subject::{Place, program};
+use crate::subject::{IsolatedHome, program};
 use crate::table::Row;
 
 const READ_MS: f64 = 0.5;
@@ -24,20 +24,20 @@ const READ_ONLY_RATIO: f64 = 1.1;
 const CALLS: usize = 50;
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
-    let place = Place::fresh()?;
+    let home = IsolatedHome::fresh()?;
     let text: String = (1..=100).map(|n| format!("This is line {n} of a file of some length.\n")).collect();
-    std::fs::write(place.work().join("notes.txt"), text)
+    std::fs::write(home.work().join("notes.txt"), text)
         .map_err(|error| format!("cannot write a file: {error}"))?;
     let calls = bench.options.count(CALLS, 3);
     let runs = bench.options.runs.div_ceil(2);
     let read = json!({ "tool_call": { "name": "read_file", "arguments": { "file_path": "notes.txt" } } });
 
-    let cold = costs(bench, &place, runs, "yolo", (&[], 0))?;
+    let cold = costs(bench, &home, runs, "yolo", (&[], 0))?;
     let in_mode =
-        |mode: &str, call: &Value| costs(bench, &place, runs, mode, (&vec![json!([call]); calls], calls));
+        |mode: &str, call: &Value| costs(bench, &home, runs, mode, (&vec![json!([call]); calls], calls));
     let one_by_one = |call: &Value| in_mode("yolo", call);
     let reads = one_by_one(&read)?;
-    let together = costs(bench, &place, runs, "yolo", (&[vec![read; calls].into()], calls))?;
+    let together = costs(bench, &home, runs, "yolo", (&[vec![read; calls].into()], calls))?;
 
     #[expect(clippy::cast_precision_loss, reason = "a count of calls is small")]
     let each = |many: &[Cost], none: &[Cost], cost: fn(&Cost) -> f64| {
@@ -51,7 +51,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
             "ms",
             READ_MS,
         ),
-        Row::told(
+        Row::without_target(
             format!("read_file call, {calls} in one message: processor time"),
             each(&together, &cold, all),
             "ms",
@@ -76,12 +76,12 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
                 "ms",
                 SHELL_MS,
             ),
-            Row::told(
+            Row::without_target(
                 format!("shell call (`{line}`): processor time of our own process"),
                 each(&shells, &cold, |cost| cost.own_cpu_ms),
                 "ms",
             ),
-            Row::told("— a bare fork and exec of the same: processor time", bare_ms, "ms"),
+            Row::without_target("— a bare fork and exec of the same: processor time", bare_ms, "ms"),
             Row::at_most(
                 format!("shell call (`{line}`) beside a bare fork and exec"),
                 shell_ms / bare_ms,
@@ -95,14 +95,18 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let (read_only, ordinary) = (in_mode("default", &call)?, one_by_one(&call)?);
     let (read_only, ordinary) = (each(&read_only, &cold, all), each(&ordinary, &cold, all));
     rows.extend([
-        Row::told(
+        Row::without_target(
             format!(
                 "shell call (`{READ_ONLY_LINE}`) without approval, in the read-only sandbox: processor time"
             ),
             read_only,
             "ms",
         ),
-        Row::told(format!("shell call (`{READ_ONLY_LINE}`), approved: processor time"), ordinary, "ms"),
+        Row::without_target(
+            format!("shell call (`{READ_ONLY_LINE}`), approved: processor time"),
+            ordinary,
+            "ms",
+        ),
         Row::at_most(
             "shell call in the read-only sandbox beside an approved one",
             read_only / ordinary,
@@ -116,7 +120,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
 /// Turns with these replies before the last one, in which `calls` tools succeed in an approval mode.
 fn costs(
     bench: &Bench,
-    place: &Place,
+    home: &IsolatedHome,
     runs: usize,
     mode: &str,
     (replies, calls): (&[Value], usize),
@@ -124,7 +128,7 @@ fn costs(
     let replies: Vec<Value> = replies.iter().cloned().chain([json!([{ "text": "done" }])]).collect();
     let mock = Mock::scripted(&replies)?;
     repeat(runs, || {
-        let mut command = bench.subject.turn(Mode::Claude, &mock, place);
+        let mut command = bench.subject.turn(Mode::Claude, &mock, home);
         tool_turn(command.args(["--approval-mode", mode]), calls, |_, _| {})
     })
 }

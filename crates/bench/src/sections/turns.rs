@@ -3,7 +3,7 @@
 use crate::Bench;
 use crate::mock::Mock;
 use crate::process::Measured;
-use crate::subject::Place;
+use crate::subject::IsolatedHome;
 use crate::table::Row;
 use crate::worker::Worker;
 
@@ -27,8 +27,8 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
 }
 
 fn growing(bench: &Bench, mock: &Mock, turns: usize, window: usize) -> Result<Vec<Row>, String> {
-    let place = Place::fresh()?;
-    let mut worker = Worker::start(bench.subject.worker(mock, &place))?;
+    let home = IsolatedHome::fresh()?;
+    let mut worker = Worker::start(bench.subject.worker(mock, &home))?;
     // The first turn opens the session, its log and the connection.
     worker.turn(PROMPT)?;
     let mut clock = vec![worker.cpu_ns()?];
@@ -52,8 +52,8 @@ fn growing(bench: &Bench, mock: &Mock, turns: usize, window: usize) -> Result<Ve
 
 /// What the heap gains in so many turns, beyond what was said in them.
 fn memory(bench: &Bench, mock: &Mock, turns: usize) -> Result<Vec<Row>, String> {
-    let place = Place::fresh()?;
-    let mut worker = Worker::start(bench.subject.worker(mock, &place))?;
+    let home = IsolatedHome::fresh()?;
+    let mut worker = Worker::start(bench.subject.worker(mock, &home))?;
     worker.turn(PROMPT)?;
     let before = worker.memory()?.anonymous_mb;
     for _ in 0..turns {

@@ -150,8 +150,8 @@ impl Program {
     /// Starts the program, closes standard input after the given input, and waits for its end.
     #[track_caller]
     pub fn run(&self) -> Ended {
-        // A busy machine may need more than a second to close the pipe afterwards, and the program warns of an input that does
-        // not come.
+        // A busy machine may need more than a second to close the pipe afterwards, and the program warns of
+        // an input that does not come.
         let mut run = if self.input.is_empty() {
             self.spawn(ended_pipe(), Stdio::piped(), Stdio::piped())
         } else {

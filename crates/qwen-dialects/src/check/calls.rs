@@ -9,14 +9,14 @@ pub(super) struct Calls(Open<()>);
 
 impl Calls {
     /// Records a call by the model.
-    pub(super) fn made(&mut self, id: &str, report: &mut Report) {
+    pub(super) fn record_call(&mut self, id: &str, report: &mut Report) {
         if !self.0.insert(id, ()) {
             report.error("tool", format!("the call {id:?} is made twice"));
         }
     }
 
     /// Checks an approval request for a call.
-    pub(super) fn asked(&self, id: &str, report: &mut Report) {
+    pub(super) fn check_question(&self, id: &str, report: &mut Report) {
         if !self.0.contains(id) {
             report.error("tool", format!("a question about {id:?}, which is no call that waits"));
         }

@@ -100,7 +100,7 @@ impl Rules for LiteRules {
                     report.error("message-start", "this line comes before the `message_start` of its turn");
                 }
             }
-            Frame::ToolCall { id: Some(id), .. } => self.calls.made(id, report),
+            Frame::ToolCall { id: Some(id), .. } => self.calls.record_call(id, report),
             Frame::ToolResult { id, .. } => self.calls.answered(id, report),
             _ => {}
         }

@@ -90,8 +90,10 @@ impl Rules for CoreRules {
 impl CoreRules {
     fn call(&mut self, line: &CoreLine<'_>, report: &mut Report) {
         match line {
-            CoreLine::ToolCallRequest(request) => self.calls.made(&request.call_id, report),
-            CoreLine::ToolCallConfirmation(question) => self.calls.asked(&question.request.call_id, report),
+            CoreLine::ToolCallRequest(request) => self.calls.record_call(&request.call_id, report),
+            CoreLine::ToolCallConfirmation(question) => {
+                self.calls.check_question(&question.request.call_id, report)
+            }
             CoreLine::ToolCallResponse(response) => self.calls.answered(&response.call_id, report),
             _ => {}
         }

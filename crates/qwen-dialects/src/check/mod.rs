@@ -137,7 +137,7 @@ impl Checker {
         match Object::parse(text) {
             Err(violation) => report.violation(violation),
             Ok(object) if self.mode == Mode::Fragment => self.fragment(&object, &mut report),
-            Ok(object) => self.place(&object, bytes, &mut report),
+            Ok(object) => self.check_or_buffer(&object, bytes, &mut report),
         }
         report.findings()
     }
@@ -187,7 +187,7 @@ impl Checker {
             }
             return self.multiline.is_some();
         };
-        if !multiline.takes(text) {
+        if !multiline.accepts(text) {
             report.at(multiline.line);
             report.violation(never_whole());
             report.at(self.line);
@@ -219,7 +219,7 @@ impl Checker {
     }
 
     /// Checks a line, or stores it until the dialect is known.
-    fn place(&mut self, object: &Object<'_>, bytes: &[u8], report: &mut Report) {
+    fn check_or_buffer(&mut self, object: &Object<'_>, bytes: &[u8], report: &mut Report) {
         if self.rules.is_none() {
             let full = self.undecided.len() >= UNDECIDED_LINES
                 || self.undecided_bytes + bytes.len() > UNDECIDED_BYTES;

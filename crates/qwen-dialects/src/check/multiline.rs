@@ -33,7 +33,7 @@ impl MultilineValue {
     }
 
     /// True if `text` can be the next line: an unindented line starts something new.
-    pub(super) fn takes(&self, text: &str) -> bool {
+    pub(super) fn accepts(&self, text: &str) -> bool {
         !text.starts_with('{') && self.text.len() + text.len() < LONGEST
     }
 

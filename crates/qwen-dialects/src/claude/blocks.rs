@@ -70,11 +70,11 @@ fn push_pieces(frame: &DeltaFrame, stream: &mut Stream, out: &mut Vec<u8>, piece
     // A thought occurs twice in its line, and a character takes at most six times its bytes.
     let room = text_limit(stream.longest) / 2;
     if piece.len() <= room / 6 {
-        frame.push(out, &stream.mint.next(), piece);
+        frame.push(out, &stream.uuids.next(), piece);
         return;
     }
     for part in pieces(piece, room) {
-        frame.push(out, &stream.mint.next(), part);
+        frame.push(out, &stream.uuids.next(), part);
     }
 }
 

@@ -10,7 +10,7 @@ use qwen_events::{
 };
 
 use super::blocks::Speaker;
-use super::outcome::Spent;
+use super::outcome::ReportedUsage;
 use super::rate_limit;
 use super::stream::Stream;
 use super::stream::limit::{fitted, text_limit};
@@ -128,7 +128,7 @@ impl Encoder for ClaudeEncoder {
                     self.stream.push_warning(out, text);
                 }
             }
-            Body::Task(task) if self.is_out_of_place() => self.tasks.hold(task, event.at),
+            Body::Task(task) if self.must_stay_silent() => self.tasks.hold(task, event.at),
             Body::Task(task) => self.tasks.write_event(&mut self.stream, task, event.at, out),
             Body::RateLimit(limit) if self.tells_limits => rate_limit::push(&mut self.stream, limit, out),
             Body::Thinking(step) => {
@@ -140,7 +140,7 @@ impl Encoder for ClaudeEncoder {
             Body::Error(error) => self.error(error, out),
             Body::CommandResult(result) => self.command_result(result, event.at, out),
             Body::ControlRequest { request_id, call, .. }
-                if self.is_out_of_place() && self.tasks.asks(call) =>
+                if self.must_stay_silent() && self.tasks.is_from_background_agent(call) =>
             {
                 self.held_questions.push((request_id.clone(), call.as_ref().clone()));
             }
@@ -153,7 +153,7 @@ impl Encoder for ClaudeEncoder {
                     }),
                 );
                 if let ControlCall::CanUseTool { call: asked, .. } = call.as_ref()
-                    && !self.tasks.asks(call)
+                    && !self.tasks.is_from_background_agent(call)
                 {
                     self.questions.push((request_id.clone(), asked.id.clone()));
                     self.state(SessionState::RequiresAction, out);
@@ -277,7 +277,7 @@ impl ClaudeEncoder {
             self.stream.push_system(out, Notice::Init(Box::new(init)));
         }
         if self.replay_user_messages {
-            let minted = self.stream.mint.next();
+            let minted = self.stream.uuids.next();
             push_line(
                 out,
                 &Message::User(UserLine {
@@ -309,7 +309,7 @@ impl ClaudeEncoder {
 
     /// True if no unsolicited line may be written: outside a turn Qwen's Java SDK reads one line for each
     /// of its requests, and would mistake any other line for the answer.
-    fn is_out_of_place(&self) -> bool {
+    fn must_stay_silent(&self) -> bool {
         self.stream.qwen_sdk && !self.in_turn
     }
 
@@ -334,7 +334,7 @@ impl ClaudeEncoder {
                 None => self.spent_by_model.push(more.clone()),
             }
         }
-        let spent = Spent { usage: &usage, by_model: &self.spent_by_model, cost_usd: self.cost_usd };
+        let spent = ReportedUsage { usage: &usage, by_model: &self.spent_by_model, cost_usd: self.cost_usd };
         let origin = self.message_origin.take();
         self.stream.push_turn_end(out, end, &spent, origin.as_ref(), self.tool_cancelled);
         self.questions.clear();
@@ -377,7 +377,7 @@ impl ClaudeEncoder {
     }
 
     fn session_event(&mut self, notice: &SessionEvent, out: &mut Vec<u8>) {
-        if self.is_out_of_place() {
+        if self.must_stay_silent() {
             return;
         }
         let notice = match notice {
@@ -446,7 +446,7 @@ impl ClaudeEncoder {
             CommandResultBody::SubmitPrompt { .. } => return,
         };
         if let Some(cleared) = &result.cleared_session {
-            let uuid = self.stream.mint.next();
+            let uuid = self.stream.uuids.next();
             push_line(
                 out,
                 &Message::ConversationReset(ConversationReset {

@@ -20,7 +20,7 @@ use crate::payload::Payload;
 const CANCELLED: &str = "Operation cancelled.";
 
 /// The reported usage.
-pub(super) struct Spent<'a> {
+pub(super) struct ReportedUsage<'a> {
     pub usage: &'a Usage,
     /// Tokens by model, of all turns so far.
     pub by_model: &'a [ModelUsage],
@@ -46,7 +46,7 @@ impl Stream {
         &mut self,
         out: &mut Vec<u8>,
         end: &TurnEnd,
-        spent: &Spent<'_>,
+        spent: &ReportedUsage<'_>,
         origin: Option<&Json>,
         tool_cancelled: bool,
     ) {
@@ -59,7 +59,7 @@ impl Stream {
             self.push_synthetic(out, &api_error_text(error), Some(api_error_kind(error.status)));
         }
         let outcome = self.outcome(end, api_error, tool_cancelled);
-        let uuid = self.mint.next();
+        let uuid = self.uuids.next();
         self.push_result(
             out,
             ResultLine {
@@ -138,7 +138,7 @@ impl Stream {
             terminal_reason: "completed",
             api_error_status: None,
         };
-        let uuid = self.mint.next();
+        let uuid = self.uuids.next();
         let origin = origin.map(Payload::new);
         self.push_result(out, ResultLine { origin, ..self.result_line(uuid.as_str(), outcome) });
     }
@@ -153,7 +153,7 @@ impl Stream {
             terminal_reason: "fatal",
             api_error_status: error.status,
         };
-        let uuid = self.mint.next();
+        let uuid = self.uuids.next();
         self.push_result(out, self.result_line(uuid.as_str(), outcome));
     }
 
@@ -283,7 +283,7 @@ impl Stream {
 
     /// Writes a message of this program in place of the model's.
     fn push_synthetic(&mut self, out: &mut Vec<u8>, words: &str, error: Option<&'static str>) {
-        let message_id = self.mint.next();
+        let message_id = self.uuids.next();
         for piece in pieces(words, text_limit(self.longest)) {
             self.push_assistant(
                 out,
@@ -308,7 +308,7 @@ impl Stream {
         } else {
             "[Request interrupted by user]"
         };
-        let uuid = self.mint.next();
+        let uuid = self.uuids.next();
         push_line(
             out,
             &Message::User(UserLine {

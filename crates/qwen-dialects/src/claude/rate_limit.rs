@@ -49,7 +49,7 @@ pub struct RateLimitInfo<'a> {
 
 /// Writes the line.
 pub(super) fn push(stream: &mut Stream, limit: &RateLimit, out: &mut Vec<u8>) {
-    let uuid = stream.mint.next();
+    let uuid = stream.uuids.next();
     let rate_limit_info = RateLimitInfo {
         status: limit.status.name().into(),
         resets_at: limit.resets_at,

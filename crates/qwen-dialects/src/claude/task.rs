@@ -144,7 +144,7 @@ impl Tasks {
     }
 
     /// Whether a sub-agent asks that works in the background: the session's own state is that of its turn.
-    pub(super) fn asks(&self, question: &ControlCall) -> bool {
+    pub(super) fn is_from_background_agent(&self, question: &ControlCall) -> bool {
         let ControlCall::CanUseTool { agent_id: Some(agent), .. } = question else { return false };
         self.agents.iter().any(|call| *call.as_str() == **agent)
     }

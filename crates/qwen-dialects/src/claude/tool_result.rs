@@ -14,7 +14,7 @@ use crate::line::push_line;
 impl Stream {
     /// Writes the `user` line for the end of a call.
     pub(super) fn push_tool_result(&mut self, out: &mut Vec<u8>, parent: Option<&str>, end: &ToolEnd) {
-        let uuid = self.mint.next();
+        let uuid = self.uuids.next();
         let limit = self.longest;
         let start = out.len();
         let push = |out: &mut Vec<u8>, content: Content<'_>, outcome: ToolOutcome<'_>| {

@@ -4,8 +4,8 @@ use qwen_events::{ErrorInfo, ErrorKind, Finish, Timeout, Usage};
 
 use super::wire::message::TokenUsage;
 
-/// The version of Claude Code whose behaviour this dialect follows. The SDKs read it, and switch features off below
-/// versions that they know; ours is in `qwen_code_version`.
+/// The version of Claude Code whose behaviour this dialect follows. The SDKs read it, and switch features off
+/// below versions that they know; ours is in `qwen_code_version`.
 pub(super) const CLAUDE_CODE_VERSION: &str = "2.1.325";
 
 /// The code of the error that ends a turn without the requested structured answer.

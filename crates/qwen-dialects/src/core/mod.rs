@@ -1,5 +1,5 @@
-//! The `core` dialect, spec 4 §1–3: every line is `{"type","value"}`. Requests are answered and the control channel is
-//! spoken as in `qwen`.
+//! The `core` dialect, spec 4 §1–3: every line is `{"type","value"}`. Requests are answered and the control
+//! channel is spoken as in `qwen`.
 
 mod encode;
 pub mod tool;

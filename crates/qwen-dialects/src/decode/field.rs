@@ -102,7 +102,7 @@ impl<'a> Value<'a> {
     }
 
     /// The error that the value is not `expected`.
-    pub(super) fn wrong(&self, expected: &str) -> ErrorInfo {
+    pub(super) fn type_error(&self, expected: &str) -> ErrorInfo {
         let found = self.kind().name();
         let message = if self.path.is_empty() {
             format!("this is {found}; it must be {expected}")
@@ -119,9 +119,9 @@ impl<'a> Value<'a> {
     /// The text; `expected` describes the alternatives in the error.
     pub(super) fn text_or(&self, expected: &str) -> Result<Cow<'a, str>> {
         if self.kind() != Kind::String {
-            return Err(self.wrong(expected));
+            return Err(self.type_error(expected));
         }
-        serde_json::from_str::<Text<'a>>(self.text).map(|text| text.0).map_err(|_| self.wrong(expected))
+        serde_json::from_str::<Text<'a>>(self.text).map(|text| text.0).map_err(|_| self.type_error(expected))
     }
 
     pub(super) fn string(&self) -> Result<Arc<str>> {
@@ -129,14 +129,18 @@ impl<'a> Value<'a> {
     }
 
     pub(super) fn bool(&self) -> Result<bool> {
-        if self.kind() == Kind::Bool { Ok(self.text == "true") } else { Err(self.wrong("true or false")) }
+        if self.kind() == Kind::Bool {
+            Ok(self.text == "true")
+        } else {
+            Err(self.type_error("true or false"))
+        }
     }
 
     /// A number, clamped to the representable range.
     pub(super) fn number(&self) -> Result<f64> {
         let number: f64 = match self.kind() {
-            Kind::Number => self.text.parse().map_err(|_| self.wrong("a number"))?,
-            _ => return Err(self.wrong("a number")),
+            Kind::Number => self.text.parse().map_err(|_| self.type_error("a number"))?,
+            _ => return Err(self.type_error("a number")),
         };
         Ok(number.clamp(f64::MIN, f64::MAX))
     }
@@ -147,7 +151,7 @@ impl<'a> Value<'a> {
         if let Ok(count) = self.text.parse::<u64>() {
             return Ok(count);
         }
-        let number = self.number().map_err(|_| self.wrong(EXPECTED))?;
+        let number = self.number().map_err(|_| self.type_error(EXPECTED))?;
         if number < 0.0 || number.fract() != 0.0 {
             return Err(refuse_at(
                 "wrong_type",
@@ -169,7 +173,7 @@ impl<'a> Value<'a> {
         if let Ok(integer) = self.text.parse::<i64>() {
             return Ok(integer);
         }
-        let number = self.number().map_err(|_| self.wrong("a whole number"))?;
+        let number = self.number().map_err(|_| self.type_error("a whole number"))?;
         #[expect(clippy::cast_possible_truncation, reason = "saturates")]
         let integer = number as i64;
         Ok(integer)
@@ -182,9 +186,10 @@ impl<'a> Value<'a> {
     /// The items; `expected` describes the alternatives in the error.
     pub(super) fn array_or(&self, expected: &str) -> Result<Vec<Value<'a>>> {
         if self.kind() != Kind::Array {
-            return Err(self.wrong(expected));
+            return Err(self.type_error(expected));
         }
-        let items: Vec<&'a RawValue> = serde_json::from_str(self.text).map_err(|_| self.wrong(expected))?;
+        let items: Vec<&'a RawValue> =
+            serde_json::from_str(self.text).map_err(|_| self.type_error(expected))?;
         let item = |(place, item): (usize, &'a RawValue)| Value {
             text: item.get(),
             path: format!("{}[{place}]", self.path),
@@ -204,9 +209,9 @@ impl<'a> Value<'a> {
     /// The object; `expected` describes the alternatives in the error.
     pub(super) fn object_or(&self, expected: &str) -> Result<Object<'a>> {
         if self.kind() != Kind::Object {
-            return Err(self.wrong(expected));
+            return Err(self.type_error(expected));
         }
-        let Fields(fields) = serde_json::from_str(self.text).map_err(|_| self.wrong(expected))?;
+        let Fields(fields) = serde_json::from_str(self.text).map_err(|_| self.type_error(expected))?;
         Ok(Object { fields, path: self.path.clone() })
     }
 

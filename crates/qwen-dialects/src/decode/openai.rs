@@ -11,7 +11,7 @@ use super::Result;
 use super::error::{invalid, missing, refuse_at};
 use super::field::{Kind, Object, Value};
 use super::options::{filled, name, options, session_id};
-use super::part::{joined, media_of, parts, say_something};
+use super::part::{have_content, joined, media_of, parts};
 use super::prompt::delivery;
 use super::trace::trace;
 
@@ -81,7 +81,7 @@ fn last_words(messages: &mut Vec<Message>, path: &str) -> Result<(PromptOrigin, 
     match messages.last().map(|message| message.role) {
         Some(Role::User) => {
             let parts = messages.pop().map(|message| message.parts).unwrap_or_default();
-            if say_something(&parts) {
+            if have_content(&parts) {
                 Ok((PromptOrigin::User, parts))
             } else {
                 let path = format!("{path}[{}].content", messages.len());

@@ -89,7 +89,7 @@ fn response_format(format: &Object<'_>) -> Result<Option<Json>> {
             if schema.kind() == Kind::Object {
                 Ok(Some(schema.json()))
             } else {
-                Err(schema.wrong("a JSON Schema, which is an object"))
+                Err(schema.type_error("a JSON Schema, which is an object"))
             }
         }
         other => Err(invalid(kind.path(), other, "`text`, `json_object` or `json_schema`")),
@@ -126,7 +126,7 @@ fn tool(value: &Value<'_>) -> Result<ToolSpec> {
     let parameters = function.any(&["parameters", "input_schema", "parametersJsonSchema"]);
     let parameters = match parameters {
         Some(schema) if schema.kind() == Kind::Object => schema.json(),
-        Some(schema) => return Err(schema.wrong("a JSON Schema, which is an object")),
+        Some(schema) => return Err(schema.type_error("a JSON Schema, which is an object")),
         None => Json::trusted(r#"{"type":"object","properties":{}}"#),
     };
     Ok(ToolSpec {

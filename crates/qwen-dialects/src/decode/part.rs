@@ -16,7 +16,7 @@ pub(super) fn parts(value: &Value<'_>) -> Result<Vec<Part>> {
     match value.kind() {
         Kind::Array => value.array()?.iter().map(part).collect(),
         Kind::String | Kind::Object => Ok(vec![part(value)?]),
-        _ => Err(value.wrong("a text or an array of parts")),
+        _ => Err(value.type_error("a text or an array of parts")),
     }
 }
 
@@ -27,7 +27,7 @@ pub(super) fn joined(parts: &[Part]) -> Arc<str> {
 }
 
 /// True if any part has content.
-pub(super) fn say_something(parts: &[Part]) -> bool {
+pub(super) fn have_content(parts: &[Part]) -> bool {
     parts.iter().any(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()))
 }
 

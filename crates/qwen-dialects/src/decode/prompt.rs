@@ -11,7 +11,7 @@ use super::Result;
 use super::error::{invalid, missing, refuse_at};
 use super::field::{Kind, Object, Value};
 use super::options::{filled, name, options, session_id};
-use super::part::{joined, media_of, parts, say_something};
+use super::part::{have_content, joined, media_of, parts};
 use super::trace::trace;
 
 /// Reads a Qwen Chat Request.
@@ -38,7 +38,7 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
         }
         tool_call_id = Some(id);
     }
-    if command.is_none() && origin != PromptOrigin::ToolResponse && !say_something(&spoken) {
+    if command.is_none() && origin != PromptOrigin::ToolResponse && !have_content(&spoken) {
         let path = input.path_of("parts");
         return Err(if tool_request.is_some() {
             let message = "`tool_request` starts no tool: it names the call that `input.parts` answer, with `input.origin` \

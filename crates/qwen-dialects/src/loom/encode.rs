@@ -78,7 +78,7 @@ impl Encoder for LoomEncoder {
 
 impl Sink for Writer<'_> {
     fn event(&mut self, node_id: Option<&str>, body: Body<'_>) {
-        if !modes::wants(&self.envelope.modes, &body) {
+        if !modes::includes(&self.envelope.modes, &body) {
             return;
         }
         self.envelope.event_id += 1;

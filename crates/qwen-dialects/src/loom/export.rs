@@ -116,7 +116,7 @@ struct Writer<'a> {
 
 impl Sink for Writer<'_> {
     fn event(&mut self, node_id: Option<&str>, body: Body<'_>) {
-        if modes::wants(self.modes, &body) {
+        if modes::includes(self.modes, &body) {
             push_line(self.out, &exported(node_id, body));
         }
     }

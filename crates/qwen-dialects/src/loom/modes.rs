@@ -5,8 +5,8 @@ use super::wire::Body;
 use crate::dialect::StreamMode;
 
 /// True if a stream restricted to `modes` (none is all) includes `body`.
-pub(super) fn wants(modes: &[StreamMode], body: &Body<'_>) -> bool {
-    let (name, family) = place(body);
+pub(super) fn includes(modes: &[StreamMode], body: &Body<'_>) -> bool {
+    let (name, family) = type_and_family(body);
     let by_type = if name == "custom" { StreamMode::Custom } else { StreamMode::Type(name) };
     all(modes) || family.is_none_or(|family| modes.contains(&family) || modes.contains(&by_type))
 }
@@ -22,7 +22,7 @@ fn all(modes: &[StreamMode]) -> bool {
 
 /// The type of `body` and its family; no family for what no mode may hide, because without it a reader
 /// could not distinguish failure from an empty answer.
-fn place(body: &Body<'_>) -> (&'static str, Option<StreamMode>) {
+fn type_and_family(body: &Body<'_>) -> (&'static str, Option<StreamMode>) {
     let name = type_of(body);
     let family = match body {
         Body::Values { .. } => StreamMode::Values,

@@ -143,7 +143,7 @@ impl Projector {
             self.sub_agents.len() - 1
         });
         let outer = node_id(self.node.as_ref());
-        self.sub_agents[at].1.project(event, &mut Inside { sink, outer, parent: parent.as_str() });
+        self.sub_agents[at].1.project(event, &mut SubagentSink { sink, outer, parent: parent.as_str() });
     }
 
     fn turn_end(&mut self, end: &TurnEnd, sink: &mut impl Sink) {
@@ -313,7 +313,7 @@ impl Speaker {
 }
 
 /// Wraps a sub-agent's events for the main agent's stream.
-struct Inside<'a, S> {
+struct SubagentSink<'a, S> {
     sink: &'a mut S,
     /// The main agent's node run.
     outer: Option<&'a str>,
@@ -321,7 +321,7 @@ struct Inside<'a, S> {
     parent: &'a str,
 }
 
-impl<S: Sink> Sink for Inside<'_, S> {
+impl<S: Sink> Sink for SubagentSink<'_, S> {
     fn event(&mut self, node_id: Option<&str>, body: Body<'_>) {
         let node_id = node_id.map(Cow::Borrowed);
         let event = Payload::of(&Frame { session_id: None, node_id, event_id: None, body });

@@ -1,4 +1,5 @@
-//! The way back from the export form: what an exported event is in the protocol form, for those who read both.
+//! The way back from the export form: what an exported event is in the protocol form, for those who read
+//! both.
 
 use super::export::Exported;
 use super::wire::{Body, Frame};

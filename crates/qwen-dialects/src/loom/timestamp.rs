@@ -11,8 +11,8 @@ pub fn rfc3339(at: Timestamp) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// The year, month and day that are `days` after 1970-01-01. Years are counted from March, so that the leap day is
-/// the last day of one and months have lengths that a straight line gives.
+/// The year, month and day that are `days` after 1970-01-01. Years are counted from March, so that the leap
+/// day is the last day of one and months have lengths that a straight line gives.
 fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_TO_1970: u64 = 719_468; // from 0000-03-01
     const ERA: u64 = 146_097; // days in 400 years

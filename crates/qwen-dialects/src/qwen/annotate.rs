@@ -30,14 +30,14 @@ pub(super) struct Annotator {
 }
 
 /// The state of a call, in the terms of the wire.
-struct Standing<'a> {
+struct CallStatus<'a> {
     status: &'static str,
     pending: bool,
     display: Option<ResultDisplay<'a>>,
     confirmation: Option<ConfirmationRecord<'a>>,
 }
 
-impl Standing<'_> {
+impl CallStatus<'_> {
     fn bare(status: &'static str, pending: bool) -> Self {
         Self { status, pending, display: None, confirmation: None }
     }
@@ -60,22 +60,22 @@ impl Annotator {
             }
             Body::ToolCall(call) => {
                 self.end_thought(frame, parent, out);
-                push_display(frame, event, call, Standing::bare("pending", true), out);
+                push_display(frame, event, call, CallStatus::bare("pending", true), out);
             }
             Body::Approval { call, confirmation, .. } => {
                 push_display(frame, event, call, confirming(confirmation), out);
             }
             Body::ToolStart(call) => {
-                push_display(frame, event, call, Standing::bare("executing", false), out);
+                push_display(frame, event, call, CallStatus::bare("executing", false), out);
             }
             Body::ToolOutput { call, channel, text } => {
                 let rendered = self.terminal(&call.id, *channel).render(text);
                 push_output(frame, parent, &call.id, *channel, rendered, out);
             }
             Body::ToolDisplay { call, display } => {
-                let standing =
-                    Standing { display: Some((&**display).into()), ..Standing::bare("executing", false) };
-                push_display(frame, event, call, standing, out);
+                let call_status =
+                    CallStatus { display: Some((&**display).into()), ..CallStatus::bare("executing", false) };
+                push_display(frame, event, call, call_status, out);
             }
             Body::ToolEnd(end) => {
                 self.end_output(frame, parent, &end.call.id, out);
@@ -258,21 +258,27 @@ fn push_exit(frame: &Frame, end: &TurnEnd, out: &mut Vec<u8>) {
     );
 }
 
-fn confirming(confirmation: &Confirmation) -> Standing<'_> {
-    Standing { confirmation: Some(confirmation.into()), ..Standing::bare("confirming", true) }
+fn confirming(confirmation: &Confirmation) -> CallStatus<'_> {
+    CallStatus { confirmation: Some(confirmation.into()), ..CallStatus::bare("confirming", true) }
 }
 
-fn ended(end: &ToolEnd) -> Standing<'_> {
+fn ended(end: &ToolEnd) -> CallStatus<'_> {
     let status = match end.status {
         ToolStatus::Success => "success",
         ToolStatus::Error | ToolStatus::Denied => "error",
         ToolStatus::Cancelled => "canceled",
     };
     let display = end.display.as_ref().map_or_else(|| ResultDisplay::text(&end.text), ResultDisplay::from);
-    Standing { display: Some(display), ..Standing::bare(status, false) }
+    CallStatus { display: Some(display), ..CallStatus::bare(status, false) }
 }
 
-fn push_display(frame: &Frame, event: &Event, call: &ToolCall, standing: Standing<'_>, out: &mut Vec<u8>) {
+fn push_display(
+    frame: &Frame,
+    event: &Event,
+    call: &ToolCall,
+    call_status: CallStatus<'_>,
+    out: &mut Vec<u8>,
+) {
     let at: Timestamp = event.at;
     push_line(
         out,
@@ -283,10 +289,10 @@ fn push_display(frame: &Frame, event: &Event, call: &ToolCall, standing: Standin
             parent_tool_call_id: parent_id(event.scope.parent.as_ref()),
             session_id: frame.session_id(),
             prompt_id: frame.prompt_id(),
-            status: Cow::Borrowed(standing.status),
-            result_display: standing.display,
-            confirmation: standing.confirmation,
-            pending: standing.pending,
+            status: Cow::Borrowed(call_status.status),
+            result_display: call_status.display,
+            confirmation: call_status.confirmation,
+            pending: call_status.pending,
             timestamp: created(at),
         },
     );

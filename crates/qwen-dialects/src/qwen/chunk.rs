@@ -8,7 +8,7 @@ use qwen_events::{
 };
 
 use super::frame::{Frame, created, empty_line};
-use super::stream::{ChatStream, Remark, StreamState};
+use super::stream::{ChatStream, MetadataLine, StreamState};
 use super::turn::{Last, message_finish, turn_finish, turn_metadata};
 use super::wire::{
     AssistantRole, ChatCompletionChunk, ChunkChoice, ChunkObject, Delta, FunctionDelta, FunctionType,
@@ -18,7 +18,7 @@ use crate::line::{push_line, push_number, push_string, push_value};
 use crate::{Encoder, StreamInfo};
 
 /// The rest of a line that ends no message.
-const GOES_ON: &[u8] = b",\"finish_reason\":null}]}\n";
+const UNFINISHED_SUFFIX: &[u8] = b",\"finish_reason\":null}]}\n";
 
 /// Writes a stream piece by piece.
 pub(super) struct ChunkEncoder {
@@ -58,7 +58,7 @@ impl ChunkEncoder {
     fn delta(&mut self, at: Timestamp, delta: &Delta<'_>, out: &mut Vec<u8>) {
         self.start_line(at, out);
         push_value(out, delta);
-        out.extend_from_slice(GOES_ON);
+        out.extend_from_slice(UNFINISHED_SUFFIX);
     }
 
     fn role(&mut self, at: Timestamp, out: &mut Vec<u8>) {
@@ -70,7 +70,7 @@ impl ChunkEncoder {
         out.extend_from_slice(b"{\"content\":");
         push_string(out, text);
         out.push(b'}');
-        out.extend_from_slice(GOES_ON);
+        out.extend_from_slice(UNFINISHED_SUFFIX);
     }
 
     /// The first piece of a call, which names it.
@@ -101,7 +101,7 @@ impl ChunkEncoder {
         out.extend_from_slice(b",\"function\":{\"arguments\":");
         push_string(out, arguments);
         out.extend_from_slice(b"}}]}");
-        out.extend_from_slice(GOES_ON);
+        out.extend_from_slice(UNFINISHED_SUFFIX);
     }
 
     /// The message that pieces belong to; it is announced now unless it was before.
@@ -208,14 +208,14 @@ impl ChatStream for ChunkEncoder {
         &mut self.state
     }
 
-    fn push_remark(&self, at: Timestamp, remark: Remark<'_>, out: &mut Vec<u8>) {
-        let choice = remark.finish_reason.map(|finish_reason| nothing_more(finish_reason));
+    fn push_metadata(&self, at: Timestamp, line: MetadataLine<'_>, out: &mut Vec<u8>) {
+        let choice = line.finish_reason.map(|finish_reason| nothing_more(finish_reason));
         push_line(
             out,
             &ChatCompletionChunk {
                 choices: choice.into_iter().collect(),
-                system_fingerprint: remark.fingerprint,
-                metadata: Some(remark.metadata),
+                system_fingerprint: line.fingerprint,
+                metadata: Some(line.metadata),
                 ..self.line(at)
             },
         );

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use qwen_events::{Body, Event, MessageEnd, Timestamp, TurnEnd};
 
 use super::frame::{Frame, created, empty_line};
-use super::stream::{ChatStream, Remark, StreamState};
+use super::stream::{ChatStream, MetadataLine, StreamState};
 use super::turn::{Last, message_finish, turn_finish, turn_metadata};
 use super::wire::{
     AssistantMessage, AssistantRole, ChatCompletion, Choice, CompletionObject, FunctionCall, FunctionType,
@@ -66,7 +66,7 @@ impl MessageEncoder {
     }
 }
 
-fn said<'a>(content: &'a str, finish_reason: &'a str) -> Choice<'a> {
+fn content_choice<'a>(content: &'a str, finish_reason: &'a str) -> Choice<'a> {
     let content = Some(Cow::Borrowed(content));
     Choice {
         index: 0,
@@ -88,14 +88,14 @@ impl ChatStream for MessageEncoder {
         &mut self.state
     }
 
-    fn push_remark(&self, at: Timestamp, remark: Remark<'_>, out: &mut Vec<u8>) {
-        let choice = remark.finish_reason.map(|finish_reason| said("", finish_reason));
+    fn push_metadata(&self, at: Timestamp, line: MetadataLine<'_>, out: &mut Vec<u8>) {
+        let choice = line.finish_reason.map(|finish_reason| content_choice("", finish_reason));
         push_line(
             out,
             &ChatCompletion {
                 choices: choice.into_iter().collect(),
-                system_fingerprint: remark.fingerprint,
-                metadata: Some(remark.metadata),
+                system_fingerprint: line.fingerprint,
+                metadata: Some(line.metadata),
                 ..self.line(at)
             },
         );
@@ -110,7 +110,7 @@ impl ChatStream for MessageEncoder {
         push_line(
             out,
             &ChatCompletion {
-                choices: vec![said(&closing.content, turn_finish(end))],
+                choices: vec![content_choice(&closing.content, turn_finish(end))],
                 usage: Some(TokenUsage::from(&end.usage)),
                 metadata: Some(turn_metadata(end)),
                 ..self.line(at)

@@ -130,8 +130,8 @@ impl Frame {
         Self { prompt_id: Some(prompt_id.clone()), ..self.clone() }
     }
 
-    /// The same stream, for a prompt that became no turn. A worker that has adopted no session yet stamps the refusal
-    /// with the session that the prompt names.
+    /// The same stream, for a prompt that became no turn. A worker that has adopted no session yet stamps the
+    /// refusal with the session that the prompt names.
     pub(crate) fn of_refused(&self, refused: &RefusedPrompt) -> Self {
         let mut frame = self.of_prompt(&refused.prompt_id);
         if let Some(session_id) = &refused.session_id {

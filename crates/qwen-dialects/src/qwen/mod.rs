@@ -1,4 +1,5 @@
-//! The `qwen` dialect, spec 1: `chat.completion` lines or chunks, `result/*`, `x-qwen-*` and the flat control channel.
+//! The `qwen` dialect, spec 1: `chat.completion` lines or chunks, `result/*`, `x-qwen-*` and the flat control
+//! channel.
 
 pub(crate) mod annotate;
 pub(crate) mod channel;

@@ -1,4 +1,5 @@
-//! What `stream-json` and `stream-chunk-json` have in common: both wrap the same steps in their own kind of line.
+//! What `stream-json` and `stream-chunk-json` have in common: both wrap the same steps in their own kind of
+//! line.
 
 use std::borrow::Cow;
 
@@ -26,7 +27,7 @@ impl StreamState {
 
 /// What a line without model output carries.
 #[derive(Default)]
-pub(super) struct Remark<'a> {
+pub(super) struct MetadataLine<'a> {
     /// None writes no choice at all.
     pub finish_reason: Option<&'static str>,
     pub fingerprint: Option<Cow<'a, str>>,
@@ -43,7 +44,7 @@ pub(super) trait ChatStream: Sized {
     fn state_mut(&mut self) -> &mut StreamState;
 
     /// Writes a line without model output.
-    fn push_remark(&self, at: Timestamp, remark: Remark<'_>, out: &mut Vec<u8>);
+    fn push_metadata(&self, at: Timestamp, line: MetadataLine<'_>, out: &mut Vec<u8>);
 
     /// Writes the terminal record of a turn.
     fn end_turn(&mut self, at: Timestamp, end: &TurnEnd, out: &mut Vec<u8>);
@@ -53,7 +54,7 @@ pub(super) trait ChatStream: Sized {
         if self.state_mut().frame.greets() {
             let frame = &self.state().frame;
             let (fingerprint, metadata) = (Some(frame.fingerprint()), frame.announcement());
-            self.push_remark(at, Remark { finish_reason: None, fingerprint, metadata }, out);
+            self.push_metadata(at, MetadataLine { finish_reason: None, fingerprint, metadata }, out);
         }
     }
 
@@ -65,8 +66,8 @@ pub(super) trait ChatStream: Sized {
         out: &mut Vec<u8>,
     ) {
         let metadata = Metadata { error: Some(error), ..Metadata::default() };
-        let remark = Remark { finish_reason: Some(finish_reason), metadata, ..Remark::default() };
-        self.push_remark(at, remark, out);
+        let line = MetadataLine { finish_reason: Some(finish_reason), metadata, ..MetadataLine::default() };
+        self.push_metadata(at, line, out);
     }
 
     /// Writes an event after which the process ends. Returns false if it is another event.
@@ -79,8 +80,8 @@ pub(super) trait ChatStream: Sized {
         true
     }
 
-    /// Writes the handshake if it is due, and what both formats write alike. Returns true if nothing is left to write for
-    /// the event.
+    /// Writes the handshake if it is due, and what both formats write alike. Returns true if nothing is left
+    /// to write for the event.
     fn encode_common(&mut self, event: &Event, out: &mut Vec<u8>) -> bool {
         self.greet(event.at, out);
         if let Body::TurnEnd(end) = &event.body

@@ -53,8 +53,8 @@ pub(crate) struct Thought<'a> {
 }
 
 impl<'a> Thought<'a> {
-    /// A heading in bold is the subject and the rest the description; else the first line, shortened, is the subject
-    /// and the whole the description.
+    /// A heading in bold is the subject and the rest the description; else the first line, shortened, is the
+    /// subject and the whole the description.
     pub(crate) fn of_block(block: &'a str) -> Self {
         let block = block.trim();
         if let Some((subject, rest)) = block.strip_prefix("**").and_then(|rest| rest.split_once("**"))

@@ -8,8 +8,8 @@ use super::event::{ViewEvent, ViewLine};
 /// The maximum number of lines that wait for the end of a block.
 const MAX_WAITING: usize = 256;
 
-/// The maximum number of lines of other node runs that wait while the one with an unfinished block is silent. Its end may have
-/// been left out of the stream.
+/// The maximum number of lines of other node runs that wait while the one with an unfinished block is silent.
+/// Its end may have been left out of the stream.
 const MAX_SILENCE: usize = 16;
 
 /// A session, optionally a sub-agent in it, and the node run.
@@ -50,7 +50,8 @@ impl BlockSequencer {
         self.drain(show);
     }
 
-    /// True if another source has an unfinished block. Within a source only the text of another node run waits.
+    /// True if another source has an unfinished block. Within a source only the text of another node run
+    /// waits.
     fn must_wait(&mut self, line: &ViewLine) -> bool {
         // A line without a session belongs to that of the line before.
         let Some(holder) = self.holder.as_ref().filter(|_| line.session.is_some()) else { return false };
@@ -97,8 +98,8 @@ impl BlockSequencer {
     }
 }
 
-/// True if a waiting line must be shown before another one: what a node said before what it does, and all that a session said
-/// before its turn ends.
+/// True if a waiting line must be shown before another one: what a node said before what it does, and all
+/// that a session said before its turn ends.
 fn precedes(waiting: &ViewLine, line: &ViewLine) -> bool {
     match line.event {
         ViewEvent::TurnEnd(_) => waiting.session == line.session,

@@ -345,7 +345,8 @@ fn each_break_is_found_by_its_rule() {
     }
 }
 
-/// The table on the page: for each rule how many mutations of the corpus break it, and how many of them are found.
+/// The table on the page: for each rule how many mutations of the corpus break it, and how many of them are
+/// found.
 #[test]
 fn the_page_tells_how_many_mutations_of_each_rule_are_caught() {
     let page = std::fs::read_to_string(crate::files::root().join("../docs/stream-rules.md")).unwrap();
@@ -378,7 +379,8 @@ fn the_page_tells_how_many_mutations_of_each_rule_are_caught() {
 
 #[test]
 fn a_stream_that_is_cut_off_anywhere_is_not_whole() {
-    // What a document cut off leaves is another document, or none; and what is about the session needs no turn.
+    // What a document cut off leaves is another document, or none; and what is about the session needs no
+    // turn.
     let is_stream = |stream: &&Stream| {
         stream.variant.format != Format::Json && stream.bytes.len() < 100_000 && stream.trace != "side-lines"
     };
@@ -477,7 +479,8 @@ fn reordered(value: &serde_json::Value, extended: bool) -> String {
     }
 }
 
-/// A stream in which each line has a further field and its keys in another order, still UTF-8 and as long as a line may be.
+/// A stream in which each line has a further field and its keys in another order, still UTF-8 and as long as
+/// a line may be.
 fn harmlessly_changed(whole: &str) -> String {
     let line = |line: &str| {
         let mut value: serde_json::Value = serde_json::from_str(line).unwrap();

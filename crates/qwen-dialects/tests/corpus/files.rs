@@ -16,7 +16,8 @@ use crate::traces;
 /// Larger streams are kept compressed.
 const COMPRESS_FROM: usize = 128 * 1024;
 
-/// All files of the corpus that are generated, by their path inside it, and what each holds once decompressed.
+/// All files of the corpus that are generated, by their path inside it, and what each holds once
+/// decompressed.
 pub struct Corpus {
     files: BTreeMap<String, &'static [u8]>,
 }

@@ -1,4 +1,5 @@
-//! The specs' own examples: our wire types and schemas take them, and our encoders write lines of their shapes.
+//! The specs' own examples: our wire types and schemas take them, and our encoders write lines of their
+//! shapes.
 
 use std::path::Path;
 
@@ -94,7 +95,8 @@ fn the_example_stream_of_spec_2_is_what_its_events_become() {
     assert_eq!(lines, expected);
 }
 
-/// Whether `line` has the shape of `example`: the same keys and kinds of values, the same words that tell lines apart.
+/// Whether `line` has the shape of `example`: the same keys and kinds of values, the same words that tell
+/// lines apart.
 fn fits(key: &str, example: &Value, line: &Value) -> bool {
     const TELLING: [&str; 5] = ["type", "subtype", "role", "status", "behavior"];
     const FREE: [&str; 9] =

@@ -1,4 +1,5 @@
-//! Any turn that an engine may tell, in any dialect: only whole lines that the dialect knows, and its invariants.
+//! Any turn that an engine may tell, in any dialect: only whole lines that the dialect knows, and its
+//! invariants.
 
 use std::collections::HashMap;
 
@@ -66,8 +67,8 @@ fn status() -> impl Strategy<Value = EndStatus> {
     prop::sample::select(EndStatus::ALL.to_vec())
 }
 
-/// The steps as a turn that keeps the engine's promises: a speaker finishes its message before another speaks,
-/// pieces come within messages, calls are whole before their message ends.
+/// The steps as a turn that keeps the engine's promises: a speaker finishes its message before another
+/// speaks, pieces come within messages, calls are whole before their message ends.
 fn tell(steps: &[Step], status: EndStatus, reply: &str) -> Vec<Event> {
     let mut script = Script::turn();
     let mut nodes = 1;

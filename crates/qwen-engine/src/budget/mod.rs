@@ -34,7 +34,7 @@ pub struct Limits {
 const MOST_STEPS: u64 = 1_000_000;
 
 /// The error code for a sub-agent's separate limit.
-const PART_SPENT: &str = "subagent_limit";
+const SUBAGENT_LIMIT: &str = "subagent_limit";
 
 /// What a turn has spent, against its limits. Shared by everything that runs in it.
 pub struct Budget {
@@ -110,8 +110,8 @@ impl Budget {
     }
 
     /// True if `stop` was caused by a sub-agent's separate limit, which ends only that sub-agent.
-    pub(crate) fn is_part_spent(stop: &Stop) -> bool {
-        stop.error.as_ref().is_some_and(|error| error.code == PART_SPENT)
+    pub(crate) fn is_subagent_limit(stop: &Stop) -> bool {
+        stop.error.as_ref().is_some_and(|error| error.code == SUBAGENT_LIMIT)
     }
 
     fn whole(&self) -> Option<&Arc<Self>> {
@@ -124,7 +124,7 @@ impl Budget {
             None => limit_reached(status, code, format!("the limit of {what} is reached ({flag})")),
             Some((_, agent)) => limit_reached(
                 status,
-                PART_SPENT,
+                SUBAGENT_LIMIT,
                 format!("the sub-agent '{agent}' reached its limit of {what}"),
             ),
         }
@@ -330,10 +330,10 @@ mod tests {
         let part = whole.part("helper".into(), Limits { turns: Some(1), ..Limits::default() });
         assert_eq!(part.model_call(), Ok(()));
         let own = part.model_call().unwrap_err();
-        assert!(Budget::is_part_spent(&own) && own.error.unwrap().message.contains("'helper'"));
+        assert!(Budget::is_subagent_limit(&own) && own.error.unwrap().message.contains("'helper'"));
         assert!((0..3).all(|_| part.tool_call().is_ok()));
         let shared = part.tool_call().unwrap_err();
-        assert_eq!((shared.status, Budget::is_part_spent(&shared)), (EndStatus::MaxToolCalls, false));
+        assert_eq!((shared.status, Budget::is_subagent_limit(&shared)), (EndStatus::MaxToolCalls, false));
         part.spend("m", &Usage { prompt_tokens: 5, ..Usage::default() }, Duration::ZERO);
         let sums = whole.close();
         assert_eq!((sums.model_calls, sums.tool_calls, sums.usage.prompt_tokens), (1, 3, 5));

@@ -7,10 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a request waits for the end of a walk through the tree if some paths are known already.
-const PATIENCE: Duration = Duration::from_millis(250);
+const REFRESH_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// How long a request waits for the first paths, and one for something in particular for all of them.
-const FIRST_PATIENCE: Duration = Duration::from_secs(3);
+const FIRST_WALK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A tree whose walk takes longer than this is not read for each request.
 const SLOW: Duration = Duration::from_millis(100);
@@ -94,14 +94,14 @@ impl PathIndex {
         }
         let patience = match (is_slow, is_specific) {
             (true, _) => Duration::ZERO,
-            (false, true) => FIRST_PATIENCE,
-            (false, false) => PATIENCE,
+            (false, true) => FIRST_WALK_TIMEOUT,
+            (false, false) => REFRESH_TIMEOUT,
         };
         let is_walking = |state: &mut State| state.is_walking && state.root == root;
         let waited = self.shared.1.wait_timeout_while(state, patience, is_walking);
         let state = waited.unwrap_or_else(PoisonError::into_inner).0;
         let has_none = |state: &mut State| is_walking(state) && state.paths.ends.is_empty();
-        let waited = self.shared.1.wait_timeout_while(state, FIRST_PATIENCE, has_none);
+        let waited = self.shared.1.wait_timeout_while(state, FIRST_WALK_TIMEOUT, has_none);
         waited.unwrap_or_else(PoisonError::into_inner).0.paths.clone()
     }
 

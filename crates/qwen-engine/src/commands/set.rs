@@ -74,7 +74,8 @@ impl CommandSet {
         Self { custom, disabled: Vec::new(), has_claude_names: false }
     }
 
-    /// Lists commands under the names that they have in Claude's CLI. Calls may use either name in any session.
+    /// Lists commands under the names that they have in Claude's CLI. Calls may use either name in any
+    /// session.
     pub fn with_claude_names(mut self) -> Self {
         self.has_claude_names = true;
         self

@@ -37,7 +37,7 @@ impl Node<GotState> for Execute {
                     }
                 }
                 let Some((at, outcome)) = running.next().await else { break };
-                settle(&mut work, at, outcome, &mut stop, cx).await;
+                record_outcome(&mut work, at, outcome, &mut stop, cx).await;
             }
             if let Some(stop) = &stop {
                 fail_open(&mut work, stop, cx).await;
@@ -54,7 +54,13 @@ impl Execute {
 }
 
 /// Records the outcome of a thought and reports it.
-async fn settle(work: &mut Work, at: usize, outcome: Outcome, stop: &mut Option<Stop>, cx: &RunContext) {
+async fn record_outcome(
+    work: &mut Work,
+    at: usize,
+    outcome: Outcome,
+    stop: &mut Option<Stop>,
+    cx: &RunContext,
+) {
     let id: Arc<str> = work.thought(at).id.as_str().into();
     match outcome {
         Outcome::Made(results) => {

@@ -6,7 +6,7 @@ use qwen_events::{Body, ErrorInfo, ErrorKind};
 
 use super::plan::{self, Bounds, Op, Planned};
 use super::prompts;
-use super::state::{GotState, Made, Thought};
+use super::state::{GotState, Thought, ThoughtResult};
 use crate::graph::{RunContext, fan_out};
 use crate::thinking::{NEUTRAL, ThoughtFailure, ThoughtRequest, ThoughtRunner, read_values, summary};
 
@@ -30,7 +30,7 @@ pub(super) struct Task {
 
 /// The outcome of a task.
 pub(super) enum Outcome {
-    Made(Vec<Made>),
+    Made(Vec<ThoughtResult>),
     Expanded(Vec<Planned>),
     Failed(ThoughtFailure),
 }
@@ -120,7 +120,7 @@ async fn make(
     task: &Task,
     inputs: &[(String, String)],
     cx: &RunContext,
-) -> Result<Vec<Made>, ThoughtFailure> {
+) -> Result<Vec<ThoughtResult>, ThoughtFailure> {
     let id = &task.thought.id;
     let tries = (0..task.thought.count).map(|attempt| async move {
         let prompt = prompts::make(state, &task.thought, inputs, attempt);
@@ -131,7 +131,9 @@ async fn make(
     let mut failed = None;
     for answer in fan_out(tries).await {
         match answer {
-            Ok(text) if !text.trim().is_empty() => made.push(Made { text: text.trim().into(), score: None }),
+            Ok(text) if !text.trim().is_empty() => {
+                made.push(ThoughtResult { text: text.trim().into(), score: None })
+            }
             Ok(_) => {}
             Err(ThoughtFailure::Run(stop)) => return Err(ThoughtFailure::Run(stop)),
             Err(failure) => failed = Some(failure),
@@ -146,11 +148,14 @@ async fn improve(
     state: &GotState,
     task: &Task,
     cx: &RunContext,
-) -> Result<Vec<Made>, ThoughtFailure> {
+) -> Result<Vec<ThoughtResult>, ThoughtFailure> {
     let inputs = inputs(&task.inputs);
-    let original =
-        task.inputs.iter().find_map(Thought::best).map(|made| Made { text: made.text.clone(), score: None });
-    let mut made: Vec<Made> = original.into_iter().collect();
+    let original = task
+        .inputs
+        .iter()
+        .find_map(Thought::best)
+        .map(|made| ThoughtResult { text: made.text.clone(), score: None });
+    let mut made: Vec<ThoughtResult> = original.into_iter().collect();
     match make(runner, state, task, &inputs, cx).await {
         Ok(bettered) => made.extend(bettered),
         Err(ThoughtFailure::Thought(_)) if !made.is_empty() => {}
@@ -164,8 +169,9 @@ async fn score(
     state: &GotState,
     task: &Task,
     cx: &RunContext,
-) -> Result<Vec<Made>, ThoughtFailure> {
-    let mut made: Vec<Made> = task.inputs.iter().flat_map(|input| input.results.iter().cloned()).collect();
+) -> Result<Vec<ThoughtResult>, ThoughtFailure> {
+    let mut made: Vec<ThoughtResult> =
+        task.inputs.iter().flat_map(|input| input.results.iter().cloned()).collect();
     let (id, maker) = (&task.thought.id, task.maker.as_ref().unwrap_or(&task.thought));
     let candidates: Vec<&str> = made.iter().map(|made| &*made.text).collect();
     let prompt = prompts::score(state, maker, &task.made_from, &candidates);
@@ -187,8 +193,9 @@ async fn score(
     Ok(made)
 }
 
-fn keep_best(task: &Task) -> Vec<Made> {
-    let mut made: Vec<Made> = task.inputs.iter().flat_map(|input| input.results.iter().cloned()).collect();
+fn keep_best(task: &Task) -> Vec<ThoughtResult> {
+    let mut made: Vec<ThoughtResult> =
+        task.inputs.iter().flat_map(|input| input.results.iter().cloned()).collect();
     made.sort_by(|a, b| b.score.unwrap_or(NEUTRAL).total_cmp(&a.score.unwrap_or(NEUTRAL)));
     made.truncate(task.thought.count);
     made
@@ -200,10 +207,10 @@ async fn combine(
     task: &Task,
     parts: &[(String, String)],
     cx: &RunContext,
-) -> Result<Vec<Made>, ThoughtFailure> {
+) -> Result<Vec<ThoughtResult>, ThoughtFailure> {
     // A single result needs no combining.
     if let [(_, only)] = parts {
-        return Ok(vec![Made { text: Arc::from(only.as_str()), score: None }]);
+        return Ok(vec![ThoughtResult { text: Arc::from(only.as_str()), score: None }]);
     }
     let id = &task.thought.id;
     let prompt = prompts::combine(state, &task.thought, parts);
@@ -212,7 +219,7 @@ async fn combine(
     if text.trim().is_empty() {
         return Err(ThoughtFailure::Thought(empty()));
     }
-    Ok(vec![Made { text: text.trim().into(), score: None }])
+    Ok(vec![ThoughtResult { text: text.trim().into(), score: None }])
 }
 
 fn empty() -> ErrorInfo {

@@ -39,14 +39,14 @@ pub(crate) struct Thought {
     pub standing: Standing,
     /// Its results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub results: Vec<Made>,
+    pub results: Vec<ThoughtResult>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 /// A result of a thought.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Made {
+pub(crate) struct ThoughtResult {
     pub text: Arc<str>,
     /// From 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ impl Thought {
     }
 
     /// Its best result: the first one, unless another has a better score.
-    pub fn best(&self) -> Option<&Made> {
+    pub fn best(&self) -> Option<&ThoughtResult> {
         self.results.iter().reduce(|a, b| if b.score > a.score { b } else { a })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::operate::{Task, named};
 use super::plan::{Op, Planned};
-use super::state::{GotState, Made, Standing, Thought};
+use super::state::{GotState, Standing, Thought, ThoughtResult};
 
 /// The running graph. Each thought has counters that determine when it is ready, so that settling one does
 /// not require a scan of all.
@@ -35,12 +35,12 @@ impl Work {
                 thought.standing = Standing::Waiting;
             }
         }
-        work.place(0);
+        work.schedule(0);
         work
     }
 
     /// Computes the scheduling state of the thoughts from `first` on.
-    fn place(&mut self, first: usize) {
+    fn schedule(&mut self, first: usize) {
         self.scheduling.resize_with(self.state.thoughts.len(), Scheduling::default);
         for at in first..self.state.thoughts.len() {
             let inputs = self.thought(at).inputs.clone();
@@ -158,11 +158,11 @@ impl Work {
         self.state.thoughts[at].standing = Standing::Expanded;
         self.scheduling[at].waiting = nodes;
         self.scheduling[at].children = (offset..offset + nodes).collect();
-        self.place(offset);
+        self.schedule(offset);
         Some((nodes as u64, edges))
     }
 
-    pub fn done(&mut self, at: usize, results: Vec<Made>) {
+    pub fn done(&mut self, at: usize, results: Vec<ThoughtResult>) {
         let thought = &mut self.state.thoughts[at];
         thought.standing = Standing::Done;
         thought.results = results;
@@ -217,8 +217,8 @@ mod tests {
         tasks.iter().map(|task| task.thought.id.as_str()).collect()
     }
 
-    fn made(text: &str) -> Vec<Made> {
-        vec![Made { text: text.into(), score: None }]
+    fn made(text: &str) -> Vec<ThoughtResult> {
+        vec![ThoughtResult { text: text.into(), score: None }]
     }
 
     const DIAMOND: &str = r#"{"id":"a","op":"generate"},{"id":"b","op":"generate","inputs":["a"]},

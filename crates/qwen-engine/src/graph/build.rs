@@ -101,12 +101,12 @@ impl<S: State> GraphBuilder<S> {
 
     /// Retries a node when it fails with a transient error.
     pub fn retry(self, name: &'static str, retry: Retry) -> Self {
-        self.about(name, |placed| placed.retry = Some(retry))
+        self.configure_node(name, |placed| placed.retry = Some(retry))
     }
 
     /// Sets the timeout for each attempt of a node.
     pub fn timeout(self, name: &'static str, limit: Duration) -> Self {
-        self.about(name, |placed| placed.timeout = Some(limit))
+        self.configure_node(name, |placed| placed.timeout = Some(limit))
     }
 
     /// Declares that a run continues with `to` when `name` fails permanently; `delta` records the error in
@@ -117,10 +117,10 @@ impl<S: State> GraphBuilder<S> {
         to: &'static str,
         delta: impl Fn(&ErrorInfo) -> S::Delta + Send + Sync + 'static,
     ) -> Self {
-        self.about(name, |placed| placed.on_error = Some(OnError { to, delta: Box::new(delta) }))
+        self.configure_node(name, |placed| placed.on_error = Some(OnError { to, delta: Box::new(delta) }))
     }
 
-    fn about(mut self, name: &'static str, change: impl FnOnce(&mut NodeEntry<S>)) -> Self {
+    fn configure_node(mut self, name: &'static str, change: impl FnOnce(&mut NodeEntry<S>)) -> Self {
         match self.graph.nodes.iter_mut().find(|placed| placed.name == name) {
             Some(placed) => change(placed),
             None => self.unknown_nodes.push(name),
@@ -138,7 +138,7 @@ impl<S: State> GraphBuilder<S> {
             }
         }
         let known = |name: &str| name == END || graph.nodes.iter().any(|placed| placed.name == name);
-        let named = graph.ways().flat_map(|(from, to)| [from, to]);
+        let named = graph.transitions().flat_map(|(from, to)| [from, to]);
         if let Some(name) = unknown_nodes.into_iter().chain(named).find(|name| !known(name)) {
             return Err(BuildError::Unknown(name));
         }
@@ -147,7 +147,7 @@ impl<S: State> GraphBuilder<S> {
         while next < reached.len() {
             let from = reached[next];
             next += 1;
-            for (_, to) in graph.ways().filter(|(a, _)| *a == from) {
+            for (_, to) in graph.transitions().filter(|(a, _)| *a == from) {
                 if !reached.contains(&to) {
                     reached.push(to);
                 }
@@ -197,7 +197,7 @@ impl<S: State> Graph<S> {
     }
 
     /// All possible transitions.
-    fn ways(&self) -> impl Iterator<Item = Edge> + '_ {
+    fn transitions(&self) -> impl Iterator<Item = Edge> + '_ {
         let routes = self.nodes.iter().filter_map(|placed| Some((placed.name, placed.on_error.as_ref()?.to)));
         self.edges.iter().copied().chain(routes)
     }

@@ -34,7 +34,7 @@ pub struct NodeCounter(Arc<Mutex<HashMap<&'static str, u64>>>);
 
 impl NodeCounter {
     /// Continues the numbering of earlier runs of the session.
-    pub(crate) fn behind(runs: impl IntoIterator<Item = (&'static str, u64)>) -> Self {
+    pub(crate) fn continuing(runs: impl IntoIterator<Item = (&'static str, u64)>) -> Self {
         Self(Arc::new(Mutex::new(runs.into_iter().collect())))
     }
 
@@ -59,7 +59,7 @@ pub struct RunOutcome {
 impl RunOutcome {
     /// A run that could not start.
     pub(crate) fn failed(error: &BuildError) -> Self {
-        Self { stop: Some(broken(error.to_string())), last: None, steps: 0 }
+        Self { stop: Some(invalid_graph(error.to_string())), last: None, steps: 0 }
     }
 }
 
@@ -81,7 +81,7 @@ impl<S: State> Graph<S> {
                 return ran;
             }
             let Some(placed) = self.find(name) else {
-                ran.stop = Some(broken(format!("the graph has no node '{name}'")));
+                ran.stop = Some(invalid_graph(format!("the graph has no node '{name}'")));
                 return ran;
             };
             if let Err(stop) = cx.budget.step()
@@ -107,12 +107,12 @@ impl<S: State> Graph<S> {
             };
             // A step that waits for answers runs again in the process that has them.
             if !matches!(&next, Next::Stop(stop) if stop.is_deferred()) {
-                inner.keep::<S>(&delta, &next);
+                inner.log_step::<S>(&delta, &next);
             }
             state.apply(delta);
             if let Some((to, delta)) = routed {
                 next = Next::Goto(to);
-                inner.keep::<S>(&delta, &next);
+                inner.log_step::<S>(&delta, &next);
                 state.apply(delta);
             }
             ran.steps += 1;
@@ -136,10 +136,10 @@ impl<S: State> Graph<S> {
     fn checked(&self, name: &str, next: Next) -> Next {
         match next {
             Next::Goto(to) if !self.allows(name, to) => {
-                Next::Stop(broken(format!("the node '{name}' went to '{to}', which no edge allows")))
+                Next::Stop(invalid_graph(format!("the node '{name}' went to '{to}', which no edge allows")))
             }
             Next::End if !self.may_end(name) => {
-                Next::Stop(broken(format!("the node '{name}' ended the run, which no edge allows")))
+                Next::Stop(invalid_graph(format!("the node '{name}' ended the run, which no edge allows")))
             }
             next => next,
         }
@@ -173,7 +173,7 @@ impl RunContext {
     }
 
     /// Logs the change that a step makes, so that a later process need not repeat the step.
-    fn keep<S: State>(&self, delta: &S::Delta, next: &Next) {
+    fn log_step<S: State>(&self, delta: &S::Delta, next: &Next) {
         if self.nested {
             return;
         }
@@ -190,7 +190,7 @@ impl RunContext {
     }
 }
 
-fn broken(message: String) -> Stop {
+fn invalid_graph(message: String) -> Stop {
     Stop::failed(ErrorInfo::new(ErrorKind::Internal, "broken_graph", message))
 }
 

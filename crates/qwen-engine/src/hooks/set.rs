@@ -123,8 +123,8 @@ impl HookSet {
         }
         let traced = request.emit.hooks_begin(request.event.name(), request.call.map(|call| &call.id));
         let input = self.input(&request);
-        let place = traced.as_ref().map(|run| &run.place);
-        let answers = join_all(hooks.iter().map(|hook| self.call(hook, &request, &input, place))).await;
+        let context = traced.as_ref().map(|run| &run.context);
+        let answers = join_all(hooks.iter().map(|hook| self.call(hook, &request, &input, context))).await;
         for (hook, (answer, announcement)) in hooks.iter().zip(answers) {
             match answer {
                 Ok(answer) => {
@@ -155,12 +155,12 @@ impl HookSet {
         hook: &HookConfig,
         request: &'a HookRequest<'a>,
         input: &Value,
-        place: Option<&TraceContext>,
+        context: Option<&TraceContext>,
     ) -> (Result<HookAnswer, String>, Announcement<'a>) {
         let mut announcement = Announcement::new(request, &self.announced);
         let capture = HookCapture::default();
         announcement.started().await;
-        let answer = self.attempt(hook, request, input, place, &capture, &mut announcement).await;
+        let answer = self.attempt(hook, request, input, context, &capture, &mut announcement).await;
         let outcome = match &answer {
             Ok(_) if capture.failed() => HookOutcome::Error,
             Ok(_) => HookOutcome::Success,
@@ -177,7 +177,7 @@ impl HookSet {
         hook: &HookConfig,
         request: &HookRequest<'_>,
         input: &Value,
-        place: Option<&TraceContext>,
+        context: Option<&TraceContext>,
         capture: &HookCapture,
         announcement: &mut Announcement<'_>,
     ) -> Result<HookAnswer, String> {
@@ -196,7 +196,7 @@ impl HookSet {
                         withheld,
                         is_confined: limits.is_some(),
                     };
-                    command::run(start, &input.to_string(), place, capture).await
+                    command::run(start, &input.to_string(), context, capture).await
                 }
                 HookAction::Http { url, headers } => {
                     let client = match &limits {

@@ -4,7 +4,8 @@ use qwen_events::{Display, FileDiff, ToolCall};
 use qwen_tools::{Outcome, ToolVocabulary};
 use serde_json::{Map, Value, json};
 
-/// Text, success and exit code; in Claude's vocabulary also the fields of the tool's result that Claude's CLI gives hooks.
+/// Text, success and exit code; in Claude's vocabulary also the fields of the tool's result that Claude's CLI
+/// gives hooks.
 pub(crate) fn of(call: &ToolCall, outcome: &Outcome, vocabulary: ToolVocabulary) -> Value {
     let mut response = json!({"output": outcome.text, "is_error": outcome.error_code.is_some(), "exit_code": outcome.exit_code});
     if vocabulary == ToolVocabulary::Claude

@@ -155,7 +155,7 @@ enum WasForm {
 /// True if an event is logged. Not logged: pieces of a message, because its end contains all of it; a tool's
 /// display while it runs; the graph's state, which can be derived from the log; and events of the connection
 /// rather than the session.
-pub(super) fn is_kept(body: &Body) -> bool {
+pub(super) fn is_logged(body: &Body) -> bool {
     matches!(
         body,
         Body::TurnStart(_)

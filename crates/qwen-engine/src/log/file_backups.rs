@@ -68,7 +68,7 @@ impl FileBackups {
         self.lock().changed.clear();
     }
 
-    fn keep(&self, state: &mut State, before: Before<'_>) -> io::Result<FileBefore> {
+    fn store_backup(&self, state: &mut State, before: Before<'_>) -> io::Result<FileBefore> {
         let bytes = before.content.len() as u64;
         let held = match state.bytes {
             Some(held) => held,
@@ -103,7 +103,7 @@ impl BeforeWrite for FileBackups {
             _ if path.to_str().is_none() => FileBefore::Lost,
             None => FileBefore::Absent,
             // The requested change proceeds; a rewind reports that it cannot be undone.
-            Some(before) => self.keep(&mut state, before).unwrap_or(FileBefore::Lost),
+            Some(before) => self.store_backup(&mut state, before).unwrap_or(FileBefore::Lost),
         };
         log.note_file(&FileBackup { path: path.to_owned(), was });
     }

@@ -120,12 +120,12 @@ impl Recorder {
 
     /// Logs an event. An error is returned once; after it nothing is logged and no further error is returned.
     pub fn record(&mut self, event: &Event) -> Result<(), LogError> {
-        if matches!(self.state, State::Off { .. }) || !entry::is_kept(&event.body) {
+        if matches!(self.state, State::Off { .. }) || !entry::is_logged(&event.body) {
             return Ok(());
         }
         let recorded = self.try_record(event);
         if recorded.is_err() {
-            self.give_up();
+            self.discard_incomplete();
         }
         recorded
     }
@@ -138,7 +138,7 @@ impl Recorder {
         let written = entry::write_file(now(), file, &mut self.pending);
         let recorded = written.map_err(|error| self.unwritable(error.into())).and_then(|()| self.flush());
         if recorded.is_err() {
-            self.give_up();
+            self.discard_incomplete();
         }
         recorded
     }
@@ -277,11 +277,11 @@ impl Recorder {
     fn seal(&mut self) {
         // If writing fails now, it would fail later too.
         let _ = self.sync();
-        self.give_up();
+        self.discard_incomplete();
     }
 
     /// Truncates the file to complete lines.
-    fn give_up(&mut self) {
+    fn discard_incomplete(&mut self) {
         self.pending = Vec::new();
         self.state = match std::mem::replace(&mut self.state, State::Off { _held: None }) {
             State::Open(file, length) => {
@@ -355,7 +355,7 @@ impl Log {
     /// returned `Unsynced` must be synced before readers get the event.
     pub fn record(&self, event: &Event) -> Result<Option<Unsynced>, LogError> {
         // Most events are pieces of text, which are not logged; they skip the lock too.
-        if !entry::is_kept(&event.body) {
+        if !entry::is_logged(&event.body) {
             return Ok(None);
         }
         let mut shared = self.lock();
@@ -387,7 +387,7 @@ impl Log {
     pub fn unsynced(&self, error: io::Error) -> LogError {
         let mut shared = self.lock();
         let error = shared.recorder.unwritable(error);
-        shared.recorder.give_up();
+        shared.recorder.discard_incomplete();
         error
     }
 
@@ -418,7 +418,7 @@ impl Log {
     }
 
     /// The store and the session's id.
-    pub fn place(&self) -> (Option<Store>, SessionId) {
+    pub fn location(&self) -> (Option<Store>, SessionId) {
         let shared = self.lock();
         (shared.recorder.store.clone(), shared.recorder.header.session_id.clone())
     }

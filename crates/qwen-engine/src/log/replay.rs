@@ -73,14 +73,14 @@ impl Replay {
         }
     }
 
-    /// The turns read so far that are no longer a part of the conversation, because the session went back to a point before
-    /// them.
+    /// The turns read so far that are no longer a part of the conversation, because the session went back to
+    /// a point before them.
     pub fn undone(&self) -> &[PromptId] {
         &self.undone
     }
 
     /// Notes where a turn begins, and which turns a change of the conversation undoes.
-    fn note_place(&mut self, body: &Body) {
+    fn note_turn_start(&mut self, body: &Body) {
         let messages = &self.folded.messages;
         if let Body::TurnStart(start) = body {
             self.turns.push((start.prompt_id.clone(), messages.len()));
@@ -124,9 +124,9 @@ impl Replay {
             if let EntryBody::Event(body) = &entry.what
                 && main
             {
-                self.note_place(body);
+                self.note_turn_start(body);
             }
-            self.folded.take(&entry);
+            self.folded.apply(&entry);
             if let EntryBody::Event(body) = entry.what {
                 self.replay_event(Event { at: entry.at, scope: entry.scope, body });
             }

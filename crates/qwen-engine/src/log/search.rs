@@ -9,7 +9,7 @@ use super::entry::{EntryBody, is_main};
 use super::{LogError, Store, Summary};
 
 /// How many characters around a match are shown.
-const AROUND: usize = 60;
+const SNIPPET_CHARS: usize = 60;
 
 /// A session and what identifies it to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Store {
                 _ => continue,
             };
             if excerpt.is_none() && !is_named {
-                excerpt = around(text, wanted);
+                excerpt = snippet(text, wanted);
             }
             match &body {
                 Body::TurnStart(_) if is_main(&entry.scope) => last_prompt = text.to_string(),
@@ -75,10 +75,10 @@ impl Store {
 }
 
 /// The line that contains `wanted`, which is in lower case, shortened around it.
-fn around(text: &str, wanted: &str) -> Option<String> {
+fn snippet(text: &str, wanted: &str) -> Option<String> {
     let line = text.lines().find(|line| line.to_lowercase().contains(wanted))?;
     let before = line.to_lowercase().find(wanted).map_or(0, |at| line.to_lowercase()[..at].chars().count());
-    let from = before.saturating_sub(AROUND / 2);
-    let shown: String = line.chars().skip(from).take(AROUND + wanted.chars().count()).collect();
+    let from = before.saturating_sub(SNIPPET_CHARS / 2);
+    let shown: String = line.chars().skip(from).take(SNIPPET_CHARS + wanted.chars().count()).collect();
     Some(if from > 0 { format!("…{shown}") } else { shown })
 }

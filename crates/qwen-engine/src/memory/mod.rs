@@ -92,7 +92,7 @@ impl Memory {
     }
 
     /// The system prompt followed by the memory text.
-    pub fn behind(&self, system: &str) -> String {
+    pub fn append_to(&self, system: &str) -> String {
         if self.text.is_empty() {
             return system.to_owned();
         }

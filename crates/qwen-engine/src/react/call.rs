@@ -32,7 +32,7 @@ pub(crate) struct Done {
 }
 
 /// The error code of a call that a hook postponed.
-const PUT_OFF: &str = "tool_deferred";
+const POSTPONED: &str = "tool_deferred";
 
 /// Runs one call to its end. In every case the model gets a result and readers get a `ToolEnd`. An
 /// `interrupted` call only gets its end. `alone` is true for the only call of its message: hooks may postpone
@@ -73,7 +73,7 @@ pub(crate) async fn run(
         Ended::Completed(outcome) => (ToolStatus::Success, outcome),
         Ended::Denied(text) => (ToolStatus::Denied, Outcome::failure("permission_denied", text)),
         Ended::Stopped(text) => (ToolStatus::Cancelled, Outcome::failure("cancelled", text)),
-        Ended::Postponed(text) => (ToolStatus::Cancelled, Outcome::failure(PUT_OFF, text)),
+        Ended::Postponed(text) => (ToolStatus::Cancelled, Outcome::failure(POSTPONED, text)),
     };
     // Tool output goes to the model's server, a third party, so secrets are redacted.
     let text: Arc<str> = context.resources.redactor.redact(&outcome.text).into();
@@ -211,7 +211,7 @@ async fn attempt(
         cx.cancel.stop(Stop::refused(error));
         return Err(NotRun::Stopped(text));
     }
-    call_context.trace = cx.emit.place_of(&call.id);
+    call_context.trace = cx.emit.context_of(&call.id);
     let started = Instant::now();
     let mut outcome = if by_host {
         host_tool::wait(context, &permitted.call, cx).await

@@ -17,7 +17,7 @@ const TOO_LONG: &str = "context_length_exceeded";
 /// not either.
 const BETWEEN: usize = 4;
 
-const HALF_DONE: &str = "Part of this is done already: the summary says what. Go on from there.";
+const CONTINUE_NOTE: &str = "Part of this is done already: the summary says what. Go on from there.";
 
 /// True if the window is nearly full between two model calls of one turn.
 pub(super) fn is_short(context: &TurnContext, state: &ReactState, cx: &RunContext) -> bool {
@@ -133,7 +133,7 @@ async fn compact(
     let mut made = compaction::replacement(&summary);
     let mut prompt = messages[plan.prompt].clone();
     if plan.summarized > plan.prompt && !plan.keeps_tail {
-        prompt.parts.push(Part::Text(HALF_DONE.into()));
+        prompt.parts.push(Part::Text(CONTINUE_NOTE.into()));
     }
     made.push(prompt);
     if plan.keeps_tail {

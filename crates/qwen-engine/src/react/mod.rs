@@ -73,7 +73,7 @@ pub(crate) enum Delta {
 impl ReactState {
     /// Adds results for the calls of the last message that a run left open when it ended early: models reject
     /// a conversation with open calls.
-    pub fn settle(&mut self) {
+    pub fn close_open_calls(&mut self) {
         let Some(last) = self.messages.last().filter(|message| message.role == Role::Assistant) else {
             return;
         };
@@ -86,7 +86,7 @@ impl ReactState {
         for result in std::mem::take(&mut self.results) {
             answer = answer.or(open.answer(result));
         }
-        Arc::make_mut(&mut self.messages).extend(answer.or_else(|| open.settle()));
+        Arc::make_mut(&mut self.messages).extend(answer.or_else(|| open.take_results()));
     }
 
     /// Sorts the results into the order of the calls in the last message.

@@ -18,7 +18,7 @@ use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::{HookEvent, Permission};
 use crate::permissions::RefusedCall;
-use crate::redact::unblotted;
+use crate::redact::restore_redacted;
 use crate::{Question, Stop};
 
 /// How long notified hooks may delay the answer to a question.
@@ -30,8 +30,8 @@ pub(super) struct Permitted {
     /// It runs without approval because it only reads, so nothing but reading may be possible while it runs.
     pub read_only: bool,
     pub harden_git: Option<GitHardening>,
-    /// The directories outside the workspace that the decision or the approved question named. Only this call may use
-    /// them.
+    /// The directories outside the workspace that the decision or the approved question named. Only this call
+    /// may use them.
     pub granted: Vec<PathBuf>,
     /// Additional context for the model, from hooks.
     pub context: Option<String>,
@@ -153,9 +153,9 @@ async fn permit(
             context: None,
         }),
         Verdict::Deny => Err(NotRun::Denied(declined(turn, &call, tool, decision))),
-        Verdict::Ask if !turn.host.listens() || turn.permissions.never_asks() => {
+        Verdict::Ask if !turn.host.listens() || turn.permissions.denies_instead_of_asking() => {
             let blocked = judgement.blocked_path.as_deref();
-            Err(NotRun::Denied(nobody_to_ask(turn, &call, tool, decision, blocked)))
+            Err(NotRun::Denied(no_host_refusal(turn, &call, tool, decision, blocked)))
         }
         Verdict::Ask => {
             let question = Question {
@@ -194,8 +194,8 @@ fn declined(turn: &TurnContext, call: &ToolCall, tool: &dyn Tool, decision: &Dec
     if let Some(subject) = subject.filter(|subject| !text.contains(subject.as_str())) {
         add_sentence(&mut text, &format!("It was asked for `{subject}`."));
     }
-    if let Some(way_out) = turn.permissions.way_out(decision.verdict, decision.rule.as_deref()) {
-        add_sentence(&mut text, &format!("The user can {way_out}."));
+    if let Some(remedy) = turn.permissions.rule_remedy(decision.verdict, decision.rule.as_deref()) {
+        add_sentence(&mut text, &format!("The user can {remedy}."));
     }
     text
 }
@@ -211,7 +211,7 @@ fn add_sentence(text: &mut String, sentence: &str) {
 
 /// Why a call is refused that needs an answer when no one can give it: the subject, the reason and the
 /// remedy.
-fn nobody_to_ask(
+fn no_host_refusal(
     turn: &TurnContext,
     call: &ToolCall,
     tool: &dyn Tool,
@@ -221,7 +221,7 @@ fn nobody_to_ask(
     let reason = &decision.reason;
     let refused = RefusedCall { call, declaration: tool.declaration(), blocked_path: blocked };
     let subject = turn.permissions.subject(&refused).map(|subject| format!(" for `{subject}`"));
-    let refusal = if turn.permissions.never_asks() {
+    let refusal = if turn.permissions.denies_instead_of_asking() {
         "the mode dontAsk denies what would be asked"
     } else {
         "nobody is there to give it"
@@ -229,9 +229,9 @@ fn nobody_to_ask(
     let mut text =
         format!("{} requires permission{}, and {refusal}: {reason}", call.name, subject.unwrap_or_default());
     let remedy = turn.permissions.remedy(&refused).unwrap_or_else(|| {
-        let way_out = turn.permissions.way_out(decision.verdict, decision.rule.as_deref());
-        let way_out = way_out.map(|way_out| format!(", or {way_out}")).unwrap_or_default();
-        format!("answer the question at a terminal or with --ask-later{way_out}")
+        let change = turn.permissions.rule_remedy(decision.verdict, decision.rule.as_deref());
+        let change = change.map(|change| format!(", or {change}")).unwrap_or_default();
+        format!("answer the question at a terminal or with --ask-later{change}")
     });
     text.push_str(&format!(" The user can {remedy}."));
     text
@@ -309,7 +309,7 @@ async fn ask(
 /// The call with the input that a host or a hook returned. They saw it redacted, so unchanged placeholders
 /// are replaced by their secrets.
 fn changed(turn: &TurnContext, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc<ToolCall>, NotRun> {
-    match unblotted(&turn.resources.redactor, &call.arguments, wanted) {
+    match restore_redacted(&turn.resources.redactor, &call.arguments, wanted) {
         Ok(arguments) => Ok(Arc::new(ToolCall { arguments, ..(**call).clone() })),
         Err(blotted) => {
             Err(NotRun::Denied(format!("The changed call of {} was declined: {blotted}", call.name)))

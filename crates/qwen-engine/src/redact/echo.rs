@@ -3,28 +3,32 @@
 use std::fmt;
 
 use qwen_events::Json;
-use qwen_redact::{BLOT, Redactor};
+use qwen_redact::{REDACTION_MARK, Redactor};
 use serde_json::Value;
 
 /// A text that was changed around a redacted secret.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Blotted {
+pub struct RedactedValueChanged {
     path: String,
 }
 
-impl fmt::Display for Blotted {
+impl fmt::Display for RedactedValueChanged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = &self.path;
         write!(
             f,
-            "{path} was changed, and a secret in it was shown as {BLOT}: send it as it was, or without {BLOT}"
+            "{path} was changed, and a secret in it was shown as {REDACTION_MARK}: send it as it was, or without {REDACTION_MARK}"
         )
     }
 }
 
 /// `wanted` with the secrets of `original` restored in every text that equals its redacted form. A changed
 /// text that still contains a redaction mark would run with the mark: that is an error.
-pub fn unblotted(redactor: &Redactor, original: &Json, wanted: &Json) -> Result<Json, Blotted> {
+pub fn restore_redacted(
+    redactor: &Redactor,
+    original: &Json,
+    wanted: &Json,
+) -> Result<Json, RedactedValueChanged> {
     let shown = redactor.redact_json(original.as_str());
     if *shown == *original.as_str() {
         return Ok(wanted.clone());
@@ -64,7 +68,7 @@ fn restore(
     same_place: Option<(&Value, &Value)>,
     hidden: &[(&str, &str)],
     path: &str,
-) -> Result<(), Blotted> {
+) -> Result<(), RedactedValueChanged> {
     match value {
         Value::String(text) => {
             if let Some((Value::String(shown), Value::String(original))) = same_place
@@ -78,7 +82,9 @@ fn restore(
             meant.dedup();
             match meant.as_slice() {
                 [original] => (*original).clone_into(text),
-                _ if text.contains(BLOT) => return Err(Blotted { path: path.to_owned() }),
+                _ if text.contains(REDACTION_MARK) => {
+                    return Err(RedactedValueChanged { path: path.to_owned() });
+                }
                 _ => {}
             }
             Ok(())
@@ -107,7 +113,7 @@ mod tests {
     fn back(original: Value, wanted: Value) -> Result<Value, String> {
         let redactor = Redactor::new(["correct-horse-battery"]);
         let json = |value: Value| Json::trusted(value.to_string());
-        unblotted(&redactor, &json(original), &json(wanted))
+        restore_redacted(&redactor, &json(original), &json(wanted))
             .map(|json| serde_json::from_str(json.as_str()).unwrap())
             .map_err(|error| error.to_string())
     }
@@ -139,10 +145,10 @@ mod tests {
         let json = |value: Value| Json::trusted(value.to_string());
         let original = json!({"a": "clever-donkey-charger", "b": "correct-horse-battery"});
         let shown = json(json!({"a": "c***", "b": "c***"}));
-        let back = unblotted(&redactor, &json(original.clone()), &shown).unwrap();
+        let back = restore_redacted(&redactor, &json(original.clone()), &shown).unwrap();
         assert_eq!(back.as_str(), original.to_string());
         // For any other path it is ambiguous which of the two is meant.
-        assert!(unblotted(&redactor, &json(original), &json(json!({"x": "c***"}))).is_err());
+        assert!(restore_redacted(&redactor, &json(original), &json(json!({"x": "c***"}))).is_err());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use qwen_events::{
 pub use qwen_redact::{Redactor, TextStream, secret_values};
 
 use self::calls::Calls;
-pub(crate) use self::echo::unblotted;
+pub(crate) use self::echo::restore_redacted;
 use self::message::MessageRedaction;
 use self::whole::Whole;
 
@@ -77,18 +77,18 @@ impl EventRedactor {
         let redactor = &*self.redactor;
         match body {
             Body::TextDelta(_) | Body::ThoughtDelta(_) | Body::ToolCallDelta { .. } => {
-                let message = said_by(&mut self.message, scope.parent.as_ref());
+                let message = message_of(&mut self.message, scope.parent.as_ref());
                 let (passed, earlier) = message.piece(redactor, body);
                 late.extend(earlier.into_iter().map(|body| (scope.clone(), body)));
                 passed
             }
             Body::ToolCall(call) => {
-                let message = said_by(&mut self.message, scope.parent.as_ref());
+                let message = message_of(&mut self.message, scope.parent.as_ref());
                 late.extend(message.end_of_call(redactor, &call.id).map(|body| (scope.clone(), body)));
                 true
             }
             Body::MessageStart { .. } | Body::MessageEnd(_) => {
-                let message = said_by(&mut self.message, scope.parent.as_ref());
+                let message = message_of(&mut self.message, scope.parent.as_ref());
                 late.extend(message.end(redactor).into_iter().map(|body| (scope.clone(), body)));
                 true
             }
@@ -160,7 +160,7 @@ impl EventRedactor {
     }
 }
 
-fn said_by<'a>(
+fn message_of<'a>(
     message: &'a mut Vec<(Option<CallId>, MessageRedaction)>,
     parent: Option<&CallId>,
 ) -> &'a mut MessageRedaction {

@@ -63,7 +63,7 @@ impl Session {
             Ok(mut replacement) => {
                 replacement.push(prompt);
                 emit.emit(Body::History(Box::new(HistoryChange::Replaced(replacement.clone())))).await;
-                self.forget_places();
+                self.forget_turn_starts();
                 *messages = replacement;
             }
             Err(error) => {

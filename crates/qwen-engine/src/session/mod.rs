@@ -175,7 +175,7 @@ impl Session {
         if self.context.host.commits() {
             log.set_host(self.context.host.clone());
         }
-        if let (Some(store), id) = log.place() {
+        if let (Some(store), id) = log.location() {
             let keeper = Arc::new(FileBackups::new(&log, store.files(&id)));
             self.context.resources.before_write.set(keeper.clone());
             self.files = Some(keeper);
@@ -247,7 +247,7 @@ impl Session {
     /// Replaces the conversation, by a summary of it or by an empty one.
     pub fn replace_history(&mut self, messages: Vec<Message>) {
         self.end_unfinished();
-        self.forget_places();
+        self.forget_turn_starts();
         self.open_calls = OpenCalls::default();
         self.held.clear();
         self.history.clone_from(&messages);
@@ -256,7 +256,7 @@ impl Session {
     }
 
     /// Forgets where turns begin, because the conversation was replaced.
-    fn forget_places(&mut self) {
+    fn forget_turn_starts(&mut self) {
         self.order.iter_mut().for_each(|(_, at)| *at = None);
     }
 

@@ -16,7 +16,7 @@ impl Session {
     /// Creates a session from its log. [`go_on`](Self::go_on) continues an unfinished turn; a new turn closes
     /// it first.
     pub fn resume(context: SessionContext, folded: Folded) -> Self {
-        let runs = NodeCounter::behind(folded.node_runs.iter().map(|(name, count)| (word(name), *count)));
+        let runs = NodeCounter::continuing(folded.node_runs.iter().map(|(name, count)| (word(name), *count)));
         let prompts = folded.prompt_ids.iter().cloned().chain(folded.steered).collect();
         let order = folded.prompt_ids.into_iter().map(|prompt| (prompt, None)).collect();
         Self {
@@ -170,7 +170,7 @@ impl Session {
     /// Answers the calls that have no result, then appends the messages received in the meantime.
     pub(super) fn close_calls(&mut self) {
         self.postponed = false;
-        self.history.extend(self.open_calls.settle());
+        self.history.extend(self.open_calls.take_results());
         self.history.append(&mut self.held);
     }
 

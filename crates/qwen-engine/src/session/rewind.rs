@@ -40,7 +40,7 @@ impl Session {
             let message = "this session is not kept, so there are no files to put back";
             return Err(ErrorInfo::new(ErrorKind::Input, "not_kept", message));
         };
-        let (Some(store), id) = log.place() else { return Err(LogError::NotOnDisk.into()) };
+        let (Some(store), id) = log.location() else { return Err(LogError::NotOnDisk.into()) };
         let Changes { files: changed, commands } = match store.read(&id) {
             Ok(reader) => changed_since(reader, prompt)?.ok_or_else(unknown)?,
             // The session has no prompt yet.
@@ -77,7 +77,7 @@ pub struct RewindPoint {
 impl Session {
     /// The prompts of the conversation, oldest first. Without a log there are none.
     pub fn rewind_points(&self) -> Vec<RewindPoint> {
-        let Some((Some(store), id)) = self.log.as_ref().map(Log::place) else { return Vec::new() };
+        let Some((Some(store), id)) = self.log.as_ref().map(Log::location) else { return Vec::new() };
         let Ok(mut reader) = store.read(&id) else { return Vec::new() };
         let mut points: Vec<RewindPoint> = Vec::new();
         // A log that becomes unreadable still has the prompts that were read.
@@ -103,7 +103,7 @@ impl Session {
         let is_user = |at: &usize| self.history.get(*at).is_some_and(|message| message.role == Role::User);
         let earlier = match self.order[at].1.filter(is_user) {
             Some(begins) => self.history[..begins].to_vec(),
-            None => match self.log.as_ref().map(Log::place) {
+            None => match self.log.as_ref().map(Log::location) {
                 Some((Some(store), id)) => store.fold_before(&id, prompt)?.messages,
                 _ => return Err(LogError::NotOnDisk.into()),
             },

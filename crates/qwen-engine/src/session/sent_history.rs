@@ -20,11 +20,11 @@ impl Session {
     /// Merges the history that a client sent along with its prompt. Messages that the session already has are
     /// not added again, because ours contain more detail. New messages are appended. If the histories differ,
     /// the client's replaces ours.
-    pub fn take_over(&mut self, sent: Vec<Message>) {
+    pub fn merge_history(&mut self, sent: Vec<Message>) {
         if sent.is_empty() {
             return;
         }
-        match count_known(&self.history, &sent) {
+        match common_prefix_length(&self.history, &sent) {
             Some(known) => self.remember(sent.into_iter().skip(known)),
             None => self.replace_history(sent),
         }
@@ -33,7 +33,7 @@ impl Session {
 
 /// How many messages of `sent` correspond to all of `ours`; `None` if they differ. Clients may omit tool
 /// calls and results.
-fn count_known(ours: &[Message], sent: &[Message]) -> Option<usize> {
+fn common_prefix_length(ours: &[Message], sent: &[Message]) -> Option<usize> {
     let begins = |with_tools: bool| {
         let ours: Vec<Item> = ours.iter().flat_map(|message| items(message, with_tools)).collect();
         let mut rest = ours.as_slice();
@@ -132,28 +132,34 @@ mod tests {
     #[test]
     fn a_conversation_is_known_again_with_its_tools_and_without() {
         let ours = [user("one"), call("c1"), result("c1"), assistant("done ")];
-        assert_eq!(count_known(&ours, &ours), Some(4));
-        assert_eq!(count_known(&ours, &[user("one"), assistant("done")]), Some(2));
+        assert_eq!(common_prefix_length(&ours, &ours), Some(4));
+        assert_eq!(common_prefix_length(&ours, &[user("one"), assistant("done")]), Some(2));
         let longer = [user("one"), assistant("done"), user("two"), assistant("2")];
-        assert_eq!(count_known(&ours, &longer), Some(2));
-        assert_eq!(count_known(&[], &longer), Some(0));
+        assert_eq!(common_prefix_length(&ours, &longer), Some(2));
+        assert_eq!(common_prefix_length(&[], &longer), Some(0));
     }
 
     #[test]
     fn files_behind_the_words_do_not_make_them_others() {
         let ours =
             [Message { role: Role::User, parts: vec![Part::Text("@a".into()), Part::Text("text".into())] }];
-        assert_eq!(count_known(&ours, &[user("@a")]), Some(1));
-        assert_eq!(count_known(&ours, &[user("@atext")]), Some(1));
-        assert_eq!(count_known(&ours, &[user("@at")]), None);
+        assert_eq!(common_prefix_length(&ours, &[user("@a")]), Some(1));
+        assert_eq!(common_prefix_length(&ours, &[user("@atext")]), Some(1));
+        assert_eq!(common_prefix_length(&ours, &[user("@at")]), None);
     }
 
     #[test]
     fn a_shorter_and_an_edited_conversation_are_others() {
         let ours = [user("one"), assistant("1"), user("two"), assistant("2")];
-        assert_eq!(count_known(&ours, &ours[..2]), None);
-        assert_eq!(count_known(&ours, &[user("one"), assistant("!"), user("two"), assistant("2")]), None);
-        assert_eq!(count_known(&ours, &[user("other"), assistant("1")]), None);
-        assert_eq!(count_known(&[user("one"), call("c1"), result("c1")], &[user("one"), call("c2")]), None);
+        assert_eq!(common_prefix_length(&ours, &ours[..2]), None);
+        assert_eq!(
+            common_prefix_length(&ours, &[user("one"), assistant("!"), user("two"), assistant("2")]),
+            None
+        );
+        assert_eq!(common_prefix_length(&ours, &[user("other"), assistant("1")]), None);
+        assert_eq!(
+            common_prefix_length(&[user("one"), call("c1"), result("c1")], &[user("one"), call("c2")]),
+            None
+        );
     }
 }

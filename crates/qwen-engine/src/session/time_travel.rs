@@ -31,7 +31,7 @@ impl Session {
                 self.unfinished = Some(turn);
             }
             _ => {
-                earlier.messages.extend(earlier.open_calls.settle());
+                earlier.messages.extend(earlier.open_calls.take_results());
                 self.replace_history(earlier.messages);
             }
         }
@@ -99,7 +99,7 @@ impl Session {
 
     /// Drops the turn that the session returned to, and keeps only its conversation.
     pub(super) fn discard_restored_turn(&mut self) {
-        self.history.extend(self.open_calls.settle());
+        self.history.extend(self.open_calls.take_results());
         self.note(HistoryChange::Replaced(self.history.clone()));
     }
 }

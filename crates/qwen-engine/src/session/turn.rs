@@ -228,7 +228,7 @@ impl Session {
         for text in self
             .context
             .mcp
-            .news()
+            .take_problems()
             .into_iter()
             .map(Into::into)
             .chain(schema_warnings.into_iter().map(Into::into))
@@ -301,7 +301,7 @@ impl Session {
         let postponed = ran.stop.as_ref().is_some_and(|stop| *stop == Stop::postponed());
         let postponed = if postponed { std::mem::take(&mut state.pending) } else { Vec::new() };
         if postponed.is_empty() {
-            state.settle();
+            state.close_open_calls();
         } else {
             self.open_calls = OpenCalls::of(&postponed);
             self.held = std::mem::take(&mut state.afterwards);
@@ -322,7 +322,7 @@ impl Session {
             };
         }
         if state.compacted_at.is_some() {
-            self.forget_places();
+            self.forget_turn_starts();
         }
         if ran.stop.as_ref().is_some_and(|stop| stop.status == EndStatus::Cancelled) {
             // Cancelling a turn also stops the session's background sub-agents.

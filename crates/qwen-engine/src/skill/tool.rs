@@ -32,7 +32,7 @@ impl SkillTool {
 
     fn open(&self, call: &ToolCall) -> Outcome {
         let wish = Arguments::of(call).and_then(|arguments| {
-            let name = arguments.sound_text("skill")?.trim_start_matches('/').to_owned();
+            let name = arguments.nonempty_text("skill")?.trim_start_matches('/').to_owned();
             Ok((name, arguments.optional_text("args")?.unwrap_or_default().to_owned()))
         });
         let (name, args) = match wish {

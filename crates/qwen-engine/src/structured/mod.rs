@@ -176,7 +176,7 @@ impl StructuredAnswer {
 
     /// Accepts an answer in the arguments of the tool.
     pub fn accept_arguments(&self, arguments: &Json) -> Result<(), String> {
-        self.settle(self.form.of_arguments(arguments))
+        self.record_answer(self.form.of_arguments(arguments))
     }
 
     /// Accepts an answer in a text, if there is none yet.
@@ -184,16 +184,16 @@ impl StructuredAnswer {
         if self.answer().is_some() {
             return Ok(());
         }
-        self.settle(self.form.of_words(words))
+        self.record_answer(self.form.of_words(words))
     }
 
     /// Counts an attempt whose arguments could not be parsed.
     pub fn reject(&self, problem: &str) {
         // The caller reports the error to the model.
-        let _ = self.settle(Err(problem.to_owned()));
+        let _ = self.record_answer(Err(problem.to_owned()));
     }
 
-    fn settle(&self, given: Result<Json, String>) -> Result<(), String> {
+    fn record_answer(&self, given: Result<Json, String>) -> Result<(), String> {
         let mut state = self.lock();
         match given {
             Ok(answer) => {

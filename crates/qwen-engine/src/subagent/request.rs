@@ -21,7 +21,7 @@ pub(super) struct SubagentRequest {
 impl SubagentRequest {
     pub(super) fn of(call: &ToolCall, definitions: &[AgentDefinition]) -> Result<Self, String> {
         let arguments = Arguments::of(call).map_err(|error| error.to_string())?;
-        let prompt = arguments.sound_text("prompt").map_err(|error| error.to_string())?;
+        let prompt = arguments.nonempty_text("prompt").map_err(|error| error.to_string())?;
         let description = arguments.optional_text("description").map_err(|error| error.to_string())?;
         let wanted = arguments.optional_text("subagent_type").map_err(|error| error.to_string())?;
         let background = arguments.optional_bool("run_in_background").map_err(|error| error.to_string())?;
@@ -33,7 +33,7 @@ impl SubagentRequest {
                 definitions.iter().find(named).or_else(|| definitions.iter().find(spelt))
             }
         };
-        if arguments.given(super::ISOLATION).is_some() {
+        if arguments.non_null(super::ISOLATION).is_some() {
             let problem = "cannot be had here: the sub-agent works in the workspace itself; leave it out";
             return Err(arguments.refuse(super::ISOLATION, problem).to_string());
         }

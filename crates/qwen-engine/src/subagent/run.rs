@@ -6,7 +6,7 @@ use qwen_events::{Denial, EndStatus, ErrorInfo, ErrorKind, Part, TaskStatus, Tas
 use qwen_tools::{BackgroundTask, Ended, Outcome};
 
 use super::request::SubagentRequest;
-use super::steps::spent;
+use super::steps::totals;
 use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::HookEvent;
@@ -82,7 +82,7 @@ impl Run {
                 Err((status, "subagent_failed", why))
             }
         };
-        SubagentOutcome { reply: state.reply, spent: spent(&budget.sums()), how }
+        SubagentOutcome { reply: state.reply, spent: totals(&budget.sums()), how }
     }
 }
 

@@ -33,13 +33,13 @@ impl Steps {
             }
             *last_report = Some(now);
         }
-        let spent = spent(&budget.sums());
+        let spent = totals(&budget.sums());
         self.task.notify(TaskUpdate::Progress { spent, last_tool: tool.cloned() }).await;
     }
 }
 
 /// The totals of a sub-agent, in the form its task reports them.
-pub(super) fn spent(sums: &Sums) -> TaskTotals {
+pub(super) fn totals(sums: &Sums) -> TaskTotals {
     TaskTotals {
         tokens: sums.usage.total(),
         tool_calls: sums.tool_calls,

@@ -84,7 +84,7 @@ impl AgentTool {
         let cancel = run.cancel.clone();
         let outcome = run.finish().await;
         // A limit of the sub-agent, or a stop directed at it, ends only the sub-agent and not the turn.
-        if cancel.is_stopped() && !Budget::is_part_spent(&cancel.cause()) && !task.is_stopping() {
+        if cancel.is_stopped() && !Budget::is_subagent_limit(&cancel.cause()) && !task.is_stopping() {
             self.scope.cancel.stop(cancel.cause());
         }
         task.end(outcome.ended(&showing)).await;

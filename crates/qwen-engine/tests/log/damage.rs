@@ -7,8 +7,8 @@ use qwen_events::Body;
 use super::story::{Place, Story, call, invalid, session, two_turns, two_turns_messages};
 
 /// The conversation as a new turn would find it.
-fn settled(mut folded: Folded) -> Vec<qwen_events::Message> {
-    folded.messages.extend(folded.open_calls.settle());
+fn with_results(mut folded: Folded) -> Vec<qwen_events::Message> {
+    folded.messages.extend(folded.open_calls.take_results());
     folded.messages
 }
 
@@ -41,7 +41,7 @@ fn a_log_that_was_cut_off_anywhere_is_taken_up_with_a_valid_conversation() {
         }
         let (mut recorder, folded) = resumed.expect("a session");
         assert_eq!(folded.damaged, 0, "cut at {cut}");
-        let before = settled(folded);
+        let before = with_results(folded);
         assert_eq!(invalid(&before), None, "cut at {cut}");
         let mut story = Story::default();
         story.turn(9, "Go on");
@@ -99,7 +99,7 @@ proptest! {
         let place = Place::new();
         place.put("s", &bytes);
         if let Ok(folded) = place.store.fold(&session("s")) {
-            prop_assert_eq!(invalid(&settled(folded)), None);
+            prop_assert_eq!(invalid(&with_results(folded)), None);
         }
     }
 
@@ -124,6 +124,6 @@ proptest! {
         let place = Place::new();
         place.put("s", &lines.concat());
         let folded = place.store.fold(&session("s")).expect("the first line is whole");
-        prop_assert_eq!(invalid(&settled(folded)), None);
+        prop_assert_eq!(invalid(&with_results(folded)), None);
     }
 }

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-/// How to reach one server, and which of its tools to use.
-/// Variables that say nothing about the user but where things are.
-pub(super) const USUAL_VARIABLES: &[&str] = &[
+/// Variables that the configuration of a workspace may reference: they contain no secrets.
+pub(super) const REFERENCEABLE_VARIABLES: &[&str] = &[
     "HOME",
     "PATH",
     "PWD",
@@ -26,6 +25,7 @@ pub(super) const USUAL_VARIABLES: &[&str] = &[
     "QWEN_PROJECT_DIR",
 ];
 
+/// How to reach one server, and which of its tools to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerConfig {
     pub transport: Transport,
@@ -71,7 +71,7 @@ impl ServerConfig {
     }
 
     /// True if the include and exclude lists permit the tool.
-    pub(crate) fn wants(&self, tool: &str) -> bool {
+    pub(crate) fn permits(&self, tool: &str) -> bool {
         let named = |names: &[String]| names.iter().any(|name| name == tool);
         self.include_tools.as_deref().is_none_or(named) && !named(&self.exclude_tools)
     }
@@ -236,16 +236,16 @@ fn transport(fields: &Fields<'_>) -> Result<Transport, String> {
 }
 
 impl Fields<'_> {
-    fn given(&self, field: &str) -> Option<&Value> {
+    fn non_null(&self, field: &str) -> Option<&Value> {
         self.0.get(field).filter(|value| !value.is_null())
     }
 
     fn has(&self, field: &str) -> bool {
-        self.given(field).is_some()
+        self.non_null(field).is_some()
     }
 
     fn text(&self, field: &str) -> Result<Option<String>, String> {
-        match self.given(field) {
+        match self.non_null(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(_) => Err(format!("`{field}` must be a string")),
@@ -253,7 +253,7 @@ impl Fields<'_> {
     }
 
     fn flag(&self, field: &str) -> Result<Option<bool>, String> {
-        match self.given(field) {
+        match self.non_null(field) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
             Some(_) => Err(format!("`{field}` must be true or false")),
@@ -261,7 +261,7 @@ impl Fields<'_> {
     }
 
     fn number(&self, field: &str) -> Result<Option<u64>, String> {
-        match self.given(field) {
+        match self.non_null(field) {
             None => Ok(None),
             Some(value) => match value.as_u64().filter(|number| *number > 0) {
                 Some(number) => Ok(Some(number)),
@@ -272,7 +272,7 @@ impl Fields<'_> {
 
     fn texts(&self, field: &str) -> Result<Option<Vec<String>>, String> {
         let wrong = || format!("`{field}` must be a list of strings");
-        match self.given(field) {
+        match self.non_null(field) {
             None => Ok(None),
             Some(Value::Array(items)) => items
                 .iter()
@@ -285,7 +285,7 @@ impl Fields<'_> {
 
     fn pairs(&self, field: &str) -> Result<Vec<(String, String)>, String> {
         let wrong = || format!("`{field}` must be an object of strings");
-        match self.given(field) {
+        match self.non_null(field) {
             None => Ok(Vec::new()),
             Some(Value::Object(pairs)) => pairs
                 .iter()
@@ -332,7 +332,7 @@ mod tests {
             }
         );
         assert_eq!((a.timeout, a.trust), (Some(Duration::from_secs(5)), true));
-        assert!(a.wants("t") && !a.wants("u") && !a.wants("v"));
+        assert!(a.permits("t") && !a.permits("u") && !a.permits("v"));
         let headers = vec![("Authorization".to_owned(), "Bearer ${T}".to_owned())];
         assert_eq!(config("b").transport, Transport::Http { url: "https://h/mcp".into(), headers });
         assert_eq!(config("c").transport, Transport::Http { url: "http://h/mcp".into(), headers: vec![] });

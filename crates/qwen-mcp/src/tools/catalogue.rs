@@ -105,7 +105,7 @@ impl Catalogue {
                 continue;
             };
             let shown = visible(&listed.name, LONGEST_NAME).text;
-            if !config.wants(&listed.name) {
+            if !config.permits(&listed.name) {
                 continue;
             }
             if listed.name.is_empty() || !listed.name.bytes().all(is_name_byte) {
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn an_invalid_tool_is_skipped_and_the_others_are_offered() {
         let made = catalogue(json!([
-            {"name": "bad name"}, {"name": "\u{200b}x"}, {"name": ""}, {"name": 7}, "rubbish", {},
+            {"name": "bad name"}, {"name": "\u{200b}x"}, {"name": ""}, {"name": 7}, "invalid_line", {},
             {"name": "x".repeat(130)}, {"name": "list", "inputSchema": []},
             {"name": "huge", "inputSchema": {"type": "object", "description": "x".repeat(70_000)}},
             {"name": "good.one-2"}, {"name": "good.one-2", "description": "another"},

@@ -89,7 +89,7 @@ impl RemoteTool {
             done => done,
         };
         let mut notes = String::new();
-        for tampered in self.server.take_tampered() {
+        for tampered in self.server.take_tampering() {
             let _ = write!(notes, "\n[The MCP server `{}`: {tampered}]", self.server.name);
         }
         match done {

@@ -38,11 +38,11 @@ const SHUTDOWN_LIMIT: Duration = Duration::from_millis(500);
 
 /// The connection to one server.
 pub(crate) struct Http {
-    way: Arc<Way>,
+    endpoint: Arc<Endpoint>,
     listening: Mutex<Option<AbortHandle>>,
 }
 
-struct Way {
+struct Endpoint {
     server: Arc<str>,
     client: Client,
     url: Arc<str>,
@@ -73,14 +73,14 @@ impl Http {
             value.set_sensitive(true);
             given.append(name, value);
         }
-        let way = Way {
+        let endpoint = Endpoint {
             server,
             client: Client::new(config),
             url: url.into(),
             headers: given,
             agreed: Mutex::default(),
         };
-        Ok(Self { way: Arc::new(way), listening: Mutex::new(None) })
+        Ok(Self { endpoint: Arc::new(endpoint), listening: Mutex::new(None) })
     }
 
     /// Sends a message and processes the whole response.
@@ -90,41 +90,41 @@ impl Http {
         headers: HeaderMap,
         inbox: &Inbox,
     ) -> Result<(), McpError> {
-        let response = self.way.post(message, headers).await?;
-        self.way.take_in(response, inbox).await
+        let response = self.endpoint.post(message, headers).await?;
+        self.endpoint.process_response(response, inbox).await
     }
 
     /// Sends a message that has no response.
     pub(crate) async fn send(&self, message: String) -> Result<(), McpError> {
-        self.way.post(message, HeaderMap::new()).await.map(drop)
+        self.endpoint.post(message, HeaderMap::new()).await.map(drop)
     }
 
     /// Sends a message that has no response, without waiting for completion.
     pub(crate) fn send_soon(&self, message: String) {
-        let way = self.way.clone();
+        let endpoint = self.endpoint.clone();
         tokio::spawn(async move {
             // No caller waits for the result, so errors are ignored.
-            let _ = tokio::time::timeout(SHUTDOWN_LIMIT, way.post(message, HeaderMap::new())).await;
+            let _ = tokio::time::timeout(SHUTDOWN_LIMIT, endpoint.post(message, HeaderMap::new())).await;
         });
     }
 
     /// All further requests name this version.
     pub(crate) fn set_version(&self, version: &str) {
         if let Ok(version) = HeaderValue::try_from(version) {
-            self.way.agreed().insert(VERSION, version);
+            self.endpoint.agreed().insert(VERSION, version);
         }
     }
 
     /// Starts listening for unsolicited messages.
     pub(crate) fn listen(&self, inbox: Arc<Inbox>) {
-        let mut request = HttpRequest::get(self.way.url.clone());
+        let mut request = HttpRequest::get(self.endpoint.url.clone());
         request.headers.insert(ACCEPT, EVENTS);
         self.follow_stream(request, inbox);
     }
 
     /// Sends a request whose response is a stream of notifications.
     pub(crate) fn subscribe(&self, message: String, headers: HeaderMap, inbox: Arc<Inbox>) {
-        let mut request = HttpRequest::post(self.way.url.clone(), message);
+        let mut request = HttpRequest::post(self.endpoint.url.clone(), message);
         request.headers = headers;
         request.headers.insert(ACCEPT, EITHER);
         request.headers.insert(CONTENT_TYPE, JSON);
@@ -132,20 +132,20 @@ impl Http {
     }
 
     fn follow_stream(&self, request: HttpRequest, inbox: Arc<Inbox>) {
-        let way = self.way.clone();
-        let task = tokio::spawn(async move { way.listen(&request, &inbox).await });
+        let endpoint = self.endpoint.clone();
+        let task = tokio::spawn(async move { endpoint.listen(&request, &inbox).await });
         *self.listening.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
     }
 
     /// Ends the session on the server.
     pub(crate) async fn close(&self) {
         self.stop_listening();
-        if self.way.agreed().contains_key(SESSION) {
-            let mut request = HttpRequest::get(self.way.url.clone());
+        if self.endpoint.agreed().contains_key(SESSION) {
+            let mut request = HttpRequest::get(self.endpoint.url.clone());
             request.method = Method::DELETE;
-            request.headers = self.way.headers();
+            request.headers = self.endpoint.headers();
             // The server may ignore this.
-            let _ = tokio::time::timeout(SHUTDOWN_LIMIT, self.way.client.send(request)).await;
+            let _ = tokio::time::timeout(SHUTDOWN_LIMIT, self.endpoint.client.send(request)).await;
         }
     }
 
@@ -162,7 +162,7 @@ impl Drop for Http {
     }
 }
 
-impl Way {
+impl Endpoint {
     async fn post(&self, message: String, headers: HeaderMap) -> Result<Response, McpError> {
         let mut request = HttpRequest::post(self.url.clone(), message);
         request.headers = self.headers();
@@ -176,7 +176,7 @@ impl Way {
         if response.status.is_success() { Ok(response) } else { Err(self.refused(response).await) }
     }
 
-    async fn take_in(&self, mut response: Response, inbox: &Inbox) -> Result<(), McpError> {
+    async fn process_response(&self, mut response: Response, inbox: &Inbox) -> Result<(), McpError> {
         match kind(&response.headers) {
             _ if response.status == StatusCode::ACCEPTED || response.status == StatusCode::NO_CONTENT => {
                 Ok(())

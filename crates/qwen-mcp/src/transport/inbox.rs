@@ -20,16 +20,16 @@ use crate::transport::meter::Meter;
 /// The longest message of a server, in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 << 20;
 /// Longest progress report that is forwarded, in characters.
-const LONGEST_NEWS: usize = 4_000;
+const MAX_PROGRESS_CHARS: usize = 4_000;
 /// How many progress reports are queued for a slow reader before reading from the server stops.
-const NEWS_WAITING: usize = 16;
+const MAX_QUEUED_PROGRESS: usize = 16;
 /// How many characters of an invalid line are stored.
-const RUBBISH_SHOWN: usize = 200;
+const MAX_INVALID_CHARS: usize = 200;
 
 /// A response: the result as JSON.
 pub(crate) type Answer = Result<Box<RawValue>, McpError>;
 /// A progress report or log line that a server sends during a call.
-pub(crate) type News = (Channel, Box<str>);
+pub(crate) type CallProgress = (Channel, Box<str>);
 
 /// The receiving side of one connection.
 pub(crate) struct Inbox {
@@ -45,12 +45,12 @@ struct State {
     waiting: BTreeMap<u64, Waiting>,
     closed: Option<McpError>,
     meter: Meter,
-    rubbish: Option<String>,
+    invalid_line: Option<String>,
 }
 
 struct Waiting {
     answer: oneshot::Sender<Answer>,
-    news: Option<mpsc::Sender<News>>,
+    progress: Option<mpsc::Sender<CallProgress>>,
 }
 
 /// A pending request. Dropping it stops waiting for the response.
@@ -58,7 +58,7 @@ pub(crate) struct Ticket<'a> {
     inbox: &'a Inbox,
     pub id: u64,
     pub answer: oneshot::Receiver<Answer>,
-    pub news: mpsc::Receiver<News>,
+    pub progress: mpsc::Receiver<CallProgress>,
 }
 
 impl Drop for Ticket<'_> {
@@ -74,7 +74,7 @@ impl Inbox {
             waiting: BTreeMap::new(),
             closed: None,
             meter: Meter::new(Instant::now()),
-            rubbish: None,
+            invalid_line: None,
         };
         Self {
             server,
@@ -84,8 +84,8 @@ impl Inbox {
         }
     }
 
-    /// Registers a pending request, and a progress channel if `wants_news` is set.
-    pub(crate) fn expect(&self, wants_news: bool) -> Result<Ticket<'_>, McpError> {
+    /// Registers a pending request, and a progress channel if `wants_progress` is set.
+    pub(crate) fn expect(&self, wants_progress: bool) -> Result<Ticket<'_>, McpError> {
         let mut state = self.state();
         if let Some(error) = &state.closed {
             return Err(error.clone());
@@ -93,9 +93,12 @@ impl Inbox {
         let id = state.next_id;
         state.next_id += 1;
         let (answer_sender, answer) = oneshot::channel();
-        let (news_sender, news) = mpsc::channel(NEWS_WAITING);
-        state.waiting.insert(id, Waiting { answer: answer_sender, news: wants_news.then_some(news_sender) });
-        Ok(Ticket { inbox: self, id, answer, news })
+        let (progress_sender, progress) = mpsc::channel(MAX_QUEUED_PROGRESS);
+        state.waiting.insert(
+            id,
+            Waiting { answer: answer_sender, progress: wants_progress.then_some(progress_sender) },
+        );
+        Ok(Ticket { inbox: self, id, answer, progress })
     }
 
     /// Processes one message. Returns the replies to send. Waits while the reader of progress reports is
@@ -103,7 +106,7 @@ impl Inbox {
     pub(crate) async fn receive(&self, bytes: &[u8]) -> Result<Vec<String>, McpError> {
         let mut replies = Vec::new();
         let Some(messages) = message::read(bytes) else {
-            self.note_rubbish(bytes);
+            self.note_invalid_line(bytes);
             self.count(bytes.len())?;
             return Ok(replies);
         };
@@ -179,20 +182,20 @@ impl Inbox {
     }
 
     /// The first invalid line, for the error about a server that never completed `initialize`.
-    pub(crate) fn rubbish(&self) -> Option<String> {
-        self.state().rubbish.clone()
+    pub(crate) fn invalid_line(&self) -> Option<String> {
+        self.state().invalid_line.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note_rubbish(&self, bytes: &[u8]) {
+    fn note_invalid_line(&self, bytes: &[u8]) {
         let mut state = self.state();
-        if state.rubbish.is_none() {
-            let start = &bytes[..bytes.len().min(RUBBISH_SHOWN * 4)];
-            let shown = visible(&String::from_utf8_lossy(start), RUBBISH_SHOWN).text;
-            state.rubbish = Some(shown.trim().to_owned()).filter(|shown| !shown.is_empty());
+        if state.invalid_line.is_none() {
+            let start = &bytes[..bytes.len().min(MAX_INVALID_CHARS * 4)];
+            let shown = visible(&String::from_utf8_lossy(start), MAX_INVALID_CHARS).text;
+            state.invalid_line = Some(shown.trim().to_owned()).filter(|shown| !shown.is_empty());
         }
     }
 
@@ -228,18 +231,18 @@ impl Inbox {
         }
     }
 
-    fn reader_of(&self, id: Option<u64>) -> Option<mpsc::Sender<News>> {
+    fn reader_of(&self, id: Option<u64>) -> Option<mpsc::Sender<CallProgress>> {
         let state = self.state();
         match id {
-            Some(id) => state.waiting.get(&id).and_then(|waiting| waiting.news.clone()),
-            None => state.waiting.values().find_map(|waiting| waiting.news.clone()),
+            Some(id) => state.waiting.get(&id).and_then(|waiting| waiting.progress.clone()),
+            None => state.waiting.values().find_map(|waiting| waiting.progress.clone()),
         }
     }
 }
 
-async fn pass_on(reader: Option<mpsc::Sender<News>>, channel: Channel, text: &str) {
+async fn pass_on(reader: Option<mpsc::Sender<CallProgress>>, channel: Channel, text: &str) {
     if let Some(reader) = reader {
-        let mut shown = visible(text, LONGEST_NEWS).text;
+        let mut shown = visible(text, MAX_PROGRESS_CHARS).text;
         shown.push('\n');
         // The call may have ended in the meantime.
         let _ = reader.send((channel, shown.into())).await;

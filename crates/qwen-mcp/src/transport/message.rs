@@ -143,7 +143,7 @@ mod tests {
             }
         };
         match read(text.as_bytes()) {
-            None => "rubbish".to_owned(),
+            None => "invalid_line".to_owned(),
             Some(all) => all.iter().map(name).collect::<Vec<_>>().join(" + "),
         }
     }
@@ -162,13 +162,13 @@ mod tests {
             (r#"{"method":"n","params":[1]}"#, "notification n [1]"),
             (r#"{"id":null,"method":"n"}"#, "notification n -"),
             (r#"[{"id":1,"result":2},{"method":"n"}]"#, "answer 1 2 + notification n -"),
-            (r#" {"id":"1","result":2}"#, "rubbish"),
-            (r#"{"id":-1,"result":2}"#, "rubbish"),
-            ("[1]", "rubbish"),
-            ("[[]]", "rubbish"),
-            ("{}", "rubbish"),
-            ("Server started", "rubbish"),
-            ("", "rubbish"),
+            (r#" {"id":"1","result":2}"#, "invalid_line"),
+            (r#"{"id":-1,"result":2}"#, "invalid_line"),
+            ("[1]", "invalid_line"),
+            ("[[]]", "invalid_line"),
+            ("{}", "invalid_line"),
+            ("Server started", "invalid_line"),
+            ("", "invalid_line"),
         ] {
             assert_eq!(shape(text), expected, "{text}");
         }

@@ -23,7 +23,7 @@ use qwen_sandbox::process::{Exit, ProcessSpec, Running, Stdin, spawn};
 /// The default capacity of a pipe, in bytes.
 const BUFFER: usize = 64 * 1024;
 /// An empty buffer with more capacity than this is freed.
-const KEEP_CAPACITY: usize = 1 << 20;
+const MAX_RETAINED_CAPACITY: usize = 1 << 20;
 /// How many messages are queued for a server that does not read.
 const WAITING: usize = 64;
 /// Time between closing a server's input, which asks it to end, and killing it.
@@ -54,8 +54,8 @@ impl Stdio {
         let (outgoing, messages) = mpsc::channel(WAITING);
         let ending = CancellationToken::new();
         let (replies, stop) = (outgoing.clone(), ending.clone());
-        let life = Life { server: server.clone(), inbox, replies, ending: stop, _inside: sandbox };
-        let task = tokio::spawn(life.run(running, messages));
+        let task = ServerTask { server: server.clone(), inbox, replies, ending: stop, _inside: sandbox };
+        let task = tokio::spawn(task.run(running, messages));
         Ok(Self { server, outgoing, ending, task: Mutex::new(Some(task)) })
     }
 
@@ -94,7 +94,7 @@ impl Drop for Stdio {
 }
 
 /// The state of a server's task.
-struct Life {
+struct ServerTask {
     server: Arc<str>,
     inbox: Arc<Inbox>,
     replies: mpsc::Sender<String>,
@@ -102,18 +102,18 @@ struct Life {
     _inside: Option<ProcessSandbox>,
 }
 
-impl Life {
+impl ServerTask {
     async fn run(self, mut running: Running, messages: mpsc::Receiver<String>) {
-        let mut complaints = Complaints { pipe: running.stderr.take(), last: VecDeque::new() };
+        let mut stderr = StderrTail { pipe: running.stderr.take(), last: VecDeque::new() };
         let heard = {
             let stdout = running.stdout.take();
-            let mut speak = pin!(speak(running.stdin.take(), messages));
+            let mut write_messages = pin!(write_messages(running.stdin.take(), messages));
             tokio::select! {
                 biased;
                 () = self.ending.cancelled() => None,
                 heard = self.listen(stdout) => Some(heard),
-                () = &mut speak => None,
-                () = complaints.follow() => None,
+                () = &mut write_messages => None,
+                () = stderr.follow() => None,
             }
         };
         // Its input is closed by now, which asks the server to end.
@@ -126,10 +126,10 @@ impl Life {
             None => McpError::new(DIED, format!("The MCP server `{}` was switched off.", self.server)),
             Some(Err(error)) => error,
             Some(Ok(())) => {
-                complaints.read_rest().await;
+                stderr.read_rest().await;
                 McpError::new(
                     DIED,
-                    format!("The MCP server `{}` {}.{}", self.server, ended(exit), complaints.shown()),
+                    format!("The MCP server `{}` {}.{}", self.server, ended(exit), stderr.shown()),
                 )
             }
         };
@@ -176,7 +176,7 @@ impl Life {
                 self.inbox.close(&error);
                 return Err(error);
             }
-            if buffer.is_empty() && buffer.capacity() > KEEP_CAPACITY {
+            if buffer.is_empty() && buffer.capacity() > MAX_RETAINED_CAPACITY {
                 buffer = Vec::with_capacity(BUFFER);
             }
         }
@@ -185,7 +185,7 @@ impl Life {
 
 /// Writes messages for as long as the server reads them. Never returns, because a server may stop reading and
 /// still send messages.
-async fn speak(stdin: Option<pipe::Sender>, mut messages: mpsc::Receiver<String>) {
+async fn write_messages(stdin: Option<pipe::Sender>, mut messages: mpsc::Receiver<String>) {
     if let Some(mut stdin) = stdin {
         while let Some(mut message) = messages.recv().await {
             message.push('\n');
@@ -198,12 +198,12 @@ async fn speak(stdin: Option<pipe::Sender>, mut messages: mpsc::Receiver<String>
 }
 
 /// The server's standard error. Its last part explains why the server ended.
-struct Complaints {
+struct StderrTail {
     pipe: Option<pipe::Receiver>,
     last: VecDeque<u8>,
 }
 
-impl Complaints {
+impl StderrTail {
     /// Reads without end. Safe to drop at any time.
     async fn follow(&mut self) {
         self.read().await;

@@ -13,10 +13,10 @@ use crate::request::Request;
 const DEFAULT_MAX_TOKENS: u64 = 8192;
 
 /// The token allowance for adaptive thinking.
-const ADAPTIVE_ROOM: u64 = 16_384;
+const ADAPTIVE_THINKING_TOKENS: u64 = 16_384;
 
 /// The smallest thinking budget that the wire accepts.
-const LEAST_BUDGET: u64 = 1024;
+const MIN_THINKING_BUDGET: u64 = 1024;
 
 /// Writes the body of `request` for `model`.
 pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
@@ -83,8 +83,8 @@ impl Thinking {
         let budget = sampling.effort.as_deref().and_then(thinking_budget);
         match sampling.reasoning {
             Some(Reasoning::Off) => Self::Disabled,
-            Some(Reasoning::Adaptive) => Self::Adaptive(budget.unwrap_or(ADAPTIVE_ROOM)),
-            Some(Reasoning::Budget(tokens)) => Self::Enabled(tokens.max(LEAST_BUDGET)),
+            Some(Reasoning::Adaptive) => Self::Adaptive(budget.unwrap_or(ADAPTIVE_THINKING_TOKENS)),
+            Some(Reasoning::Budget(tokens)) => Self::Enabled(tokens.max(MIN_THINKING_BUDGET)),
             None => budget.map_or(Self::Unsaid, Self::Enabled),
         }
     }
@@ -217,7 +217,7 @@ fn block(w: &mut JsonWriter, part: &Part) {
         Part::Media(medium) => media_block(w, medium),
         Part::Call(call) => {
             w.key("type").string("tool_use");
-            w.key("id").string(&sound_id(call.id.as_str()));
+            w.key("id").string(&valid_id(call.id.as_str()));
             w.key("name").string(&call.name);
             w.key("input").json(&call.arguments);
         }
@@ -232,7 +232,7 @@ fn text_block(w: &mut JsonWriter, text: &str) {
 
 fn result_block(w: &mut JsonWriter, result: &ToolResult) {
     w.key("type").string("tool_result");
-    w.key("tool_use_id").string(&sound_id(result.call_id.as_str()));
+    w.key("tool_use_id").string(&valid_id(result.call_id.as_str()));
     if result.media.is_empty() {
         w.key("content").string(&result.text);
     } else {
@@ -274,7 +274,7 @@ fn media_block(w: &mut JsonWriter, medium: &Media) {
 }
 
 /// An id that this wire accepts; other providers mint ids with dots and colons.
-fn sound_id(id: &str) -> Cow<'_, str> {
+fn valid_id(id: &str) -> Cow<'_, str> {
     let sound = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if id.chars().all(sound) {
         Cow::Borrowed(id)

@@ -114,14 +114,14 @@ impl Decoder {
                     block.input.map(RawValue::get).filter(|input| !matches!(*input, "null" | "{}" | "\"\""));
                 let call = Call {
                     block: index,
-                    id: id.map_or_else(call_id::mint, Arc::from),
+                    id: id.map_or_else(call_id::new_id, Arc::from),
                     name: Arc::from(&*block.name.0),
                     early: Some(early.unwrap_or("{}").into()),
                 };
                 self.estimate.text_bytes += call.name.len();
                 out.push_back(call.piece(self.calls.len(), Box::default()));
                 self.calls.push(call);
-                self.speaking();
+                self.note_output();
             }
             _ => {}
         }
@@ -154,7 +154,7 @@ impl Decoder {
         if !text.is_empty() {
             self.estimate.text_bytes += text.len();
             out.push_back(Piece::Text(text));
-            self.speaking();
+            self.note_output();
         }
     }
 
@@ -162,7 +162,7 @@ impl Decoder {
         if !text.is_empty() {
             self.estimate.thought_bytes += text.len();
             out.push_back(Piece::Thought(text));
-            self.speaking();
+            self.note_output();
         }
     }
 
@@ -170,13 +170,13 @@ impl Decoder {
     fn sign(&mut self, out: &mut VecDeque<Piece>) {
         if !self.proof.is_empty() {
             out.push_back(Piece::ThoughtSignature(std::mem::take(&mut self.proof).into()));
-            self.speaking();
+            self.note_output();
         }
     }
 
-    fn speaking(&mut self) {
+    fn note_output(&mut self) {
         if self.progress == Progress::Silent {
-            self.progress = Progress::Speaking;
+            self.progress = Progress::Streaming;
         }
     }
 

@@ -128,11 +128,11 @@ fn without_leading<'a>(mut text: &'a str, words: &[&str]) -> &'a str {
 
 /// The first word, or the quoted text at the start.
 fn first_argument(text: &str) -> Option<String> {
-    tidied(argument_and_rest(text)?.0)
+    without_punctuation(argument_and_rest(text)?.0)
 }
 
 /// An argument without the surrounding punctuation.
-fn tidied(argument: &str) -> Option<String> {
+fn without_punctuation(argument: &str) -> Option<String> {
     let argument = argument.trim_end_matches([',', ';', ':', '?', '!']);
     let argument = argument.strip_suffix('.').unwrap_or(argument);
     (!argument.is_empty()).then(|| argument.to_owned())
@@ -162,7 +162,7 @@ fn edit(text: &str) -> Option<Intent> {
     let rest = after_word(rest, "replacing").or_else(|| after_word(rest, "by replacing"))?;
     let (old, rest) = argument_and_rest(rest)?;
     let (new, _) = argument_and_rest(after_word(rest, "with")?)?;
-    Some(Intent::Edit { file: tidied(file)?, old: old.to_owned(), new: new.to_owned() })
+    Some(Intent::Edit { file: without_punctuation(file)?, old: old.to_owned(), new: new.to_owned() })
 }
 
 fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {

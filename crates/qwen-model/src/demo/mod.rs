@@ -61,7 +61,7 @@ fn answer(request: &Request, thought: Option<String>) -> VecDeque<Piece> {
         let asked = last_words(&request.messages);
         let offers = |tool: &str| request.tools.iter().any(|spec| &*spec.name == tool);
         match Intent::read(&asked) {
-            None => push_words(&mut pieces, &words::about_myself(&asked)),
+            None => push_words(&mut pieces, &words::self_description(&asked)),
             Some(intent) => match intent.call(&offers) {
                 Some((name, arguments)) => {
                     pieces.push_back(Piece::Thought(words::thought(&intent, name).into()));
@@ -77,7 +77,7 @@ fn answer(request: &Request, thought: Option<String>) -> VecDeque<Piece> {
             },
         }
     } else {
-        push_words(&mut pieces, &words::about_results(&results));
+        push_words(&mut pieces, &words::summarize_results(&results));
     }
     let (mut bytes, mut thought_bytes) = (0, 0);
     for piece in &pieces {

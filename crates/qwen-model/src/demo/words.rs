@@ -10,7 +10,7 @@ const QUOTED_LINES: usize = 5;
 /// How long a quoted line may be.
 const QUOTED_WIDTH: usize = 120;
 
-pub(super) fn about_myself(asked: &str) -> String {
+pub(super) fn self_description(asked: &str) -> String {
     let asked = asked.trim();
     let request = if asked.is_empty() {
         "You have not said anything yet.".to_owned()
@@ -35,12 +35,12 @@ pub(super) fn no_tool_for(intent: &Intent) -> String {
     )
 }
 
-pub(super) fn about_results(results: &[&ToolResult]) -> String {
-    let reports: Vec<String> = results.iter().map(|result| about_result(result)).collect();
+pub(super) fn summarize_results(results: &[&ToolResult]) -> String {
+    let reports: Vec<String> = results.iter().map(|result| summarize_result(result)).collect();
     reports.join("\n\n")
 }
 
-fn about_result(result: &ToolResult) -> String {
+fn summarize_result(result: &ToolResult) -> String {
     let lines: Vec<&str> = result.text.lines().collect();
     let verb = if result.is_error { "did not work" } else { "has answered" };
     let pictures = match result.media.len() {

@@ -44,7 +44,7 @@ pub(crate) enum Progress {
     /// No token has arrived.
     Silent,
     /// Tokens have arrived.
-    Speaking,
+    Streaming,
     /// The stop reason has arrived; usage may follow.
     Finished,
     /// All pieces were emitted.
@@ -154,7 +154,7 @@ impl<W: Wire> Attempt for HttpAttempt<W> {
                 }
                 Stage::Reading(reading) => {
                     let read = reading.read().await;
-                    self.take_in(read)
+                    self.process_read(read)
                 }
             };
             if let Err(failure) = outcome {
@@ -171,7 +171,7 @@ impl<W: Wire> HttpAttempt<W> {
         let mut headers = self.backend.headers.clone();
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         if let Some(trace) = &self.trace {
-            put_trace(&mut headers, trace);
+            add_trace_headers(&mut headers, trace);
         }
         let request = http::HttpRequest {
             headers,
@@ -205,12 +205,13 @@ impl<W: Wire> HttpAttempt<W> {
 
     fn note_rate_limit(&mut self, status: u16, headers: &HeaderMap) {
         let now = SystemTime::now();
-        let news = self.backend.limit.news(status, headers, failure::retry_after(headers, now), now);
-        self.out.extend(news.map(|limit| Piece::RateLimit(Box::new(limit))));
+        let changed =
+            self.backend.limit.changed_limits(status, headers, failure::retry_after(headers, now), now);
+        self.out.extend(changed.map(|limit| Piece::RateLimit(Box::new(limit))));
     }
 
     /// Processes the result of a read: more bytes, the end, or a failure.
-    fn take_in(&mut self, read: Read) -> Result<(), Failure> {
+    fn process_read(&mut self, read: Read) -> Result<(), Failure> {
         match read {
             Read::Bytes(bytes) => self.feed(&bytes),
             // The answer is complete: at most the usage is missing.
@@ -220,8 +221,11 @@ impl<W: Wire> HttpAttempt<W> {
             }
             Read::End => self.end(),
             Read::Broken(error) => {
-                let spoke = self.decoder.progress() != Progress::Silent;
-                Err(failure::network("stream_broken", broken(&self.model, Some(&error), spoke)))
+                let has_output = self.decoder.progress() != Progress::Silent;
+                Err(failure::network(
+                    "stream_broken",
+                    connection_lost_message(&self.model, Some(&error), has_output),
+                ))
             }
             Read::TimedOut(which, limit) => Err(timed_out(which, limit, &self.model)),
         }
@@ -299,7 +303,9 @@ impl<W: Wire> HttpAttempt<W> {
                 self.finish();
                 Ok(())
             }
-            Progress::Speaking => Err(failure::network("stream_broken", broken(&self.model, None, true))),
+            Progress::Streaming => {
+                Err(failure::network("stream_broken", connection_lost_message(&self.model, None, true)))
+            }
             Progress::Silent => Err(empty_stream(&self.model)),
         }
     }
@@ -326,7 +332,7 @@ impl<W: Wire> HttpAttempt<W> {
 }
 
 /// Adds the trace headers. Values that no header can hold are omitted: tracing must not fail a call.
-fn put_trace(headers: &mut HeaderMap, trace: &TraceContext) {
+fn add_trace_headers(headers: &mut HeaderMap, trace: &TraceContext) {
     let texts = [("traceparent", Some(&trace.traceparent)), ("tracestate", trace.tracestate.as_ref())];
     for (name, text) in texts {
         if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
@@ -356,8 +362,8 @@ pub(crate) fn empty_stream(model: &str) -> Failure {
     failure::network("empty_stream", format!("the model `{model}` answered with an empty stream"))
 }
 
-fn broken(model: &str, error: Option<&http::Error>, spoke: bool) -> String {
-    let when = if spoke { "before its answer was whole" } else { "before its first token" };
+fn connection_lost_message(model: &str, error: Option<&http::Error>, has_output: bool) -> String {
+    let when = if has_output { "before its answer was whole" } else { "before its first token" };
     match error {
         Some(error) => {
             format!("the stream of the model `{model}` broke {when}: {}", failure::with_causes(error))

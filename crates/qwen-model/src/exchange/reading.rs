@@ -89,7 +89,7 @@ impl Clock {
         self.progress = progress;
         match progress {
             Progress::Silent | Progress::Done => return,
-            Progress::Speaking => self.limit = self.stall,
+            Progress::Streaming => self.limit = self.stall,
             Progress::Finished if finished_before => return,
             Progress::Finished => self.limit = self.stall.min(EPILOGUE),
         }

@@ -114,7 +114,7 @@ fn messages(w: &mut JsonWriter, request: &Request, server: &OpenAi) {
             images_of_tools(w, &mut shown);
         }
         match message.role {
-            Role::Assistant => assistant(w, message, server.wants_reasoning && at > turn),
+            Role::Assistant => assistant(w, message, server.requires_reasoning && at > turn),
             Role::User | Role::Tool => {
                 for part in &message.parts {
                     if let Part::Result(result) = part {

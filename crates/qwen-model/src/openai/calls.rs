@@ -68,7 +68,7 @@ impl Calls {
         if let Some(name) = name {
             bytes += call.append_name(name);
         }
-        let has_fields = call.keep_fields(&delta.fields);
+        let has_fields = call.store_extra_fields(&delta.fields);
         if !call.given || call.wire_id.is_none() {
             call.arguments.push_str(&arguments);
         }
@@ -125,7 +125,11 @@ impl Calls {
         let Some(index) = index else {
             return match id {
                 Some(_) => by_id,
-                None => self.all.len().checked_sub(1).filter(|last| self.all[*last].goes_on(name, arguments)),
+                None => self
+                    .all
+                    .len()
+                    .checked_sub(1)
+                    .filter(|last| self.all[*last].is_continued_by(name, arguments)),
             };
         };
         match self.all.iter().rposition(|call| call.index == Some(index)) {
@@ -140,7 +144,7 @@ impl Calls {
                     (Some(_), None) => name.is_none() || call.name.is_none(),
                     (None, Some(_)) => true,
                     // A name that continues under the call's own index is the rest of its name.
-                    (None, None) => call.awaits_arguments() || call.goes_on(name, arguments),
+                    (None, None) => call.awaits_arguments() || call.is_continued_by(name, arguments),
                 };
                 same.then_some(at)
             }
@@ -153,7 +157,7 @@ impl Calls {
     fn begin(&mut self, index: Option<u64>, id: Option<&str>) -> usize {
         let taken = |id: &str| self.all.iter().any(|call| &*call.id == id);
         let wire_id: Option<Arc<str>> = id.map(Arc::from);
-        let id = wire_id.clone().filter(|id| !taken(id)).unwrap_or_else(call_id::mint);
+        let id = wire_id.clone().filter(|id| !taken(id)).unwrap_or_else(call_id::new_id);
         self.all.push(Call {
             index,
             wire_id,
@@ -171,7 +175,7 @@ impl Calls {
 impl Call {
     /// True if a piece without an id continues this call: it does unless it names a call and this one is
     /// complete.
-    fn goes_on(&self, name: Option<&str>, arguments: &str) -> bool {
+    fn is_continued_by(&self, name: Option<&str>, arguments: &str) -> bool {
         let Some(name) = name else { return true };
         let Some(known) = self.name.as_deref() else { return true };
         if self.wire_id.is_some() {
@@ -208,7 +212,7 @@ impl Call {
 
     /// Stores fields that the wire does not define. Empty ones are ignored; numbers and booleans describe
     /// the stream and not the call. True if a field was stored.
-    fn keep_fields(&mut self, fields: &[(Cow<'_, str>, &RawValue)]) -> bool {
+    fn store_extra_fields(&mut self, fields: &[(Cow<'_, str>, &RawValue)]) -> bool {
         let mut changed = false;
         for (name, value) in fields {
             let Ok(value @ (Value::Object(_) | Value::Array(_) | Value::String(_))) =

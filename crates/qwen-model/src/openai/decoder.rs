@@ -134,7 +134,7 @@ impl Decoder {
             called = true;
         }
         if (called || out.len() > before) && self.progress == Progress::Silent {
-            self.progress = Progress::Speaking;
+            self.progress = Progress::Streaming;
         }
     }
 

@@ -18,11 +18,11 @@ pub(crate) struct OpenAi {
     /// True for OpenAI's own server, whose newer models require `max_completion_tokens`.
     pub genuine: bool,
     /// True if the server rejects a tool result without the thinking that led to the call.
-    pub wants_reasoning: bool,
+    pub requires_reasoning: bool,
 }
 
 /// Hosts of servers that require `reasoning_content` back with the calls of the running turn.
-const WANTS_REASONING: [&str; 4] =
+const REQUIRES_REASONING: [&str; 4] =
     ["api.deepseek.com", "api.moonshot.cn", "api.moonshot.ai", "api.minimax.io"];
 
 impl OpenAi {
@@ -30,7 +30,7 @@ impl OpenAi {
     pub fn at(base_url: &str) -> Self {
         Self {
             genuine: base_url.contains("://api.openai.com"),
-            wants_reasoning: WANTS_REASONING.iter().any(|host| base_url.contains(host)),
+            requires_reasoning: REQUIRES_REASONING.iter().any(|host| base_url.contains(host)),
         }
     }
 }
@@ -49,7 +49,7 @@ impl Wire for OpenAi {
 
 /// A request's body that any server of this wire accepts; recordings use its digest.
 pub(crate) fn body(request: &Request, model: &str) -> Vec<u8> {
-    body::write(request, model, &OpenAi { genuine: false, wants_reasoning: false })
+    body::write(request, model, &OpenAi { genuine: false, requires_reasoning: false })
 }
 
 /// The URL of the endpoint below `base_url`, which may already include it.

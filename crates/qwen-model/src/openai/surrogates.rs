@@ -25,24 +25,26 @@ impl SurrogateJoiner {
             let length = if escape.as_bytes().get(1) == Some(&b'u') { 6 } else { 2 };
             let (escape, after) = escape.split_at_checked(length)?;
             rest = after;
-            match half(escape) {
+            match surrogate_half(escape) {
                 None => mended.push_str(escape),
-                Some(Half::First) if rest.get(..6).and_then(half) == Some(Half::Second) => {
+                Some(SurrogateHalf::First)
+                    if rest.get(..6).and_then(surrogate_half) == Some(SurrogateHalf::Second) =>
+                {
                     let (second, after) = rest.split_at(6);
                     mended.push_str(escape);
                     mended.push_str(second);
                     rest = after;
                 }
                 // The string ends with it: the other half starts the next one.
-                Some(Half::First) if rest.starts_with('"') => {
+                Some(SurrogateHalf::First) if rest.starts_with('"') => {
                     lone = true;
                     self.first = Some(escape.to_owned());
                 }
-                Some(Half::First) => {
+                Some(SurrogateHalf::First) => {
                     lone = true;
                     mended.push_str(REPLACEMENT);
                 }
-                Some(Half::Second) => {
+                Some(SurrogateHalf::Second) => {
                     lone = true;
                     match held.take().filter(|_| mended.ends_with('"')) {
                         Some(first) => {
@@ -60,17 +62,17 @@ impl SurrogateJoiner {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Half {
+enum SurrogateHalf {
     First,
     Second,
 }
 
 /// Which half of a pair an escape is; none if it is neither.
-fn half(escape: &str) -> Option<Half> {
+fn surrogate_half(escape: &str) -> Option<SurrogateHalf> {
     let unit = u16::from_str_radix(escape.strip_prefix("\\u")?, 16).ok()?;
     match unit {
-        0xD800..=0xDBFF => Some(Half::First),
-        0xDC00..=0xDFFF => Some(Half::Second),
+        0xD800..=0xDBFF => Some(SurrogateHalf::First),
+        0xDC00..=0xDFFF => Some(SurrogateHalf::Second),
         _ => None,
     }
 }
@@ -102,7 +104,7 @@ mod tests {
                 let json = chunk(units);
                 match serde_json::from_str::<serde_json::Value>(&json) {
                     Ok(_) => text(&json),
-                    Err(_) => text(&halves.repair(&json).expect("a half")),
+                    Err(_) => text(&halves.repair(&json).expect("a surrogate_half")),
                 }
             };
             let together = read(left) + &read(right);
@@ -113,7 +115,7 @@ mod tests {
         fn whatever_halves_there_are_the_chunk_can_be_read(units in proptest::collection::vec(0xD7F0..0xE010_u16, 0..8)) {
             let json = chunk(&units);
             if serde_json::from_str::<serde_json::Value>(&json).is_err() {
-                let mended = SurrogateJoiner::default().repair(&json).expect("a half");
+                let mended = SurrogateJoiner::default().repair(&json).expect("a surrogate_half");
                 prop_assert!(serde_json::from_str::<serde_json::Value>(&mended).is_ok(), "{}", mended);
             }
         }

@@ -1,9 +1,9 @@
 //! Tasks that have nothing but a size, and a solver that can hold only so much at once.
 
 use super::Problem;
-use super::chance::Chance;
 use super::numbers;
 use super::prompt::{Prompt, Task};
+use super::random::SeededRandom;
 
 /// A solver that is right as long as a task is no larger than `cap`, and knows it.
 pub(super) struct Capacity {
@@ -12,7 +12,7 @@ pub(super) struct Capacity {
 }
 
 impl Problem for Capacity {
-    fn answer(&self, prompt: &Prompt<'_>, _: &mut Chance) -> String {
+    fn answer(&self, prompt: &Prompt<'_>, _: &mut SeededRandom) -> String {
         let thought = prompt.section("Thought");
         let instruction = prompt.section("Instruction");
         let about = [instruction, thought, prompt.problem()].into_iter().find(|text| size(text).is_some());
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn ask(text: &str) -> String {
-        Capacity { cap: 8 }.answer(&Prompt::read(text), &mut Chance::new(0, text))
+        Capacity { cap: 8 }.answer(&Prompt::read(text), &mut SeededRandom::new(0, text))
     }
 
     #[test]

@@ -3,11 +3,11 @@
 
 use super::Problem;
 use super::capacity::Capacity;
-use super::chance::Chance;
 use super::game24::Game24;
 use super::intersect::Intersect;
 use super::numbers;
 use super::prompt::{Prompt, Task};
+use super::random::SeededRandom;
 use super::sort::Sort;
 
 /// The puzzle that a tree of thoughts solves where the prompt has none.
@@ -28,7 +28,7 @@ pub(crate) fn answer(asked: &str) -> Option<String> {
         _ => false,
     };
     if let Some(puzzle) = puzzle(prompt.problem(), in_tree) {
-        return Some(puzzle.answer(&prompt, &mut Chance::new(0, asked)));
+        return Some(puzzle.answer(&prompt, &mut SeededRandom::new(0, asked)));
     }
     let (text, what) = if in_tree {
         (TREE_PUZZLE, format!("looked for a way to make 24 of {TREE_PUZZLE}"))
@@ -37,7 +37,7 @@ pub(crate) fn answer(asked: &str) -> Option<String> {
     };
     let asked = with_problem(asked, text);
     let prompt = Prompt::read(&asked);
-    let found = puzzle(text, in_tree)?.answer(&prompt, &mut Chance::new(0, &asked));
+    let found = puzzle(text, in_tree)?.answer(&prompt, &mut SeededRandom::new(0, &asked));
     if prompt.task != Task::Answer {
         return Some(found);
     }

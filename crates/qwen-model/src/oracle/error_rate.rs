@@ -1,6 +1,6 @@
 //! How an oracle goes wrong with lists: rarely with short ones, ever more with long ones.
 
-use super::chance::Chance;
+use super::random::SeededRandom;
 
 /// An error rate for each number of a list, which grows with the list's length and never beyond `most`. The
 /// constants of the oracles are such that one try at the usual sizes has about as many errors as the
@@ -21,13 +21,13 @@ impl ErrorRate {
 
     /// Spoils a list of ascending numbers: now and then one is lost or written twice. `share` of the usual
     /// rate.
-    pub fn spoil(&self, numbers: &[i64], share: f64, chance: &mut Chance) -> Vec<i64> {
+    pub fn inject_errors(&self, numbers: &[i64], share: f64, random: &mut SeededRandom) -> Vec<i64> {
         let rate = self.at(numbers.len()) * share;
         let mut spoilt = Vec::with_capacity(numbers.len() + 4);
         for number in numbers {
-            if !chance.happens(rate) {
+            if !random.happens(rate) {
                 spoilt.push(*number);
-            } else if chance.happens(0.5) {
+            } else if random.happens(0.5) {
                 spoilt.extend([*number, *number]);
             }
         }
@@ -37,16 +37,16 @@ impl ErrorRate {
 
 /// Tries to repair `given`: one error at most is found, and sometimes a new one is made, more often in long
 /// lists.
-pub(super) fn repair(right: &[i64], given: &[i64], chance: &mut Chance) -> Vec<i64> {
+pub(super) fn repair(right: &[i64], given: &[i64], random: &mut SeededRandom) -> Vec<i64> {
     let mut list = given.to_vec();
     list.sort_unstable();
-    if chance.happens(0.6) {
+    if random.happens(0.6) {
         let lost = super::numbers::missing(right, &list);
         let surplus = super::numbers::missing(&list, right);
-        if let Some(number) = chance.pick(&lost) {
+        if let Some(number) = random.pick(&lost) {
             list.push(*number);
             list.sort_unstable();
-        } else if let Some(number) = chance.pick(&surplus)
+        } else if let Some(number) = random.pick(&surplus)
             && let Some(at) = list.iter().position(|other| other == number)
         {
             list.remove(at);
@@ -54,8 +54,8 @@ pub(super) fn repair(right: &[i64], given: &[i64], chance: &mut Chance) -> Vec<i
     }
     #[expect(clippy::cast_precision_loss, reason = "lists are short")]
     let slip = 0.2 * list.len() as f64 / 64.0;
-    if !list.is_empty() && chance.happens(slip.min(0.9)) {
-        list.remove(chance.below(list.len()));
+    if !list.is_empty() && random.happens(slip.min(0.9)) {
+        list.remove(random.below(list.len()));
     }
     list
 }

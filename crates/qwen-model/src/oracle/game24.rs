@@ -1,9 +1,9 @@
 //! The Game of 24: four numbers, each used once, must make 24.
 
 use super::Problem;
-use super::chance::Chance;
 use super::moves::{self, Move};
 use super::prompt::{Prompt, Task, numbered};
+use super::random::SeededRandom;
 use super::rational::Rational;
 
 /// A player of known quality.
@@ -15,7 +15,7 @@ pub(super) struct Game24 {
 }
 
 impl Problem for Game24 {
-    fn answer(&self, prompt: &Prompt<'_>, chance: &mut Chance) -> String {
+    fn answer(&self, prompt: &Prompt<'_>, random: &mut SeededRandom) -> String {
         let Some(numbers) = numbers(prompt.problem()) else {
             return "I need four whole numbers, such as 4 9 10 13.".to_owned();
         };
@@ -26,12 +26,12 @@ impl Problem for Game24 {
                 let count = prompt.number("How many").unwrap_or(1);
                 let moves = moves::all(&left);
                 let right: Vec<&Move> = moves.iter().filter(|m| moves::can_reach_24(&m.left)).collect();
-                let lines = (0..count).filter_map(|_| Some(written(self.propose(&moves, &right, chance)?)));
+                let lines = (0..count).filter_map(|_| Some(written(self.propose(&moves, &right, random)?)));
                 lines.collect::<Vec<_>>().join("\n")
             }
             Task::Value => {
                 let candidates = prompt.section("Candidates").lines().filter_map(numbered);
-                let values = candidates.map(|(n, step)| format!("{n}: {}", self.value(step, chance)));
+                let values = candidates.map(|(n, step)| format!("{n}: {}", self.value(step, random)));
                 values.collect::<Vec<_>>().join("\n")
             }
             Task::Answer => solution_text(&numbers, &prompt.steps("Solution found")),
@@ -42,7 +42,7 @@ impl Problem for Game24 {
                 while left.len() > 1 {
                     let moves = moves::all(&left);
                     let right: Vec<&Move> = moves.iter().filter(|m| moves::can_reach_24(&m.left)).collect();
-                    let Some(next) = self.propose(&moves, &right, chance) else { break };
+                    let Some(next) = self.propose(&moves, &right, random) else { break };
                     steps.push(next.to_string());
                     left.clone_from(&next.left);
                 }
@@ -54,20 +54,25 @@ impl Problem for Game24 {
 }
 
 impl Game24 {
-    fn propose<'a>(&self, moves: &'a [Move], right: &[&'a Move], chance: &mut Chance) -> Option<&'a Move> {
-        if chance.happens(self.proposer)
-            && let Some(next) = chance.pick(right)
+    fn propose<'a>(
+        &self,
+        moves: &'a [Move],
+        right: &[&'a Move],
+        random: &mut SeededRandom,
+    ) -> Option<&'a Move> {
+        if random.happens(self.proposer)
+            && let Some(next) = random.pick(right)
         {
             return Some(next);
         }
-        chance.pick(moves)
+        random.pick(moves)
     }
 
     /// From 0 to 10, as the prompt asks.
-    fn value(&self, step: &str, chance: &mut Chance) -> u8 {
+    fn value(&self, step: &str, random: &mut SeededRandom) -> u8 {
         let Some(next) = Move::parse(step) else { return 0 };
         let truth = moves::can_reach_24(&next.left);
-        let right = next.left.len() == 1 || chance.happens(self.evaluator);
+        let right = next.left.len() == 1 || random.happens(self.evaluator);
         if truth == right { 10 } else { 0 }
     }
 }
@@ -97,7 +102,7 @@ mod tests {
     use super::*;
 
     fn ask(oracle: &Game24, text: &str) -> String {
-        oracle.answer(&Prompt::read(text), &mut Chance::new(1, text))
+        oracle.answer(&Prompt::read(text), &mut SeededRandom::new(1, text))
     }
 
     #[test]

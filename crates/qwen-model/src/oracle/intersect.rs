@@ -1,10 +1,10 @@
 //! The intersection of two sets, as a model finds it that overlooks and makes up members of long ones.
 
 use super::Problem;
-use super::chance::Chance;
 use super::error_rate::{ErrorRate, repair};
 use super::numbers::{self, errors, score};
 use super::prompt::{Prompt, Task, numbered};
+use super::random::SeededRandom;
 use super::sort::Group;
 
 /// A finder of known quality.
@@ -19,18 +19,18 @@ const JOINING: f64 = 0.01;
 const PART: usize = 8;
 
 impl Problem for Intersect {
-    fn answer(&self, prompt: &Prompt<'_>, chance: &mut Chance) -> String {
+    fn answer(&self, prompt: &Prompt<'_>, random: &mut SeededRandom) -> String {
         let Some((a, b)) = sets(prompt.problem()) else {
             return "I need two sets, such as Intersect: 1 2 3 | 2 3 4.".to_owned();
         };
         match prompt.task {
-            Task::Plain => numbers::write(&find(&a, &b, chance)),
+            Task::Plain => numbers::write(&find(&a, &b, random)),
             Task::Propose => {
                 let steps = prompt.steps("Steps so far");
                 let count = prompt.number("How many").unwrap_or(1);
                 let lines = (0..count).map(|_| match steps.last() {
-                    None => numbers::write(&find(&a, &b, chance)),
-                    Some(last) => numbers::write(&repair(&common(&a, &b), &numbers::read(last), chance)),
+                    None => numbers::write(&find(&a, &b, random)),
+                    Some(last) => numbers::write(&repair(&common(&a, &b), &numbers::read(last), random)),
                 });
                 lines.collect::<Vec<_>>().join("\n")
             }
@@ -43,11 +43,13 @@ impl Problem for Intersect {
             }
             Task::Plan | Task::Expand => plan(b.len()),
             Task::Complex => "simple".to_owned(),
-            Task::Generate => generate(prompt, &a, &b, chance),
-            Task::Aggregate | Task::Combine => numbers::write(&RATE.spoil(&joined(prompt), JOINING, chance)),
+            Task::Generate => generate(prompt, &a, &b, random),
+            Task::Aggregate | Task::Combine => {
+                numbers::write(&RATE.inject_errors(&joined(prompt), JOINING, random))
+            }
             Task::Improve => {
                 let given = prompt.entries("Inputs").first().map(|(_, text)| numbers::read(text));
-                numbers::write(&repair(&common(&a, &b), &given.unwrap_or_default(), chance))
+                numbers::write(&repair(&common(&a, &b), &given.unwrap_or_default(), random))
             }
             Task::Score => {
                 let right = wanted(prompt, &a, &b);
@@ -83,8 +85,8 @@ fn common(a: &[i64], b: &[i64]) -> Vec<i64> {
 
 /// The members of both as the model finds them: the errors grow with what is compared, not with what is
 /// found.
-fn find(a: &[i64], b: &[i64], chance: &mut Chance) -> Vec<i64> {
-    let all = RATE.spoil(b, 1.0, chance);
+fn find(a: &[i64], b: &[i64], random: &mut SeededRandom) -> Vec<i64> {
+    let all = RATE.inject_errors(b, 1.0, random);
     let mut found = common(a, &all);
     // A number that was read twice is taken for a member.
     let twice = all.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
@@ -94,13 +96,13 @@ fn find(a: &[i64], b: &[i64], chance: &mut Chance) -> Vec<i64> {
     found
 }
 
-fn generate(prompt: &Prompt<'_>, a: &[i64], b: &[i64], chance: &mut Chance) -> String {
+fn generate(prompt: &Prompt<'_>, a: &[i64], b: &[i64], random: &mut SeededRandom) -> String {
     if prompt.section("Instruction").starts_with("Split") {
         let parts = b.chunks(PART).enumerate();
         let lines = parts.map(|(n, part)| format!("part {}: {}", n + 1, numbers::write(part)));
         return lines.collect::<Vec<_>>().join("\n");
     }
-    numbers::write(&find(a, &part(prompt).unwrap_or_else(|| b.to_vec()), chance))
+    numbers::write(&find(a, &part(prompt).unwrap_or_else(|| b.to_vec()), random))
 }
 
 /// The part of the second set that a thought is about.
@@ -160,12 +162,12 @@ mod tests {
     #[test]
     fn small_sets_are_compared_rightly() {
         let text = "Intersect: 1 2 3 | 2 3 4";
-        assert_eq!(Intersect.answer(&Prompt::read(text), &mut Chance::new(1, text)), "2 3");
+        assert_eq!(Intersect.answer(&Prompt::read(text), &mut SeededRandom::new(1, text)), "2 3");
     }
 
     #[test]
     fn a_prompt_without_two_sets_is_answered_in_text() {
-        let answer = Intersect.answer(&Prompt::read("1 2 3"), &mut Chance::new(1, ""));
+        let answer = Intersect.answer(&Prompt::read("1 2 3"), &mut SeededRandom::new(1, ""));
         assert!(answer.contains("two sets"), "{answer}");
     }
 }

@@ -4,7 +4,6 @@
 //! An answer depends only on the seed and the prompt, not on the order or the concurrency of the calls.
 
 mod capacity;
-mod chance;
 pub(crate) mod demonstration;
 mod error_rate;
 mod game24;
@@ -12,6 +11,7 @@ mod intersect;
 mod moves;
 mod numbers;
 mod prompt;
+mod random;
 mod rational;
 mod sort;
 mod spec;
@@ -25,13 +25,13 @@ use qwen_events::{ErrorInfo, Finish, Message, Part, Role};
 
 use crate::estimate;
 use crate::request::{Model, Piece, Pieces, Request};
-use chance::Chance;
 use prompt::Prompt;
+use random::SeededRandom;
 
 /// A problem that an oracle solves. It answers each kind of prompt in the requested format.
 trait Problem: Send + Sync {
     /// The answer to `prompt`.
-    fn answer(&self, prompt: &Prompt<'_>, chance: &mut Chance) -> String;
+    fn answer(&self, prompt: &Prompt<'_>, random: &mut SeededRandom) -> String;
 }
 
 /// A model that solves one kind of problem.
@@ -92,7 +92,7 @@ impl Model for Oracle {
 /// The complete answer, in a few pieces.
 fn pieces(problem: &dyn Problem, name: &Arc<str>, seed: u64, request: &Request) -> VecDeque<Piece> {
     let asked = last_words(&request.messages);
-    let text = problem.answer(&Prompt::read(&asked), &mut Chance::new(seed, &asked));
+    let text = problem.answer(&Prompt::read(&asked), &mut SeededRandom::new(seed, &asked));
     let usage = estimate::usage(estimate::prompt_tokens(request), text.len(), 0);
     let mut pieces = VecDeque::from([Piece::Start { model: name.clone() }]);
     pieces.extend(text.split_inclusive('\n').map(|line| Piece::Text(line.into())));

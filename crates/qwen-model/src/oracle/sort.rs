@@ -1,10 +1,10 @@
 //! Sorting, as a model does it that loses and repeats numbers in long lists.
 
 use super::Problem;
-use super::chance::Chance;
 use super::error_rate::{ErrorRate, repair};
 use super::numbers::{self, errors, score};
 use super::prompt::{Prompt, Task, numbered};
+use super::random::SeededRandom;
 
 /// A sorter of known quality.
 pub(super) struct Sort;
@@ -18,16 +18,16 @@ const MERGING: f64 = 0.1;
 const PART: usize = 16;
 
 impl Problem for Sort {
-    fn answer(&self, prompt: &Prompt<'_>, chance: &mut Chance) -> String {
+    fn answer(&self, prompt: &Prompt<'_>, random: &mut SeededRandom) -> String {
         let problem = numbers::read(prompt.problem());
         match prompt.task {
-            Task::Plain => numbers::write(&sorted(&problem, chance)),
+            Task::Plain => numbers::write(&sorted(&problem, random)),
             Task::Propose => {
                 let steps = prompt.steps("Steps so far");
                 let count = prompt.number("How many").unwrap_or(1);
                 let lines = (0..count).map(|_| match steps.last() {
-                    None => numbers::write(&sorted(&problem, chance)),
-                    Some(last) => numbers::write(&repair(&problem, &numbers::read(last), chance)),
+                    None => numbers::write(&sorted(&problem, random)),
+                    Some(last) => numbers::write(&repair(&problem, &numbers::read(last), random)),
                 });
                 lines.collect::<Vec<_>>().join("\n")
             }
@@ -43,15 +43,15 @@ impl Problem for Sort {
                 if prompt.section("Thought").starts_with("Sort part") { "simple" } else { "complex" }
                     .to_owned()
             }
-            Task::Generate => generate(prompt, &problem, chance),
+            Task::Generate => generate(prompt, &problem, random),
             Task::Aggregate | Task::Combine => {
                 let together: Vec<i64> =
                     prompt.entries("Inputs").iter().flat_map(|(_, text)| numbers::read(text)).collect();
-                numbers::write(&RATE.spoil(&in_order(&together), MERGING, chance))
+                numbers::write(&RATE.inject_errors(&in_order(&together), MERGING, random))
             }
             Task::Improve => {
                 let given = prompt.entries("Inputs").first().map(|(_, text)| numbers::read(text));
-                numbers::write(&repair(&problem, &given.unwrap_or_default(), chance))
+                numbers::write(&repair(&problem, &given.unwrap_or_default(), random))
             }
             Task::Score => {
                 let right = in_order(&wanted(prompt, &problem));
@@ -75,7 +75,7 @@ fn found(prompt: &Prompt<'_>) -> String {
     best.unwrap_or("I found no order.").to_owned()
 }
 
-fn generate(prompt: &Prompt<'_>, problem: &[i64], chance: &mut Chance) -> String {
+fn generate(prompt: &Prompt<'_>, problem: &[i64], random: &mut SeededRandom) -> String {
     let instruction = prompt.section("Instruction");
     if instruction.starts_with("Split") {
         let parts = problem.len().div_ceil(PART);
@@ -83,7 +83,7 @@ fn generate(prompt: &Prompt<'_>, problem: &[i64], chance: &mut Chance) -> String
             (0..parts).map(|part| format!("part {}: {}", part + 1, numbers::write(slice(problem, part))));
         return lines.collect::<Vec<_>>().join("\n");
     }
-    numbers::write(&sorted(&wanted(prompt, problem), chance))
+    numbers::write(&sorted(&wanted(prompt, problem), random))
 }
 
 /// The numbers that a thought is about: a part of the list, the lists that it merges, or all.
@@ -114,8 +114,8 @@ fn in_order(list: &[i64]) -> Vec<i64> {
     list
 }
 
-fn sorted(list: &[i64], chance: &mut Chance) -> Vec<i64> {
-    RATE.spoil(&in_order(list), 1.0, chance)
+fn sorted(list: &[i64], random: &mut SeededRandom) -> Vec<i64> {
+    RATE.inject_errors(&in_order(list), 1.0, random)
 }
 
 /// Split, several sorts of each part, best, several merges, best, several improvements, best.
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn ask(text: &str) -> String {
-        Sort.answer(&Prompt::read(text), &mut Chance::new(1, text))
+        Sort.answer(&Prompt::read(text), &mut SeededRandom::new(1, text))
     }
 
     #[test]
@@ -213,9 +213,9 @@ mod tests {
     fn improving_never_finds_more_than_one_error() {
         let right: Vec<i64> = (0..20).collect();
         for seed in 0..50 {
-            let mut chance = Chance::new(seed, "x");
+            let mut random = SeededRandom::new(seed, "x");
             let before = missing(&right, &right[3..]).len();
-            let after = errors(&right, &repair(&right, &right[3..], &mut chance));
+            let after = errors(&right, &repair(&right, &right[3..], &mut random));
             assert!((before - 1..=before + 1).contains(&after));
         }
     }

@@ -16,7 +16,7 @@ use crate::request::Piece;
 use crate::retry::Attempt;
 
 /// The polling interval for an awaited file.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// An attempt that plays one call.
 pub(crate) struct Playing {
@@ -125,7 +125,7 @@ impl Playing {
             Step::Delay(pause) => tokio::time::sleep(*pause).await,
             Step::WaitForFile(path) => wait_for(path).await,
             Step::Error { status, message, retry_after } => {
-                return Err(said_error(*status, message, *retry_after, &self.request.model));
+                return Err(scripted_failure(*status, message, *retry_after, &self.request.model));
             }
             Step::Break => {
                 let message =
@@ -181,7 +181,7 @@ impl Playing {
 }
 
 /// The failure of an `error` step, classified like a server's.
-fn said_error(status: Option<u16>, message: &str, retry_after: Option<f64>, model: &str) -> Failure {
+fn scripted_failure(status: Option<u16>, message: &str, retry_after: Option<f64>, model: &str) -> Failure {
     let Some(status) = status else {
         return failure::network("connection_failed", message);
     };
@@ -194,6 +194,6 @@ fn said_error(status: Option<u16>, message: &str, retry_after: Option<f64>, mode
 
 async fn wait_for(path: &Path) {
     while !path.exists() {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

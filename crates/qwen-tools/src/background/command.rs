@@ -8,7 +8,7 @@ use std::sync::Arc;
 use qwen_events::{CallId, Task, TaskKind, TaskStatus, TaskUpdate};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{BackgroundTask, BackgroundTasks, CatchUp, Ended, Held};
+use super::{BackgroundTask, BackgroundTasks, CatchUp, Ended, TaskEntry};
 use crate::output::clean_pipe::{BUFFER, CleanPipe};
 use crate::output::transcript::FILE_LIMIT;
 use qwen_redact::Redactor;
@@ -49,7 +49,7 @@ impl BackgroundTasks {
             let id = format!("shell-{}", started.commands).into();
             let task = Task { id, kind: TaskKind::Command, call_id: call, description, background: true };
             let task = Arc::new(self.task(task, command, output.to_owned(), Some(catches_up.clone())));
-            started.tasks.push(Held { task: task.clone(), work: None });
+            started.tasks.push(TaskEntry { task: task.clone(), work: None });
             task
         };
         let (known, seen) = oneshot::channel();

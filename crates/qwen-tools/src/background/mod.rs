@@ -1,9 +1,9 @@
 //! Background tasks: commands and sub-agents that run while the model continues. Each has an id for
 //! inspecting and stopping it. A listener receives its start and end.
 
+mod abort_on_drop;
 mod command;
 mod foreground;
-mod tethered;
 
 use std::fs::File;
 use std::future::Future;
@@ -17,10 +17,10 @@ use qwen_events::{CallId, Task, TaskEnd, TaskEvent, TaskKind, TaskStatus, TaskTo
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::abort_on_drop::AbortOnDrop;
 pub(crate) use self::command::StartedCommand;
 pub(crate) use self::foreground::ForegroundCall;
 use self::foreground::ForegroundCalls;
-use self::tethered::Tethered;
 
 /// Asks the writer of a task's file to write all pending output. The writer replies when that is done.
 type CatchUp = oneshot::Sender<()>;
@@ -42,15 +42,15 @@ pub struct BackgroundTasks {
 
 #[derive(Default)]
 struct Started {
-    tasks: Vec<Held>,
+    tasks: Vec<TaskEntry>,
     commands: u32,
     agents: u32,
 }
 
 /// A task and, if no call waits for it, its future.
-struct Held {
+struct TaskEntry {
     task: Arc<BackgroundTask>,
-    work: Option<Tethered>,
+    work: Option<AbortOnDrop>,
 }
 
 /// One task, as its supervisors see it.
@@ -67,7 +67,7 @@ pub struct BackgroundTask {
     /// How many bytes of the output the model has seen.
     shown: Mutex<u64>,
     /// Set once the end was reported to the model.
-    known: AtomicBool,
+    end_reported: AtomicBool,
     listener: Arc<RwLock<Option<Arc<dyn TaskListener>>>>,
 }
 
@@ -119,41 +119,42 @@ impl BackgroundTasks {
         let id = format!("agent-{}", started.agents).into();
         let task = Task { id, kind: TaskKind::Agent(agent), call_id: call, description, background };
         let task = Arc::new(self.task(task, prompt, output, None));
-        started.tasks.push(Held { task: task.clone(), work: None });
+        started.tasks.push(TaskEntry { task: task.clone(), work: None });
         task
     }
 
     /// Runs `work` concurrently as the future of task `id`.
     pub fn work(&self, id: &str, work: impl Future<Output = ()> + Send + 'static) {
-        let work = Tethered::start(work);
-        if let Some(held) = self.lock().tasks.iter_mut().find(|held| *held.task.task.id == *id) {
-            held.work = Some(work);
+        let work = AbortOnDrop::start(work);
+        if let Some(entry) = self.lock().tasks.iter_mut().find(|entry| *entry.task.task.id == *id) {
+            entry.work = Some(work);
         }
     }
 
     /// Removes a task whose call has waited for its end.
     pub fn forget(&self, id: &str) {
-        self.lock().tasks.retain(|held| *held.task.task.id != *id);
+        self.lock().tasks.retain(|entry| *entry.task.task.id != *id);
     }
 
     pub fn get(&self, id: &str) -> Option<Arc<BackgroundTask>> {
-        self.lock().tasks.iter().find(|held| *held.task.task.id == *id).map(|held| held.task.clone())
+        self.lock().tasks.iter().find(|entry| *entry.task.task.id == *id).map(|entry| entry.task.clone())
     }
 
     /// The ids of all background tasks, including those that have ended.
     pub fn ids(&self) -> Vec<String> {
         let started = self.lock();
-        let beside = started.tasks.iter().filter(|held| held.task.task.background);
-        beside.map(|held| held.task.task.id.to_string()).collect()
+        let background = started.tasks.iter().filter(|entry| entry.task.task.background);
+        background.map(|entry| entry.task.task.id.to_string()).collect()
     }
 
     /// Returns the background tasks whose end has not been reported to the model, and marks them as reported.
-    pub fn news(&self) -> Vec<Arc<BackgroundTask>> {
+    pub fn take_unreported(&self) -> Vec<Arc<BackgroundTask>> {
         let started = self.lock();
-        let beside = started.tasks.iter().filter(|held| held.task.task.background);
-        let over = beside.filter(|held| held.task.is_over());
-        over.filter(|held| !held.task.known.swap(true, Ordering::Relaxed))
-            .map(|held| held.task.clone())
+        let background = started.tasks.iter().filter(|entry| entry.task.task.background);
+        let ended = background.filter(|entry| entry.task.is_over());
+        ended
+            .filter(|entry| !entry.task.end_reported.swap(true, Ordering::Relaxed))
+            .map(|entry| entry.task.clone())
             .collect()
     }
 
@@ -169,11 +170,12 @@ impl BackgroundTasks {
     /// Drops the background sub-agents without waiting for them, and the listener.
     pub fn abandon_agents(&self) {
         self.set_listener(None);
-        let agents: Vec<Option<Tethered>> = {
+        let agents: Vec<Option<AbortOnDrop>> = {
             let mut started = self.lock();
-            let held = started.tasks.iter_mut();
-            held.filter(|held| matches!(held.task.task.kind, TaskKind::Agent(_)))
-                .map(|held| held.work.take())
+            let entries = started.tasks.iter_mut();
+            entries
+                .filter(|entry| matches!(entry.task.task.kind, TaskKind::Agent(_)))
+                .map(|entry| entry.work.take())
                 .collect()
         };
         // Agents may hold a reference to this object, so drop them outside the lock.
@@ -195,7 +197,7 @@ impl BackgroundTasks {
             ended: watch::Sender::new(None),
             catches_up,
             shown: Mutex::new(0),
-            known: AtomicBool::new(false),
+            end_reported: AtomicBool::new(false),
             listener: self.listener.clone(),
         }
     }
@@ -207,7 +209,7 @@ impl BackgroundTasks {
 
 impl Started {
     fn agents_at_work(&self) -> impl Iterator<Item = &Arc<BackgroundTask>> {
-        self.tasks.iter().map(|held| &held.task).filter(|task| {
+        self.tasks.iter().map(|entry| &entry.task).filter(|task| {
             task.task.background && matches!(task.task.kind, TaskKind::Agent(_)) && !task.is_over()
         })
     }
@@ -243,7 +245,7 @@ impl BackgroundTask {
 
     /// Records that the end was reported to the model.
     pub fn mark_reported(&self) {
-        self.known.store(true, Ordering::Relaxed);
+        self.end_reported.store(true, Ordering::Relaxed);
     }
 
     /// Sends an update to the listener.

@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::{CallContext, ToolFuture};
 
 /// How many occurrences of an ambiguous `old_string` are listed.
-const NAMED_PLACES: usize = 10;
+const MAX_LISTED_OCCURRENCES: usize = 10;
 
 const DESCRIPTION: &str = "Replaces a piece of a file. old_string must be in the file exactly, white space included, \
 and only once: give enough of the lines around it, or set replace_all to change every occurrence. An empty old_string \
@@ -137,12 +137,12 @@ fn replace(
 fn lines_of(text: &str, places: &[usize]) -> String {
     let mut lines: Vec<String> = places
         .iter()
-        .take(NAMED_PLACES)
+        .take(MAX_LISTED_OCCURRENCES)
         .map(|&at| {
             format!("line {}", text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count() + 1)
         })
         .collect();
-    if places.len() > NAMED_PLACES {
+    if places.len() > MAX_LISTED_OCCURRENCES {
         lines.push("…".to_owned());
     }
     lines.join(", ")

@@ -48,7 +48,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         asked.strip_prefix(&*start.directory.path.to_string_lossy()).map(|rest| rest.trim_start_matches('/'));
     let pattern = walk::pattern(&arguments, "pattern", below.or(asked.strip_prefix("./")).unwrap_or(&asked))?;
 
-    let found = walk::beside(cx, move |cancel| Ok(find(&start, &pattern, cancel))).await?;
+    let found = walk::run_search(cx, move |cancel| Ok(find(&start, &pattern, cancel))).await?;
     if cx.cancel.is_cancelled() {
         return Ok(cancelled());
     }

@@ -99,7 +99,8 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     };
     let asked = pattern.clone();
     let found =
-        walk::beside(cx, move |cancel| Ok(search.run(cancel).text(&asked, search.options.output))).await?;
+        walk::run_search(cx, move |cancel| Ok(search.run(cancel).text(&asked, search.options.output)))
+            .await?;
     if cx.cancel.is_cancelled() {
         return Ok(cancelled());
     }
@@ -218,7 +219,7 @@ impl Options {
     }
 
     /// True if files of this name are searched.
-    fn wants(&self, file: &Path) -> bool {
+    fn includes(&self, file: &Path) -> bool {
         self.types.as_ref().is_none_or(|types| types.matched(file, false).is_whitelist())
     }
 }
@@ -254,8 +255,8 @@ impl Search {
             let matcher = self.matcher.clone();
             let findings = &findings;
             move |file: &Path| {
-                let unwanted =
-                    self.glob.as_ref().is_some_and(|glob| !glob.is_match(file)) || !self.options.wants(file);
+                let unwanted = self.glob.as_ref().is_some_and(|glob| !glob.is_match(file))
+                    || !self.options.includes(file);
                 if unwanted || lock(findings).is_beyond(file) {
                     return;
                 }
@@ -263,7 +264,7 @@ impl Search {
                 let path = self.start.directory.path.join(file);
                 let mut lines = Lines {
                     search: self,
-                    told: FileMatches::default(),
+                    collected: FileMatches::default(),
                     path: &path,
                     matches: 0,
                     may_read: None,
@@ -272,10 +273,10 @@ impl Search {
                 // If reading fails midway, the lines found so far count.
                 let _ = searcher.search_file(&matcher, &handle, &mut lines);
                 if self.options.output != SearchOutput::Lines && lines.matches > 0 {
-                    lines.told.push(lines.matches.to_string());
+                    lines.collected.push(lines.matches.to_string());
                 }
-                if !lines.told.lines.is_empty() {
-                    lock(findings).add(file.to_owned(), lines.told, self);
+                if !lines.collected.lines.is_empty() {
+                    lock(findings).add(file.to_owned(), lines.collected, self);
                 }
             }
         });
@@ -284,7 +285,7 @@ impl Search {
 
     /// True if this exceeds what the output can hold. Output is cut at line ends, so the limit has a small
     /// margin.
-    fn is_enough(&self, lines: usize, chars: usize) -> bool {
+    fn exceeds_output(&self, lines: usize, chars: usize) -> bool {
         lines > self.limit.saturating_add(self.options.skip)
             || chars > self.max_chars + LINE_CHARS + LINE_EXTRA
     }
@@ -324,16 +325,16 @@ impl Findings {
         self.end.as_deref().is_some_and(|end| file >= end)
     }
 
-    fn add(&mut self, file: PathBuf, told: FileMatches, search: &Search) {
+    fn add(&mut self, file: PathBuf, collected: FileMatches, search: &Search) {
         if self.is_beyond(&file) {
             return;
         }
-        self.lines += told.lines.len();
-        self.chars += told.chars;
-        self.files.insert(file, told);
+        self.lines += collected.lines.len();
+        self.chars += collected.chars;
+        self.files.insert(file, collected);
         while let Some(last) = self.files.last_entry() {
             let (lines, chars) = (self.lines - last.get().lines.len(), self.chars - last.get().chars);
-            if !search.is_enough(lines, chars) {
+            if !search.exceeds_output(lines, chars) {
                 return;
             }
             (self.lines, self.chars) = (lines, chars);
@@ -345,11 +346,11 @@ impl Findings {
     fn found(self, search: &Search) -> Found {
         let mut found = Found::default();
         let mut skipped = 0;
-        for (file, told) in self.files {
+        for (file, collected) in self.files {
             let path = search.start.directory.path.join(&file);
             let path = search.workspace.shown(&path).to_string_lossy().into_owned();
             let mut is_named = false;
-            for line in &told.lines {
+            for line in &collected.lines {
                 if skipped < search.options.skip {
                     skipped += 1;
                     continue;
@@ -380,7 +381,7 @@ impl Findings {
 /// Collects the matching lines of one file.
 struct Lines<'a> {
     search: &'a Search,
-    told: FileMatches,
+    collected: FileMatches,
     path: &'a Path,
     /// The number of matching lines.
     matches: u64,
@@ -406,13 +407,13 @@ impl Lines<'_> {
                 None => (line, ""),
             };
             let number = if self.search.options.numbers { format!("{number}{mark} ") } else { String::new() };
-            self.told.push(format!("{number}{line}{cut}"));
+            self.collected.push(format!("{number}{line}{cut}"));
         }
     }
 
     /// True if the search goes on in this file.
-    fn goes_on(&self) -> bool {
-        let enough = self.search.is_enough(self.told.lines.len(), self.told.chars);
+    fn should_continue(&self) -> bool {
+        let enough = self.search.exceeds_output(self.collected.lines.len(), self.collected.chars);
         !enough && !self.cancel.is_cancelled()
     }
 }
@@ -444,7 +445,7 @@ impl Sink for &mut Lines<'_> {
             }
             SearchOutput::Lines => self.push(matched.bytes(), matched.line_number(), ':'),
         }
-        Ok(self.goes_on())
+        Ok(self.should_continue())
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
@@ -452,12 +453,12 @@ impl Sink for &mut Lines<'_> {
             return Ok(false);
         }
         self.push(context.bytes(), context.line_number(), '-');
-        Ok(self.goes_on())
+        Ok(self.should_continue())
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        self.told.push("--".to_owned());
-        Ok(self.goes_on())
+        self.collected.push("--".to_owned());
+        Ok(self.should_continue())
     }
 }
 

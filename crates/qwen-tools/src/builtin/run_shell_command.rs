@@ -103,7 +103,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         let started = cx.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
         let id = &started.task.id;
         let text = format!(
-            "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\n{WHAT_TO_DO}",
+            "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\n{TASK_HINT}",
             path.display()
         );
         return Ok(Outcome { mentions_tools: true, ..Outcome::success(text) });
@@ -141,7 +141,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
 }
 
 /// What the model can do with a command in the background.
-const WHAT_TO_DO: &str =
+const TASK_HINT: &str =
     "Use shell_task to see its new output or to end it; it ends with the session at the latest.";
 
 /// Leaves a command that the user moved to the background to its task.
@@ -171,7 +171,7 @@ async fn move_to_background(
     let id = &task.task.id;
     let text = format!(
         "The user moved the command to the background, where it goes on as task {id} (process {pid}).\nIts output \
-         goes to {}. {WHAT_TO_DO}\nIts output so far:\n{so_far}",
+         goes to {}. {TASK_HINT}\nIts output so far:\n{so_far}",
         path.display()
     );
     Outcome { mentions_tools: true, ..Outcome::success(text) }
@@ -242,7 +242,8 @@ async fn follow(
         }
     });
     let exit = loop {
-        // In this order, so that what is there at the same moment always comes out the same way: output, then errors.
+        // In this order, so that what is there at the same moment always comes out the same way: output, then
+        // errors.
         let (pipe, channel) = tokio::select! {
             biased;
             why = &mut stop, if ending.is_none() => {

@@ -100,7 +100,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         task.mark_reported();
     }
     task.catch_up().await;
-    let news = news(&task, cx);
+    let news = new_output_text(&task, cx);
     Ok(Outcome {
         exit_code: before.as_ref().and_then(|ended| ended.exit_code),
         ..Outcome::success(format!("Task {id}: {}\n{state}\n{news}", task.asked))
@@ -108,7 +108,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
 }
 
 /// Returns the output since the last call.
-fn news(task: &BackgroundTask, cx: &CallContext) -> String {
+fn new_output_text(task: &BackgroundTask, cx: &CallContext) -> String {
     let limit = cx.output_limit;
     // A character has at most four bytes.
     match task.new_output(limit as u64 * 4) {

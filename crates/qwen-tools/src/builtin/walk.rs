@@ -99,7 +99,7 @@ pub(super) fn pattern(arguments: &Arguments, field: &str, text: &str) -> Result<
 }
 
 /// Runs a search on a blocking thread, and ends it soon after a cancel.
-pub(super) async fn beside<T: Send + 'static>(
+pub(super) async fn run_search<T: Send + 'static>(
     cx: &CallContext,
     search: impl FnOnce(&CancellationToken) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {

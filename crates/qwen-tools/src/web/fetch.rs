@@ -76,7 +76,7 @@ async fn get(access: &WebAccess, url: &Url) -> Result<Response, Refusal> {
     let client = Client::new(ClientConfig {
         proxy: access.proxy.clone(),
         insecure: access.insecure,
-        check_address: if access.vouches_for(url) { None } else { Some(Arc::new(check_public)) },
+        check_address: if access.allows_private_host(url) { None } else { Some(Arc::new(check_public)) },
         ..ClientConfig::default()
     });
     let mut request = HttpRequest::get(url.to_string());

@@ -139,7 +139,7 @@ impl Converter<'_> {
                 let url = tag.attribute("href").and_then(|href| self.base_join(href));
                 self.writer.begin_link(url);
             }
-            name => writer.break_lines(space_around(name)),
+            name => writer.break_lines(line_breaks_around(name)),
         }
     }
 
@@ -153,7 +153,7 @@ impl Converter<'_> {
             "pre" => writer.end_code(),
             "code" | "kbd" | "samp" => writer.tick(),
             "a" => writer.end_link(),
-            name => writer.break_lines(space_around(name)),
+            name => writer.break_lines(line_breaks_around(name)),
         }
     }
 
@@ -170,7 +170,7 @@ impl Converter<'_> {
 }
 
 /// Number of line breaks before and after an element.
-fn space_around(name: &str) -> usize {
+fn line_breaks_around(name: &str) -> usize {
     match name {
         "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "table" | "blockquote" | "figure" | "dl"
         | "article" | "section" | "main" | "header" | "footer" | "nav" | "aside" | "form" | "fieldset"

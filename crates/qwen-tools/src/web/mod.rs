@@ -70,7 +70,7 @@ impl fmt::Debug for WebAccess {
 
 impl WebAccess {
     /// True if the host is in `allow_private_hosts`.
-    fn vouches_for(&self, url: &Url) -> bool {
+    fn allows_private_host(&self, url: &Url) -> bool {
         let asked = url.host_port();
         self.allow_private_hosts.iter().any(|listed| listed.trim().eq_ignore_ascii_case(&asked))
     }

@@ -31,7 +31,7 @@ pub(super) fn open_readable(root: &impl AsFd, path: &Path, symlinks: Symlinks) -
 }
 
 /// Opens any kind of file with `O_PATH`: for metadata, not for reading.
-pub(super) fn open_place(root: &impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn open_for_metadata(root: &impl AsFd, path: &Path) -> io::Result<OwnedFd> {
     open(root, path, OFlags::PATH | OFlags::NOFOLLOW, Symlinks::Refuse)
 }
 
@@ -80,8 +80,8 @@ pub(super) fn real_path(handle: &OwnedFd) -> Option<PathBuf> {
 }
 
 /// True if an open file is on a virtual file system of the kernel (`/proc`, `/sys` and similar).
-pub(super) fn is_kernel_made(handle: &OwnedFd) -> bool {
-    const MADE_UP: [i64; 8] = [
+pub(super) fn is_virtual_file_system(handle: &OwnedFd) -> bool {
+    const VIRTUAL_FILE_SYSTEMS: [i64; 8] = [
         0x9fa0,      // proc
         0x6265_6572, // sysfs
         0x6462_6720, // debugfs
@@ -93,5 +93,5 @@ pub(super) fn is_kernel_made(handle: &OwnedFd) -> bool {
     ];
     // If the file system is unknown, treat it as virtual.
     #[expect(clippy::useless_conversion, reason = "the type differs between architectures")]
-    fstatfs(handle).map_or(true, |stat| MADE_UP.contains(&i64::from(stat.f_type)))
+    fstatfs(handle).map_or(true, |stat| VIRTUAL_FILE_SYSTEMS.contains(&i64::from(stat.f_type)))
 }

@@ -60,7 +60,7 @@ impl PathError {
     }
 
     /// Replaces the path with the one that was requested.
-    pub(super) fn about(self, asked: &Path) -> Self {
+    pub(super) fn with_requested_path(self, asked: &Path) -> Self {
         match self {
             Self::Outside(_) => Self::Outside(asked.into()),
             other => other,

@@ -78,7 +78,7 @@ impl Workspace {
     /// Opens a file that a walk below `root` found, if it is a regular file reached without symbolic links.
     pub fn open_found(root: &Opened, below: &Path) -> Option<(File, Metadata)> {
         let handle = beneath::open_readable(&root.file, below, Symlinks::Refuse).ok()?;
-        if beneath::is_kernel_made(&handle) {
+        if beneath::is_virtual_file_system(&handle) {
             return None;
         }
         let file = File::from(handle);
@@ -89,7 +89,7 @@ impl Workspace {
     /// Returns the metadata of a file that a walk below `root` found, if it is a regular file reached without
     /// symbolic links.
     pub fn stat_found(root: &Opened, below: &Path) -> Option<Metadata> {
-        let handle = beneath::open_place(&root.file, below).ok()?;
+        let handle = beneath::open_for_metadata(&root.file, below).ok()?;
         let metadata = File::from(handle).metadata().ok()?;
         metadata.is_file().then_some(metadata)
     }
@@ -107,7 +107,7 @@ impl Workspace {
     }
 
     fn open(&self, path: &str) -> Result<Opened, PathError> {
-        let asked = sound(path)?;
+        let asked = checked_path(path)?;
         let (handle, root, below) = self.open_with(asked, beneath::open_readable)?;
         Opened::checked(handle, || root.real.join(below), asked.as_os_str())
     }
@@ -154,7 +154,7 @@ impl Workspace {
 
     /// Finds where a file can be written. Creates and changes nothing.
     pub fn target(&self, path: &str) -> Result<Target, PathError> {
-        let asked = sound(path)?;
+        let asked = checked_path(path)?;
         if path.ends_with('/') {
             return Err(PathError::IsDirectory(asked.into()));
         }
@@ -197,7 +197,7 @@ impl Workspace {
                 Err(PathError::NotFound(_) | PathError::Outside(_)) if missing.len() < beneath::DEEPEST => {
                     missing.push(pop_name(&mut rest).ok_or_else(|| PathError::Outside(asked.into()))?);
                 }
-                Err(error) => return Err(error.about(asked)),
+                Err(error) => return Err(error.with_requested_path(asked)),
             }
         };
         if !root.writable {
@@ -230,7 +230,7 @@ impl Opened {
         asked: &OsStr,
     ) -> Result<Self, PathError> {
         let path = beneath::real_path(&handle).unwrap_or_else(path_without_proc);
-        let kernel_made = beneath::is_kernel_made(&handle);
+        let kernel_made = beneath::is_virtual_file_system(&handle);
         let file = File::from(handle);
         let metadata = file.metadata().map_err(|error| PathError::of(Path::new(asked), error))?;
         if kernel_made || !(metadata.is_file() || metadata.is_dir()) {
@@ -250,7 +250,7 @@ fn pop_name(path: &mut PathBuf) -> Option<OsString> {
     Some(name)
 }
 
-fn sound(path: &str) -> Result<&Path, PathError> {
+fn checked_path(path: &str) -> Result<&Path, PathError> {
     if path.is_empty() || path.contains('\0') {
         Err(PathError::NoName(path.into()))
     } else {

@@ -58,16 +58,16 @@ impl Terminal {
             bottom.push(self.footer());
         }
         bottom.truncate(height);
-        let mut above = self.above(height - bottom.len());
-        let cut = (above.len() + bottom.len()).saturating_sub(height);
-        above.drain(..cut.min(above.len()));
-        caret.row += above.len();
-        above.extend(bottom);
-        Picture { rows: above, caret: has_caret.then_some(caret) }
+        let mut rows_above_composer = self.rows_above_composer(height - bottom.len());
+        let cut = (rows_above_composer.len() + bottom.len()).saturating_sub(height);
+        rows_above_composer.drain(..cut.min(rows_above_composer.len()));
+        caret.row += rows_above_composer.len();
+        rows_above_composer.extend(bottom);
+        Picture { rows: rows_above_composer, caret: has_caret.then_some(caret) }
     }
 
     /// The rows above the composer, at most `room` of them if possible.
-    fn above(&mut self, room: usize) -> Vec<StyledLine> {
+    fn rows_above_composer(&mut self, room: usize) -> Vec<StyledLine> {
         let mut rows = Vec::new();
         if self.turn.is_some() {
             rows.extend(self.open_answer(room));
@@ -209,7 +209,7 @@ impl Terminal {
         let line = |action: &KeyAction| {
             let keys = self.options.keymap.keys(*action).join(" ");
             let line = StyledLine::styled(format!("{keys}: "), Style::color(Color::Cyan));
-            Rendered::prose(line.with(action.about(), Style::PLAIN))
+            Rendered::prose(line.with(action.description(), Style::PLAIN))
         };
         let lines = wrap(KeyAction::ALL.iter().map(line).collect(), Some(columns.saturating_sub(1).max(1)));
         let lines: Vec<Rendered> = lines.into_iter().map(Rendered::logical).collect();

@@ -28,7 +28,7 @@ impl Terminal {
     pub fn event(&mut self, event: &Event, now: Millis) {
         self.now = now;
         if let Some(parent) = &event.scope.parent {
-            self.inside_agent(parent, &event.body);
+            self.subagent_event(parent, &event.body);
         }
         // Output of a sub-agent or a thought stays inside it; only what concerns the user is shown.
         let is_own = event.scope.parent.is_none() && event.scope.thought.is_none();
@@ -171,7 +171,7 @@ impl Terminal {
     fn tool_start(&mut self, call: &Arc<ToolCall>) {
         self.activity(Activity::Tools);
         let since = self.now;
-        self.say_plainly(&view::summary(call));
+        self.print_activity(&view::summary(call));
         let call = call.clone();
         self.running.push(Running {
             call,
@@ -241,7 +241,7 @@ impl Terminal {
     }
 
     /// Handles an event inside the sub-agent of a call.
-    fn inside_agent(&mut self, parent: &CallId, body: &Body) {
+    fn subagent_event(&mut self, parent: &CallId, body: &Body) {
         let words = if let Body::ToolStart(call) = body {
             view::summary(call)
         } else if let Body::MessageStart { .. } = body {
@@ -298,7 +298,7 @@ impl Terminal {
             SessionEvent::ModeChanged { mode } => self.options.mode = clean_line(mode),
             SessionEvent::Finished | SessionEvent::Cancelled | SessionEvent::MaxTurns { .. } => {}
             SessionEvent::Steered { prompt_id, .. } => {
-                if let Some(text) = self.settle_steer(prompt_id) {
+                if let Some(text) = self.remove_steer(prompt_id) {
                     self.print_prompt(&text);
                 }
             }
@@ -345,7 +345,7 @@ impl Terminal {
         if !self.show_result(result) {
             return;
         }
-        self.settle_steer(&result.prompt_id);
+        self.remove_steer(&result.prompt_id);
         let is_over = !matches!(result.body, CommandResultBody::SubmitPrompt { .. });
         let is_this = |id: &qwen_events::PromptId| *id == result.prompt_id;
         if is_over && self.turn.as_ref().and_then(|turn| turn.prompt_id.as_ref()).is_some_and(is_this) {

@@ -255,7 +255,7 @@ impl Terminal {
                 self.notify(&format!("Prose is wrapped {who} from here on."));
             }
             KeyAction::Up => {
-                if !self.take_back() && !self.editor.up() {
+                if !self.recall_prompt() && !self.editor.up() {
                     let current = self.editor.text();
                     if let Some(older) = self.history.older(&current) {
                         self.editor.set(&older);

@@ -6,14 +6,14 @@ mod draw;
 mod events;
 mod footer;
 mod keys;
-mod past;
 mod plain;
 mod print;
 mod prompts;
+mod recent_turns;
 
 pub use footer::FooterItem;
 pub use keys::edit;
-pub use past::Past;
+pub use recent_turns::RecentTurns;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -102,12 +102,12 @@ pub enum Effect {
     /// [`Terminal::show_transcript`].
     Transcript(Option<SessionId>),
     /// Reads the log of the session that the conversation continues in, and passes it to
-    /// [`Terminal::show_past`].
+    /// [`Terminal::show_recent_turns`].
     ShowPast(SessionId),
     /// Reads a picture from the clipboard and passes it to [`Terminal::paste_image`].
     PasteImage,
-    /// Reads the pasted path as a picture and, if it is one, passes it to [`Terminal::replace_by_image`]. The text is the
-    /// path as terminals insert it for a file that is dropped on them.
+    /// Reads the pasted path as a picture and, if it is one, passes it to [`Terminal::replace_by_image`]. The
+    /// text is the path as terminals insert it for a file that is dropped on them.
     ReadImage(String),
     /// Trusts the folder, or records that the user does not.
     Trust(bool),

@@ -49,7 +49,7 @@ impl Terminal {
     }
 
     /// Prints the current activity, because there is no status line.
-    pub(super) fn say_plainly(&mut self, text: &str) {
+    pub(super) fn print_activity(&mut self, text: &str) {
         if self.options.plain {
             self.print_block(vec![Rendered::logical(StyledLine::styled(text, Style::PLAIN))]);
         }

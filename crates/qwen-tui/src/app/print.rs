@@ -14,11 +14,11 @@ impl Terminal {
         if rendered.is_empty() {
             return;
         }
-        self.set_apart();
+        self.print_separator();
         self.print_rendered(rendered);
     }
 
-    pub(super) fn set_apart(&mut self) {
+    pub(super) fn print_separator(&mut self) {
         if self.printed {
             self.finished.push_str("\r\n");
         }
@@ -38,7 +38,8 @@ impl Terminal {
         OutputLimit { lines, rest: self.shows_all() }
     }
 
-    /// The key that shows what was left out; empty in line mode, which has no keys, and if no key is bound to it.
+    /// The key that shows what was left out; empty in line mode, which has no keys, and if no key is bound to
+    /// it.
     pub(super) fn shows_all(&self) -> String {
         let keys = self.options.keymap.keys(KeyAction::Transcript);
         let key = keys.first().filter(|_| !self.options.plain);
@@ -77,7 +78,7 @@ impl Terminal {
                     self.print_block(rendered);
                 }
                 Block::CodeStart => {
-                    self.set_apart();
+                    self.print_separator();
                     self.in_code = true;
                 }
                 Block::Code { language, line } => self.print_line(&highlight(&language, &clean(&line))),

@@ -47,7 +47,7 @@ impl Terminal {
     }
 
     /// Removes a steering message whose outcome is known.
-    pub(super) fn settle_steer(&mut self, prompt_id: &PromptId) -> Option<String> {
+    pub(super) fn remove_steer(&mut self, prompt_id: &PromptId) -> Option<String> {
         let at = self.steers.iter().position(|steer| steer.prompt_id == *prompt_id)?;
         Some(self.steers.remove(at).text)
     }
@@ -88,7 +88,7 @@ impl Terminal {
     }
 
     /// Moves the last waiting prompt back into the composer.
-    pub(super) fn take_back(&mut self) -> bool {
+    pub(super) fn recall_prompt(&mut self) -> bool {
         if !self.editor.is_empty() {
             return false;
         }
@@ -111,7 +111,7 @@ impl Terminal {
 
     /// Moves a withdrawn prompt back to the composer.
     pub(super) fn withdrawn(&mut self, prompt_id: &PromptId) {
-        if let Some(text) = self.settle_steer(prompt_id)
+        if let Some(text) = self.remove_steer(prompt_id)
             && self.editor.is_empty()
         {
             self.editor.set(&text);
@@ -195,7 +195,7 @@ impl Terminal {
     }
 
     /// What the turn is doing, for the report of an interrupt.
-    fn under_way(&self) -> String {
+    fn current_activity(&self) -> String {
         let model = || format!("the request to {}", self.options.model);
         if let Some((_, hook)) = self.hooks.first() {
             return format!("the hook {hook}");
@@ -226,7 +226,7 @@ impl Terminal {
 
     /// Ends the running turn.
     pub(super) fn interrupt(&mut self) {
-        let ended = self.under_way();
+        let ended = self.current_activity();
         let Some(turn) = &mut self.turn else { return };
         turn.ended.get_or_insert(ended);
         turn.activity = Activity::Ending;

@@ -22,7 +22,7 @@ macro_rules! actions {
             }
 
             /// What it does, for the list of keys.
-            pub fn about(self) -> &'static str {
+            pub fn description(self) -> &'static str {
                 match self { $(Self::$variant => $about,)* }
             }
 

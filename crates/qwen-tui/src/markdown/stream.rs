@@ -69,8 +69,9 @@ impl Stream {
         blocks
     }
 
-    /// The end of the unfinished rest, between `least` bytes and twice as many: the open block as Markdown, or the open line
-    /// of code. Where it begins changes only after `least` further bytes, so that the rows made of it do not move with each piece.
+    /// The end of the unfinished rest, between `least` bytes and twice as many: the open block as Markdown,
+    /// or the open line of code. Where it begins changes only after `least` further bytes, so that the rows
+    /// made of it do not move with each piece.
     pub fn rest(&self, least: usize) -> String {
         let length = self.open.len() + self.partial.len();
         let hidden = (length / least.max(1)).saturating_sub(1) * least;

@@ -99,7 +99,7 @@ enum Mode {
 }
 
 #[derive(Debug)]
-enum Face {
+enum Presentation {
     Banner,
     Open { since: Millis, by_itself: bool, scroll: usize, mode: Mode },
 }
@@ -134,12 +134,12 @@ pub enum QuestionOutcome {
 #[derive(Debug)]
 pub struct Questions {
     waiting: VecDeque<QuestionView>,
-    face: Face,
+    presentation: Presentation,
 }
 
 impl Default for Questions {
     fn default() -> Self {
-        Self { waiting: VecDeque::new(), face: Face::Banner }
+        Self { waiting: VecDeque::new(), presentation: Presentation::Banner }
     }
 }
 
@@ -184,12 +184,12 @@ impl Questions {
 
     /// Removes a withdrawn question. Returns whether it was open.
     pub fn withdraw(&mut self, request_id: &str) -> bool {
-        let Some(at) = self.waiting.iter().position(|question| question.is_about(request_id)) else {
+        let Some(at) = self.waiting.iter().position(|question| question.has_request_id(request_id)) else {
             return false;
         };
         self.waiting.remove(at);
         if at == 0 {
-            self.face = Face::Banner;
+            self.presentation = Presentation::Banner;
         }
         true
     }
@@ -199,7 +199,7 @@ impl Questions {
         let before = self.waiting.len();
         self.waiting.retain(|question| question.asked.is_none());
         if self.waiting.len() < before {
-            self.face = Face::Banner;
+            self.presentation = Presentation::Banner;
         }
     }
 
@@ -215,7 +215,7 @@ impl Questions {
 
     /// True if the oldest one is fully shown and receives keys.
     pub fn is_open(&self) -> bool {
-        matches!(self.face, Face::Open { .. })
+        matches!(self.presentation, Presentation::Open { .. })
     }
 
     /// Opens the oldest question if the user is not typing. Returns when to try again.
@@ -237,7 +237,7 @@ impl Questions {
     /// Switches between the oldest question and the composer.
     pub fn toggle(&mut self, now: Millis) {
         if self.is_open() {
-            self.face = Face::Banner;
+            self.presentation = Presentation::Banner;
         } else if !self.waiting.is_empty() {
             self.open(now, false);
         }
@@ -246,12 +246,14 @@ impl Questions {
     fn open(&mut self, now: Millis, by_itself: bool) {
         let has_form = self.waiting.front().is_some_and(|question| question.form.is_some());
         let mode = if has_form { Mode::Form } else { Mode::Choosing(Choice::No) };
-        self.face = Face::Open { since: now, by_itself, scroll: 0, mode };
+        self.presentation = Presentation::Open { since: now, by_itself, scroll: 0, mode };
     }
 
     /// Offers an input to the open question.
     pub fn input(&mut self, input: &TerminalInput, keymap: &Keymap, now: Millis) -> QuestionOutcome {
-        let Face::Open { since, by_itself, .. } = &mut self.face else { return QuestionOutcome::Passed };
+        let Presentation::Open { since, by_itself, .. } = &mut self.presentation else {
+            return QuestionOutcome::Passed;
+        };
         let is_turning =
             matches!(input, TerminalInput::Key(key) if keymap.action(*key) == Some(KeyAction::Question));
         if *by_itself && is_turning {
@@ -261,7 +263,7 @@ impl Questions {
         }
         if *by_itself && now < *since + GRACE {
             // Too fast to be an answer: the key was meant for the composer.
-            self.face = Face::Banner;
+            self.presentation = Presentation::Banner;
             return QuestionOutcome::Passed;
         }
         let answer = self.answer(input, keymap);
@@ -269,15 +271,15 @@ impl Questions {
             AnswerStep::Stay => QuestionOutcome::Taken,
             AnswerStep::Show(lines) => QuestionOutcome::Shown(lines),
             AnswerStep::Leave => {
-                self.face = Face::Banner;
+                self.presentation = Presentation::Banner;
                 QuestionOutcome::Taken
             }
             AnswerStep::Pass => QuestionOutcome::Passed,
             AnswerStep::Give(reply, save_rule, words) => {
-                let answered = self.give(&reply, save_rule, &words);
+                let answered = self.answer_with(&reply, save_rule, &words);
                 // The user must read the next one before answering it.
                 if self.waiting.is_empty() {
-                    self.face = Face::Banner;
+                    self.presentation = Presentation::Banner;
                 } else {
                     self.open(now, true);
                 }
@@ -324,15 +326,15 @@ impl Questions {
             return match form.line(text) {
                 Some(answers) => {
                     let reply = question.with_answers(answers);
-                    self.give(&reply, None, "answered")
+                    self.answer_with(&reply, None, "answered")
                 }
                 None => QuestionOutcome::Taken,
             };
         }
         if question.asked.is_none() {
             return match text {
-                "1" => self.give(&json!({"behavior": "allow"}), None, "yes"),
-                "2" => self.give(&json!({"behavior": "deny"}), None, "no"),
+                "1" => self.answer_with(&json!({"behavior": "allow"}), None, "yes"),
+                "2" => self.answer_with(&json!({"behavior": "deny"}), None, "no"),
                 // It must not hold up prompts.
                 _ => QuestionOutcome::Passed,
             };
@@ -345,23 +347,23 @@ impl Questions {
         };
         let label = question.label(*choice);
         match (choice, question.rule.clone()) {
-            (Choice::Once, _) => self.give(&json!({"behavior": "allow"}), None, label),
+            (Choice::Once, _) => self.answer_with(&json!({"behavior": "allow"}), None, label),
             (Choice::Session, Some(rule)) => {
-                self.give(&allow_with(&rule), None, &format!("yes, this session: {rule}"))
+                self.answer_with(&allow_with(&rule), None, &format!("yes, this session: {rule}"))
             }
             (Choice::Always, Some(rule)) => {
-                self.give(&allow_with(&rule), Some(rule.clone()), &format!("always: {rule}"))
+                self.answer_with(&allow_with(&rule), Some(rule.clone()), &format!("always: {rule}"))
             }
             (Choice::Session | Choice::Always, None) => QuestionOutcome::Taken,
-            (Choice::No, _) => self.give(&json!({"behavior": "deny"}), None, label),
+            (Choice::No, _) => self.answer_with(&json!({"behavior": "deny"}), None, label),
             (Choice::Object, _) => {
                 let reply = json!({"behavior": "deny", "message": words});
-                self.give(&reply, None, &format!("no: {}", clean_line(words)))
+                self.answer_with(&reply, None, &format!("no: {}", clean_line(words)))
             }
         }
     }
 
-    fn give(&mut self, reply: &Value, save_rule: Option<String>, words: &str) -> QuestionOutcome {
+    fn answer_with(&mut self, reply: &Value, save_rule: Option<String>, words: &str) -> QuestionOutcome {
         let Some(question) = self.waiting.pop_front() else { return QuestionOutcome::Taken };
         let words = format!("{} {words}", question.title);
         let Some((request_id, _)) = question.asked else {
@@ -373,7 +375,8 @@ impl Questions {
     }
 
     fn answer(&mut self, input: &TerminalInput, keymap: &Keymap) -> AnswerStep {
-        let (Face::Open { scroll, mode, .. }, Some(question)) = (&mut self.face, self.waiting.front_mut())
+        let (Presentation::Open { scroll, mode, .. }, Some(question)) =
+            (&mut self.presentation, self.waiting.front_mut())
         else {
             return AnswerStep::Pass;
         };
@@ -507,7 +510,7 @@ enum AnswerStep {
 }
 
 impl QuestionView {
-    fn is_about(&self, request_id: &str) -> bool {
+    fn has_request_id(&self, request_id: &str) -> bool {
         self.asked.as_ref().is_some_and(|(asked, _)| **asked == *request_id)
     }
 

@@ -1,6 +1,6 @@
 //! A question as rows of the live region.
 
-use super::{Face, Mode, Questions};
+use super::{Mode, Presentation, Questions};
 use crate::editor::{Editor, layout};
 use crate::markdown::{Rendered, wrap};
 use crate::screen::Caret;
@@ -26,7 +26,9 @@ impl Questions {
 
     /// The open question in at most `height` rows: the answers are always visible, the subject scrolls.
     pub fn panel(&mut self, columns: usize, height: usize) -> Panel {
-        let (Face::Open { scroll, mode, .. }, Some(question)) = (&mut self.face, self.waiting.front()) else {
+        let (Presentation::Open { scroll, mode, .. }, Some(question)) =
+            (&mut self.presentation, self.waiting.front())
+        else {
             return Panel::default();
         };
         let mut head =

@@ -98,8 +98,8 @@ impl LiveRegion {
         out
     }
 
-    /// The bytes that print `finished` (whole encoded lines, each with its line feed as CR LF) and then show `picture`.
-    /// Empty when nothing changes.
+    /// The bytes that print `finished` (whole encoded lines, each with its line feed as CR LF) and then show
+    /// `picture`. Empty when nothing changes.
     pub fn paint(&mut self, finished: &str, picture: Picture) -> String {
         // Most lines of a frame are those of the last one.
         let row = |(at, line): (usize, &StyledLine)| match (self.lines.get(at), self.rows.get(at)) {
@@ -223,8 +223,8 @@ impl LiveRegion {
             // Reflow: a former row now takes as many rows as its cells need.
             let taken = |row: &Row| reflowed_cells(row).div_ceil(self.columns).max(1);
             let above: usize = self.rows.iter().take(self.cursor.row).map(taken).sum();
-            // Behind the last letter of a row terminals differ. A row too few leaves a stale row of the region, a row too
-            // many would erase finished output.
+            // Behind the last letter of a row terminals differ. A row too few leaves a stale row of the
+            // region, a row too many would erase finished output.
             let last = self.rows.get(self.cursor.row).map_or(0, |row| reflowed_cells(row).saturating_sub(1));
             self.cursor.row = above + self.cursor.column.min(last) / self.columns;
         }

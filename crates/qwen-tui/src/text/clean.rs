@@ -9,9 +9,10 @@ use qwen_events::{is_misleading, push_code_point};
 
 use super::style::{Color, Style, StyledLine};
 
-/// Removes everything that a terminal would act on, except line feeds and tabs. What would reorder the text is written out
-/// (`⟨U+202E⟩`), because without it the text would mean something else than its source. A carriage return inside a line restarts the
-/// line, as a progress bar intends; before a line feed it disappears.
+/// Removes everything that a terminal would act on, except line feeds and tabs. What would reorder the text
+/// is written out (`⟨U+202E⟩`), because without it the text would mean something else than its source. A
+/// carriage return inside a line restarts the line, as a progress bar intends; before a line feed it
+/// disappears.
 pub fn clean(text: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     if text.bytes().all(is_plain) || !text.chars().any(is_unsafe) {
@@ -180,8 +181,8 @@ fn skip_csi(chars: &mut Chars<'_>) -> Option<String> {
     (plain && last == 'm').then_some(parameters)
 }
 
-/// Skips a string up to its terminator (ST, BEL), or to the end of the line where there is none: an unterminated sequence
-/// must not hide the rest of a text.
+/// Skips a string up to its terminator (ST, BEL), or to the end of the line where there is none: an
+/// unterminated sequence must not hide the rest of a text.
 fn skip_string(chars: &mut Chars<'_>) {
     loop {
         match chars.peek() {

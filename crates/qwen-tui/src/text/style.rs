@@ -141,7 +141,8 @@ impl StyledLine {
         }
     }
 
-    /// Appends a piece if the line then fits into the region of a terminal with `columns`. Returns whether it does.
+    /// Appends a piece if the line then fits into the region of a terminal with `columns`. Returns whether it
+    /// does.
     pub fn push_if_fits(&mut self, text: &str, style: Style, columns: usize) -> bool {
         let fits = self.width() + width(text) < columns;
         if fits {

@@ -1,5 +1,5 @@
-//! Pictures of the screen for the documentation: drawn from the cells of an emulated terminal, committed, and checked for
-//! being up to date. `make pictures` draws them anew.
+//! Pictures of the screen for the documentation: drawn from the cells of an emulated terminal, committed, and
+//! checked for being up to date. `make pictures` draws them anew.
 
 use std::fmt::Write;
 use std::path::Path;

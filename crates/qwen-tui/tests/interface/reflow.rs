@@ -1,4 +1,5 @@
-//! A terminal that reflows its lines when it is resized: what was printed stays whole, in order and there once.
+//! A terminal that reflows its lines when it is resized: what was printed stays whole, in order and there
+//! once.
 
 use proptest::prelude::*;
 use qwen_events::{Body, Event, Scope, Timestamp};

@@ -27,7 +27,7 @@ pub fn read(text: &str, until: Option<&str>) -> Option<Vec<Message>> {
         entries.iter().enumerate().filter_map(|(at, entry)| Some((entry["uuid"].as_str()?, at))).collect();
     let mut at = match until {
         Some(uuid) => Some(*places.get(uuid)?),
-        None => entries.iter().rposition(is_spoken),
+        None => entries.iter().rposition(is_message),
     };
     // Each entry names its predecessor. Following these links skips the branches that a rewind abandoned.
     let mut way = Vec::new();
@@ -40,22 +40,22 @@ pub fn read(text: &str, until: Option<&str>) -> Option<Vec<Message>> {
         at = parent.and_then(|parent| places.get(parent).copied());
     }
     let mut conversation = TranscriptReader::default();
-    for entry in way.into_iter().rev().filter(|entry| is_spoken(entry)) {
+    for entry in way.into_iter().rev().filter(|entry| is_message(entry)) {
         conversation.add(&entry["message"], entry["type"] == "assistant");
     }
     Some(conversation.messages).filter(|messages| !messages.is_empty())
 }
 
 /// The time of the last message in a transcript, as written there.
-pub fn last_said(text: &str) -> Option<String> {
+pub fn last_message_time(text: &str) -> Option<String> {
     let message_of = |line: &str| {
         let entry: Value = serde_json::from_str(line).ok()?;
-        entry["timestamp"].as_str().filter(|_| is_spoken(&entry)).map(str::to_owned)
+        entry["timestamp"].as_str().filter(|_| is_message(&entry)).map(str::to_owned)
     };
     text.lines().rev().find_map(message_of)
 }
 
-fn is_spoken(entry: &Value) -> bool {
+fn is_message(entry: &Value) -> bool {
     matches!(entry["type"].as_str(), Some("user" | "assistant")) && entry["isSidechain"] != true
 }
 

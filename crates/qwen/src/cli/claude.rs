@@ -1,10 +1,10 @@
-//! Flags that Claude's SDKs give.
+//! Flags that Claude's SDKs pass.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// Flags that Claude's SDKs give.
+/// Flags that Claude's SDKs pass.
 #[derive(Args, Debug, Default)]
 pub struct ClaudeFlags {
     /// Report hooks while they run, in the claude dialect
@@ -19,7 +19,7 @@ pub struct ClaudeFlags {
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub max_thinking_tokens: Option<u64>,
 
-    /// What is shown of the reasoning: summarized or omitted
+    /// How the reasoning is shown: summarized or omitted
     #[arg(long, value_name = "WORD", help_heading = "Model")]
     pub thinking_display: Option<String>,
 
@@ -27,7 +27,7 @@ pub struct ClaudeFlags {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Model")]
     pub betas: Vec<String>,
 
-    /// Tell an Anthropic model how many tokens a turn may cost
+    /// Inform an Anthropic model about the token budget of a turn
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub task_budget: Option<u64>,
 
@@ -35,11 +35,11 @@ pub struct ClaudeFlags {
     #[arg(long, num_args = 0..=1, default_missing_value = "", hide = true)]
     pub session_mirror: Option<String>,
 
-    /// The prompt whose turn is left out by '--resume-session-at', which is refused where it would leave out more
+    /// The prompt whose turn '--resume-session-at' drops; refused if more than that turn would be dropped
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", help_heading = "Sessions")]
     pub resume_drops_turn: Option<String>,
 
-    /// The mode 'bypassPermissions' may be chosen while the session runs
+    /// Allow switching to the mode 'bypassPermissions' during the session
     #[arg(long, hide = true)]
     pub allow_dangerously_skip_permissions: bool,
 
@@ -47,11 +47,11 @@ pub struct ClaudeFlags {
     #[arg(long, value_name = "WHO", hide = true)]
     pub permission_prompts: Option<String>,
 
-    /// Settings of the host's that can only forbid: permissions to deny and to ask for, and the sandbox
+    /// Restrictions set by the host: deny and ask rules, and the sandbox
     #[arg(long, value_name = "JSON", hide = true)]
     pub managed_settings: Option<String>,
 
-    /// Begin with nothing before the host said 'initialize'
+    /// Start nothing before the host has sent 'initialize'
     #[arg(long, hide = true)]
     pub await_initialize: bool,
 

@@ -1,8 +1,8 @@
-//! Flags that say where settings come from.
+//! Flags for the sources of settings.
 
 use clap::Args;
 
-/// Flags that say where settings come from.
+/// Flags for the sources of settings.
 #[derive(Args, Debug, Default, Clone)]
 pub struct Configuration {
     /// Add settings for this run: a file, or JSON
@@ -21,8 +21,8 @@ pub struct Configuration {
     #[arg(long, help_heading = "Settings")]
     pub trust_workspace: bool,
 
-    /// Remove the tools that run commands and visit addresses unless '--tools' names them, read no settings files, and
-    /// refuse the mode yolo
+    /// Remove the tools that run commands or fetch URLs unless '--tools' names them, read no settings files,
+    /// and refuse the mode yolo
     #[arg(long, hide = true)]
     pub restricted: bool,
 

@@ -1,19 +1,19 @@
-//! Flags about what is written beside the answer, and how the process reports its end.
+//! Diagnostic output, and how the process reports its end.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// The format of what is written to standard error.
+/// The format of standard error.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Lines for people
+    /// Readable text
     Text,
     /// One JSON object per line
     Json,
 }
 
-/// Flags about what is written beside the answer, and how the process reports its end.
+/// Diagnostic output, and how the process reports its end.
 #[derive(Args, Debug, Default)]
 pub struct DiagnosticFlags {
     /// Do not read standard input
@@ -28,7 +28,8 @@ pub struct DiagnosticFlags {
     #[arg(long, help_heading = "Permissions")]
     pub fail_on_denied: bool,
 
-    /// Print one line per step to standard error; with '--output-format stream-json' it selects the claude dialect instead
+    /// Print one line per step to standard error; with '--output-format stream-json' it selects the claude
+    /// dialect instead
     #[arg(long, help_heading = "Diagnostics")]
     pub verbose: bool,
 

@@ -15,43 +15,43 @@ pub struct HubArgs {
     /// Read the configuration from this YAML or JSON file
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The wire: qwen or claude
+    /// The dialect: qwen or claude
     #[arg(long, value_name = "NAME", default_value = "qwen")]
     pub dialect: String,
-    /// How much workers write: stream-json or stream-chunk-json
+    /// What workers write: stream-json (messages) or stream-chunk-json (pieces of messages)
     #[arg(short = 'o', long, value_name = "FORMAT", default_value = "stream-json")]
     pub output_format: String,
-    /// Accepted for clients that give it; input is always JSON lines
+    /// Accepted for compatibility; input is always JSON lines
     #[arg(long, value_name = "FORMAT", hide = true)]
     pub input_format: Option<String>,
     /// The program to start workers with; this one by default
     #[arg(long, value_name = "FILE")]
     pub binary_path: Option<PathBuf>,
-    /// Workers that are kept ready
+    /// How many workers are kept ready
     #[arg(long, value_name = "N")]
     pub min_workers: Option<usize>,
-    /// Workers in all
+    /// The maximum number of workers
     #[arg(long, value_name = "N")]
     pub max_workers: Option<usize>,
-    /// Sessions that a worker serves, one after the other, before it is replaced
+    /// How many sessions a worker serves, one after the other, before it is replaced
     #[arg(long, value_name = "N")]
     pub max_sessions_per_worker: Option<u64>,
-    /// Stand for one worker: one session, whose worker's handshake, errors and exit code are the hub's
+    /// Behave like a single worker: one session, with the worker's handshake, errors and exit code
     #[arg(long, hide = true)]
     pub stand_for_worker: bool,
-    /// Seconds that a session rests before it gives its worker back
+    /// Seconds that a session is idle before its worker is released
     #[arg(long, value_name = "SECS")]
     pub idle_timeout: Option<f64>,
-    /// Seconds between two checks of a resting worker
+    /// Seconds between two health checks of an idle worker
     #[arg(long, value_name = "SECS")]
     pub health_check_interval: Option<f64>,
-    /// Where numbered lines and tenants' files are kept; below QWEN_HOME by default
+    /// The directory for numbered lines and tenants' files; below QWEN_HOME by default
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// Offer metrics for Prometheus and the hub's state on this loopback address or Unix socket (unix:PATH)
+    /// Serve Prometheus metrics and the hub's state on this loopback address or Unix socket (unix:PATH)
     #[arg(long, value_name = "ADDR")]
     pub metrics: Option<String>,
-    /// Keep every message of every session in this directory
+    /// Record every message of every session in this directory
     #[arg(long, value_name = "DIR")]
     pub record_dir: Option<PathBuf>,
     /// Write structured logs to standard error: json
@@ -59,7 +59,7 @@ pub struct HubArgs {
     pub log_format: Option<String>,
     #[command(flatten)]
     pub telemetry: TelemetryFlags,
-    /// Flags for every worker, behind '--'
+    /// Flags for every worker, after '--'
     #[arg(last = true, value_name = "WORKER FLAGS")]
     pub worker_args: Vec<String>,
 }

@@ -1,69 +1,69 @@
-//! Flags that programs which start us may give, and that change nothing here.
+//! Flags of other CLIs that are accepted without effect.
 
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
 
-/// Whether a value comes with a flag.
-enum Takes {
+/// Whether a flag takes a value.
+enum ValueArity {
     Nothing,
     Value,
-    /// A value, or not.
+    /// An optional value.
     Perhaps,
 }
 
-/// A flag without effect: its name, its letter, and whether a value comes with it.
-type IgnoredFlag = (&'static str, Option<char>, Takes);
+/// A flag without effect: name, short letter and arity.
+type IgnoredFlag = (&'static str, Option<char>, ValueArity);
 
-/// What the CLIs of Qwen Code and Claude list in their help, and their SDKs pass on, without a meaning here.
+/// Flags in the help of Qwen Code and Claude Code, or passed by their SDKs, without a meaning here.
 const IGNORED: &[IgnoredFlag] = &[
-    ("acp", None, Takes::Nothing),
-    ("all-files", Some('a'), Takes::Nothing),
-    ("autocompact", None, Takes::Value),
-    ("background", None, Takes::Nothing),
-    ("bare", None, Takes::Nothing),
-    ("bg", None, Takes::Nothing),
-    ("brief", None, Takes::Nothing),
-    ("checkpointing", None, Takes::Nothing),
-    ("chrome", None, Takes::Nothing),
-    ("cloud", None, Takes::Perhaps),
-    ("desktop", None, Takes::Nothing),
-    ("disable-slash-commands", None, Takes::Nothing),
-    ("environment", None, Takes::Value),
-    ("experimental-acp", None, Takes::Nothing),
-    ("experimental-lsp", None, Takes::Nothing),
-    ("experimental-skills", None, Takes::Nothing),
-    ("extensions", Some('e'), Takes::Value),
-    ("file", None, Takes::Value),
-    ("from-pr", None, Takes::Perhaps),
-    ("google-api-key", None, Takes::Value),
-    ("google-search-engine-id", None, Takes::Value),
-    ("ide", None, Takes::Nothing),
-    ("input-file", None, Takes::Value),
-    ("json-fd", None, Takes::Value),
-    ("json-file", None, Takes::Value),
-    ("list-extensions", Some('l'), Takes::Nothing),
-    ("mcp-debug", None, Takes::Nothing),
-    ("name", Some('n'), Takes::Value),
-    ("openai-logging", None, Takes::Nothing),
-    ("openai-logging-dir", None, Takes::Value),
-    ("output-style", None, Takes::Value),
-    ("plugin-url", None, Takes::Value),
-    ("prompt-suggestions", None, Takes::Perhaps),
-    ("remote-control", None, Takes::Perhaps),
-    ("remote-control-session-name-prefix", None, Takes::Value),
-    ("sandbox-image", None, Takes::Value),
-    ("sandbox-session-id", None, Takes::Value),
-    ("session-summary", None, Takes::Value),
-    ("show-memory-usage", None, Takes::Nothing),
-    ("system-prompt-snapshot", None, Takes::Value),
-    ("tavily-api-key", None, Takes::Value),
-    ("teleport", None, Takes::Perhaps),
-    ("tmux", None, Takes::Perhaps),
-    ("vlm-switch-mode", None, Takes::Value),
-    ("web-search-default", None, Takes::Value),
-    ("worktree", Some('w'), Takes::Perhaps),
+    ("acp", None, ValueArity::Nothing),
+    ("all-files", Some('a'), ValueArity::Nothing),
+    ("autocompact", None, ValueArity::Value),
+    ("background", None, ValueArity::Nothing),
+    ("bare", None, ValueArity::Nothing),
+    ("bg", None, ValueArity::Nothing),
+    ("brief", None, ValueArity::Nothing),
+    ("checkpointing", None, ValueArity::Nothing),
+    ("chrome", None, ValueArity::Nothing),
+    ("cloud", None, ValueArity::Perhaps),
+    ("desktop", None, ValueArity::Nothing),
+    ("disable-slash-commands", None, ValueArity::Nothing),
+    ("environment", None, ValueArity::Value),
+    ("experimental-acp", None, ValueArity::Nothing),
+    ("experimental-lsp", None, ValueArity::Nothing),
+    ("experimental-skills", None, ValueArity::Nothing),
+    ("extensions", Some('e'), ValueArity::Value),
+    ("file", None, ValueArity::Value),
+    ("from-pr", None, ValueArity::Perhaps),
+    ("google-api-key", None, ValueArity::Value),
+    ("google-search-engine-id", None, ValueArity::Value),
+    ("ide", None, ValueArity::Nothing),
+    ("input-file", None, ValueArity::Value),
+    ("json-fd", None, ValueArity::Value),
+    ("json-file", None, ValueArity::Value),
+    ("list-extensions", Some('l'), ValueArity::Nothing),
+    ("mcp-debug", None, ValueArity::Nothing),
+    ("name", Some('n'), ValueArity::Value),
+    ("openai-logging", None, ValueArity::Nothing),
+    ("openai-logging-dir", None, ValueArity::Value),
+    ("output-style", None, ValueArity::Value),
+    ("plugin-url", None, ValueArity::Value),
+    ("prompt-suggestions", None, ValueArity::Perhaps),
+    ("remote-control", None, ValueArity::Perhaps),
+    ("remote-control-session-name-prefix", None, ValueArity::Value),
+    ("sandbox-image", None, ValueArity::Value),
+    ("sandbox-session-id", None, ValueArity::Value),
+    ("session-summary", None, ValueArity::Value),
+    ("show-memory-usage", None, ValueArity::Nothing),
+    ("system-prompt-snapshot", None, ValueArity::Value),
+    ("tavily-api-key", None, ValueArity::Value),
+    ("teleport", None, ValueArity::Perhaps),
+    ("tmux", None, ValueArity::Perhaps),
+    ("vlm-switch-mode", None, ValueArity::Value),
+    ("web-search-default", None, ValueArity::Value),
+    ("worktree", Some('w'), ValueArity::Perhaps),
 ];
 
-/// The flags of this kind that were given.
+/// The ignored flags on the command line.
 #[derive(Debug, Default)]
 pub struct IgnoredFlags {
     /// Their names.
@@ -89,10 +89,10 @@ impl clap::Args for IgnoredFlags {
         command.args(IGNORED.iter().map(|(name, letter, takes)| {
             let flag = Arg::new(*name).long(*name).short(*letter).hide(true);
             match takes {
-                Takes::Nothing => flag.action(ArgAction::SetTrue),
-                Takes::Value => flag.action(ArgAction::Append).allow_hyphen_values(true),
-                // A word behind it is the prompt, unless the prompt stands elsewhere (`list_flags`).
-                Takes::Perhaps => flag
+                ValueArity::Nothing => flag.action(ArgAction::SetTrue),
+                ValueArity::Value => flag.action(ArgAction::Append).allow_hyphen_values(true),
+                // The next word is the prompt, unless the prompt is given elsewhere (see `list_flags`).
+                ValueArity::Perhaps => flag
                     .action(ArgAction::Append)
                     .num_args(0..=1)
                     .default_missing_value("")

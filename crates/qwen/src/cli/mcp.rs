@@ -7,26 +7,26 @@ use super::Configuration;
 /// `qwen mcp`
 #[derive(Subcommand, Debug)]
 pub enum McpAction {
-    /// Connect to every server and show how it is
+    /// Connect to every server and show its state
     List(McpListArgs),
 }
 
 /// `qwen mcp list`
 #[derive(Args, Debug)]
 pub struct McpListArgs {
-    /// As one JSON array
+    /// Print one JSON array
     #[arg(long)]
     pub json: bool,
 
-    /// Exit with 1 when a server that is to be used cannot be
+    /// Exit with 1 if an enabled server cannot be used
     #[arg(long)]
     pub check: bool,
 
-    /// How long servers may take to come up, in seconds
+    /// How long servers may take to start, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub timeout: u64,
 
-    /// Further servers: a file, or JSON like '{"mcpServers":{…}}'
+    /// Add MCP servers: a file, or JSON like '{"mcpServers":{…}}'
     #[arg(long, value_name = "FILE|JSON")]
     pub mcp_config: Vec<String>,
 

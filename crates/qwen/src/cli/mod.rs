@@ -1,5 +1,5 @@
-//! The command line as plain data. Nothing here looks at the environment, the disk or the terminal; `settings`
-//! resolves these words against the world.
+//! The command line as plain data. Nothing here reads the environment, the disk or the terminal; `settings`
+//! does that.
 
 mod arguments;
 mod auth;
@@ -68,13 +68,13 @@ pub enum Subcommands {
     },
     /// Report what sandbox this machine can enforce
     Sandbox {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print the JSON Schemas of the wires and of settings files
+    /// Print the JSON Schemas of the wire formats and of settings files
     Schema {
-        /// One of them; without a name they are listed
+        /// The schema; lists all names if omitted
         name: Option<String>,
     },
     /// Show every setting and where it comes from
@@ -123,7 +123,7 @@ pub enum Subcommands {
     },
 }
 
-/// Values that exist only when a command line is completed.
+/// Values that are determined when a command line is completed.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompletionKind {
     /// The sessions of this directory
@@ -140,42 +140,42 @@ pub struct CheckArgs {
     /// Explain a rule with an example instead of checking; `all` lists the rules
     #[arg(long, value_name = "RULE")]
     pub explain: Option<String>,
-    /// The dialect; guessed when absent
+    /// The dialect; detected if omitted
     #[arg(long)]
     pub dialect: Option<String>,
-    /// Judge each line alone, not the stream as a whole
+    /// Check each line separately, not the order of the stream
     #[arg(long)]
     pub fragment: bool,
-    /// The file; standard input when absent or '-'
+    /// The file; standard input if omitted or '-'
     pub file: Option<PathBuf>,
 }
 
 /// `qwen view`
 #[derive(Args, Debug)]
 pub struct ViewArgs {
-    /// The dialect; guessed when absent
+    /// The dialect; detected if omitted
     #[arg(long)]
     pub dialect: Option<String>,
-    /// Write the tree or graph of thoughts that the stream tells as a picture to this file ('-' is standard output), and
-    /// show nothing else
+    /// Render the stream's tree or graph of thoughts as SVG to this file ('-' is standard output) and print
+    /// nothing else
     #[arg(long, value_name = "PICTURE")]
     pub svg: Option<PathBuf>,
-    /// The file; standard input when absent or '-'
+    /// The file; standard input if omitted or '-'
     pub file: Option<PathBuf>,
 }
 
 /// `qwen config`
 #[derive(Args, Debug)]
 pub struct ConfigArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Only this key and what is below it, such as 'model'
+    /// Show only this key and its children, such as 'model'
     pub key: Option<String>,
     /// Where settings come from
     #[command(flatten)]
     pub configuration: Configuration,
-    /// The flags of a run whose settings are to be shown, and that say where settings come from then.
+    /// The flags of a run whose settings are shown.
     #[arg(skip)]
     pub run: Option<Box<Run>>,
 }
@@ -203,20 +203,20 @@ pub struct ModelsArgs {
 /// `qwen trust`
 #[derive(Args, Debug)]
 pub struct TrustArgs {
-    /// The folder; the working directory when absent
+    /// The folder; the working directory if omitted
     pub path: Option<PathBuf>,
-    /// Trust it no longer
+    /// Stop trusting it
     #[arg(long, conflicts_with = "list")]
     pub remove: bool,
-    /// List the folders that are trusted
+    /// List the trusted folders
     #[arg(long)]
     pub list: bool,
 }
 
-/// How input comes in.
+/// The input format.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputFormat {
-    /// Words
+    /// Plain text
     Text,
     /// JSON lines
     StreamJson,
@@ -224,16 +224,16 @@ pub enum InputFormat {
     StreamChunkJson,
 }
 
-/// How output goes out.
+/// The output format.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputFormat {
-    /// Words
+    /// Plain text
     Text,
     /// One JSON document at the end
     Json,
-    /// JSON lines, a message each
+    /// JSON lines, one per message
     StreamJson,
-    /// JSON lines, a piece each
+    /// JSON lines, one per piece of a message
     StreamChunkJson,
 }
 
@@ -260,7 +260,8 @@ pub struct Run {
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Input and output")]
     pub input_format: Option<InputFormat>,
 
-    /// The dialect of JSON output: qwen, claude, claude-lite, loom, loom-export or core; implies '--output-format stream-json'
+    /// The dialect of JSON output: qwen, claude, claude-lite, loom, loom-export or core; implies
+    /// '--output-format stream-json'
     #[arg(long, value_name = "NAME", help_heading = "Input and output")]
     pub dialect: Option<String>,
 
@@ -272,7 +273,8 @@ pub struct Run {
     #[arg(long, help_heading = "Input and output")]
     pub include_partial_messages: bool,
 
-    /// Which Loom events are written: values,updates,messages,custom,checkpoints,tasks,tools,debug, or their types
+    /// Which Loom events are written: values,updates,messages,custom,checkpoints,tasks,tools,debug, or their
+    /// types
     #[arg(long, value_name = "MODES", value_delimiter = ',', help_heading = "Input and output")]
     pub stream_mode: Vec<String>,
 
@@ -291,7 +293,7 @@ pub struct Run {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Agent")]
     pub system_prompt: Option<String>,
 
-    /// Replace the system prompt by a file's text
+    /// Replace the system prompt with the text of a file
     #[arg(long, value_name = "FILE", help_heading = "Agent")]
     pub system_prompt_file: Option<PathBuf>,
 
@@ -299,7 +301,7 @@ pub struct Run {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Agent")]
     pub append_system_prompt: Option<String>,
 
-    /// Add a file's text to the system prompt
+    /// Add the text of a file to the system prompt
     #[arg(long, value_name = "FILE", hide = true)]
     pub append_system_prompt_file: Option<PathBuf>,
 
@@ -370,7 +372,7 @@ pub struct Run {
     #[arg(long, value_name = "USD", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_budget_usd: Option<f64>,
 
-    /// Return data that matches this JSON Schema: JSON, or a file
+    /// Return data that matches this JSON Schema, given as JSON or a file
     #[arg(long, value_name = "FILE|JSON", allow_hyphen_values = true, help_heading = "Agent")]
     pub json_schema: Option<String>,
 
@@ -382,7 +384,7 @@ pub struct Run {
     #[arg(long, value_name = "URL", alias = "base-url", help_heading = "Model")]
     pub openai_base_url: Option<String>,
 
-    /// The model's key; the environment is the better place
+    /// The model's API key; prefer an environment variable
     #[arg(long, value_name = "KEY", hide = true)]
     pub openai_api_key: Option<String>,
 
@@ -398,7 +400,7 @@ pub struct Run {
     #[arg(long, value_name = "LEVEL", help_heading = "Model")]
     pub effort: Option<String>,
 
-    /// Trust every certificate
+    /// Accept any TLS certificate
     #[arg(long, hide = true)]
     pub insecure: bool,
 
@@ -462,7 +464,7 @@ pub struct Run {
     #[arg(long, alias = "ax-screen-reader")]
     pub screen_reader: bool,
 
-    /// What is written beside the answer
+    /// Diagnostics
     #[command(flatten)]
     pub diagnostics: DiagnosticFlags,
 
@@ -482,11 +484,11 @@ pub struct Run {
     #[command(flatten)]
     pub ignored: IgnoredFlags,
 
-    /// Whether traces are made. Behind what has headings of its own, because this heading would hold for it.
+    /// Tracing. After the groups that set their own headings, because this heading would apply to them.
     #[command(flatten)]
     pub telemetry: TelemetryFlags,
 
-    /// How trees and graphs of thoughts grow. Last, because its heading would hold for what follows.
+    /// Trees and graphs of thoughts. Last, because its heading would apply to what follows.
     #[command(flatten)]
     pub thinking: ThinkingArgs,
 }

@@ -9,59 +9,59 @@ use clap::{Args, Subcommand};
 pub enum SessionsAction {
     /// List the sessions of this directory, the latest first
     List(ListArgs),
-    /// Show a session to a person
+    /// Show a session as text
     Show {
         /// The session
         id: String,
     },
-    /// Write the stream of a session
+    /// Write the stream of a session in any dialect
     Export {
         /// The session
         id: String,
-        /// The wire: qwen, claude, claude-lite, loom, loom-export or core
+        /// The dialect: qwen, claude, claude-lite, loom, loom-export or core
         #[arg(long, default_value = "qwen")]
         dialect: String,
     },
-    /// Write the stream of a session at the pace at which it happened
+    /// Write the stream of a session at its original pace
     Replay {
         /// The session
         id: String,
-        /// The wire: qwen, claude, claude-lite, loom, loom-export or core
+        /// The dialect: qwen, claude, claude-lite, loom, loom-export or core
         #[arg(long, default_value = "qwen")]
         dialect: String,
-        /// How many times faster
+        /// Replay this many times faster
         #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
         speed: f64,
-        /// Only the terminal record of the last turn; nothing while that turn has not ended
+        /// Write only the terminal record of the last turn; nothing if that turn has not ended
         #[arg(long)]
         end: bool,
-        /// Play back what a hub with the same --record-dir recorded, in the wire that was recorded
+        /// Replay what a hub with the same --record-dir recorded, in the recorded dialect
         #[arg(long, value_name = "DIR", conflicts_with = "dialect")]
         record_dir: Option<PathBuf>,
-        /// With --record-dir: what the client sent too, each line with its direction and time
+        /// With --record-dir: include the client's lines, each with direction and time
         #[arg(long, requires = "record_dir")]
         both: bool,
     },
     /// Delete sessions by id, or all that are old, too many or too large together
     Delete(DeleteArgs),
-    /// List the places in a session that one can go back to
+    /// List the points of a session from which it can be resumed or forked
     Checkpoints {
         /// The session
         id: String,
-        /// As one JSON array
+        /// Print one JSON array
         #[arg(long)]
         json: bool,
     },
-    /// Make a new session out of an old one up to a place in it, perhaps with an edited state
+    /// Create a new session from an earlier point of another one, optionally with an edited state
     Fork(ForkArgs),
-    /// Give back the room of old checkpoints; the latest and those that forks began at stay
+    /// Delete old checkpoints to free space; keeps the latest ones and those that forks started from
     Prune {
-        /// The session; all without it
+        /// The session; all sessions if omitted
         id: Option<String>,
-        /// How many of the latest checkpoints stay
+        /// How many of the latest checkpoints are kept
         #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         keep: u32,
-        /// Only say what would happen
+        /// Only print what would be deleted
         #[arg(long)]
         dry_run: bool,
     },
@@ -109,10 +109,11 @@ pub struct DeleteArgs {
 pub struct ForkArgs {
     /// The session
     pub id: String,
-    /// The message, prompt or checkpoint up to which it is taken over; its end without it
+    /// The message, prompt or checkpoint to fork at; the end if omitted
     #[arg(long, value_name = "POINT")]
     pub at: Option<String>,
-    /// Change the state there: a key, or keys with dots between them, and a JSON value ('thoughts.0.score=0.9')
+    /// Change the state at that point: a key, with dots for nested keys, and a JSON value
+    /// ('thoughts.0.score=0.9')
     #[arg(long, value_name = "KEY=JSON")]
     pub set: Vec<String>,
     /// The new session's name

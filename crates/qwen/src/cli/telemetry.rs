@@ -1,4 +1,4 @@
-//! The flags of traces.
+//! Flags for tracing.
 
 use clap::Args;
 
@@ -20,7 +20,7 @@ impl TelemetryFlags {
     }
 }
 
-/// Whether traces are made, and where they go.
+/// Whether traces are recorded and where they are sent.
 #[derive(Args, Debug, Default, Clone)]
 #[command(next_help_heading = "Telemetry")]
 pub struct TelemetryFlags {
@@ -28,7 +28,7 @@ pub struct TelemetryFlags {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub telemetry: Option<bool>,
 
-    /// Send no traces, whatever the settings say
+    /// Send no traces, regardless of the settings
     #[arg(long)]
     pub no_telemetry: bool,
 
@@ -36,7 +36,7 @@ pub struct TelemetryFlags {
     #[arg(long, value_name = "URL")]
     pub telemetry_otlp_endpoint: Option<String>,
 
-    /// How the collector is spoken to; there is only OTLP over HTTP
+    /// The collector's protocol; only OTLP over HTTP is supported
     #[arg(long, value_name = "NAME", hide = true)]
     pub telemetry_otlp_protocol: Option<String>,
 

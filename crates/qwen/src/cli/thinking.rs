@@ -1,8 +1,8 @@
-//! The flags of trees and graphs of thoughts.
+//! Flags for trees and graphs of thoughts.
 
 use clap::Args;
 
-/// How trees and graphs of thoughts grow.
+/// The size and search of trees and graphs of thoughts.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Trees and graphs of thoughts")]
 pub struct ThinkingArgs {
@@ -38,7 +38,7 @@ pub struct ThinkingArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub got_max_nodes: Option<i64>,
 
-    /// Let thoughts that are complex become graphs of their own
+    /// Expand complex thoughts into nested graphs
     #[arg(long)]
     pub adaptive: bool,
 
@@ -54,20 +54,20 @@ pub struct ThinkingArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub got_width: Option<i64>,
 
-    /// How many thoughts may be under way at the same time
+    /// How many thoughts may run at the same time
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub parallel: Option<i64>,
 
-    /// Time for one thought, each time it is tried: seconds, or '90s', '5m'
+    /// Limit the time of each attempt at a thought: seconds, or '90s', '5m'
     #[arg(long, value_name = "TIME")]
     pub thought_timeout: Option<String>,
 
-    /// How often a thought is tried again after a failure that may pass
+    /// How often a thought is retried after a transient failure
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub thought_retries: Option<i64>,
 }
 
-/// A number that is one.
+/// A number other than NaN and infinity.
 fn number(text: &str) -> Result<f64, String> {
     text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(|| "it is no number".to_owned())
 }

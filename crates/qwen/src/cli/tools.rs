@@ -1,8 +1,8 @@
-//! Further flags that say which tools there are and what they may do.
+//! Further flags about tools and what they may do.
 
 use clap::Args;
 
-/// Further flags that say which tools there are and what they may do.
+/// Further flags about tools and what they may do.
 #[derive(Args, Debug, Default)]
 pub struct ToolFlags {
     /// Run everything without asking
@@ -17,7 +17,7 @@ pub struct ToolFlags {
     #[arg(long, help_heading = "MCP")]
     pub strict_mcp_config: bool,
 
-    /// Only these of the MCP servers
+    /// Use only these MCP servers
     #[arg(long, value_name = "NAMES", alias = "allowedMcpServerNames", hide = true)]
     pub allowed_mcp_server_names: Vec<String>,
 
@@ -25,17 +25,17 @@ pub struct ToolFlags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), hide = true)]
     pub max_subagent_depth: Option<u32>,
 
-    /// Slash commands that there are not
+    /// Disable these slash commands
     #[arg(long, value_name = "NAMES", hide = true)]
     pub disabled_slash_commands: Vec<String>,
 }
 
-/// The items of lists of tools and rules, with commas or spaces between them.
+/// The items of lists of tools and rules, separated by commas or spaces.
 pub fn rules<'a>(lists: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     split(lists, |letter| letter == ',' || letter.is_whitespace())
 }
 
-/// The items of lists with commas between them, where a comma within parentheses belongs to its item.
+/// The items of comma-separated lists. A comma within parentheses belongs to its item.
 pub fn items<'a>(lists: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     split(lists, |letter| letter == ',')
 }

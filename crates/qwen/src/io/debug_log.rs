@@ -77,7 +77,7 @@ struct LoggingModel {
 }
 
 /// Wraps `model` so that its requests are logged.
-pub fn around_model(model: Arc<dyn Model>, log: DebugLog) -> Arc<dyn Model> {
+pub fn logging_model(model: Arc<dyn Model>, log: DebugLog) -> Arc<dyn Model> {
     Arc::new(LoggingModel { model, log })
 }
 

@@ -222,7 +222,8 @@ impl Reporter {
         self.spinning = Some("thinking");
     }
 
-    /// Reports the limit of the sandbox that may have made a command fail, and the remedy. Each limit is reported once.
+    /// Reports the limit of the sandbox that may have made a command fail, and the remedy. Each limit is
+    /// reported once.
     fn sandbox_limit(&mut self, end: &ToolEnd, err: &mut Vec<u8>) {
         let Some(causes) = SandboxLimits::causes_in(&end.text).map(one_line) else { return };
         if self.reported_limits.len() >= REPORTED_LIMITS || self.reported_limits.contains(&causes) {

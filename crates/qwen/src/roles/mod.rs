@@ -40,7 +40,7 @@ pub fn run() -> ExitCode {
     }
     let (cli, notice) = match parsed() {
         Ok(parsed) => parsed,
-        Err(error) => return bad_command_line(&error),
+        Err(error) => return report_command_line_error(&error),
     };
     if cli.run.diagnostics.log_format == Some(LogFormat::Json) {
         exit::log_json();
@@ -228,7 +228,7 @@ fn run_agent(run: &Run) -> ExitCode {
     let tracing = config.diagnostics.tracing.clone();
     if config.stream.structured_input {
         block_on(traced(tracing, worker::run(Arc::new(config), &prompt::given(run))))
-    } else if terminal::is_wanted(run, &config) {
+    } else if terminal::is_interactive(run, &config) {
         block_on(traced(tracing, terminal::run(run, &invocation, config)))
     } else {
         block_on(traced(tracing, oneshot::run(run, Arc::new(config))))
@@ -270,7 +270,7 @@ fn block_on(work: impl Future<Output = u8>) -> ExitCode {
 
 /// Reports a command-line error: as text on standard error, and also as an error record if the caller
 /// requested JSON.
-fn bad_command_line(error: &clap::Error) -> ExitCode {
+fn report_command_line_error(error: &clap::Error) -> ExitCode {
     let text = error.render();
     if !error.use_stderr() {
         return print_bytes(text.to_string().as_bytes());

@@ -23,7 +23,8 @@ pub fn tools(config: &Config, wanted: Option<Vec<Arc<str>>>) -> Option<Vec<Arc<s
     })
 }
 
-/// What is wrong with the names in a request's list of tools. Tools of MCP servers and of the host are known too.
+/// What is wrong with the names in a request's list of tools. Tools of MCP servers and of the host are known
+/// too.
 pub fn unknown_tools(wanted: Option<&[Arc<str>]>, host_tools: &[ToolSpec]) -> Vec<String> {
     let is_declared = |name: &str| host_tools.iter().any(|tool| &*tool.name == name);
     let unknown = wanted.unwrap_or_default().iter().filter(|name| !is_declared(name));

@@ -3,7 +3,7 @@
 
 pub mod agent_definitions;
 mod context;
-mod leashed_model;
+mod gated_model;
 pub mod main_agent;
 pub mod prompt;
 pub mod retention;

@@ -23,7 +23,7 @@ use crate::io::debug_log::{self, DebugLog, LoggingEncoder};
 use crate::io::stream::Renderer;
 use crate::print::{ReportStyle, Reporter, TextPrinter};
 use crate::runtime::{clock, exit};
-use crate::session::leashed_model::leashed;
+use crate::session::gated_model::gated;
 use crate::session::main_agent;
 use crate::session::sandbox_policy;
 use crate::session::system_prompt::{self, WorkEnvironment};
@@ -224,7 +224,7 @@ pub fn workspace_notice(process: &ProcessContext) -> Option<Part> {
         return None;
     }
     let place = format!("The working directory is {}.", config.workspace.cwd.display());
-    Some(Part::Text(process.memory.behind(&place).into()))
+    Some(Part::Text(process.memory.append_to(&place).into()))
 }
 
 /// The sentence about the sandbox of commands for the system prompt.
@@ -262,11 +262,11 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
         None => model,
     };
     let model = match &process.debug_log {
-        Some(log) => debug_log::around_model(model, log.clone()),
+        Some(log) => debug_log::logging_model(model, log.clone()),
         None => model,
     };
     let model = match config.stream.supervision.leash {
-        Some(_) => leashed(model, process.host.clone()),
+        Some(_) => gated(model, process.host.clone()),
         None => model,
     };
     if let Some(store) = config.session.store.as_ref().filter(|_| config.session.record) {
@@ -303,7 +303,7 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
             };
             let append = config.agent.appended_prompt();
             let text = system_prompt::compose(own, append.as_deref(), (!shared).then_some(&environment));
-            if shared { text.into() } else { process.memory.behind(&text).into() }
+            if shared { text.into() } else { process.memory.append_to(&text).into() }
         },
         limits: config.agent.limits.clone(),
         resources: Arc::new(resources(process)),

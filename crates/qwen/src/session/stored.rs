@@ -29,7 +29,7 @@ pub fn claim(config: &Config) -> Result<Option<StoredSession>, ErrorInfo> {
     match config.session.start {
         SessionStart::New | SessionStart::Named => Ok(None),
         SessionStart::Resumed { .. } | SessionStart::Forked { .. } => {
-            past(config, &config.session.id).map(Some)
+            load_stored(config, &config.session.id).map(Some)
         }
     }
 }
@@ -42,7 +42,8 @@ pub fn open(
 ) -> Result<Session, ErrorInfo> {
     let config = &*process.config;
     let setup = setup::session(process, id.clone())?;
-    let StoredSession { recorder, folded, back, elsewhere } = claimed.map_or_else(|| past(config, id), Ok)?;
+    let StoredSession { recorder, folded, back, elsewhere } =
+        claimed.map_or_else(|| load_stored(config, id), Ok)?;
     let mut session = match folded {
         Some(folded) => {
             report_damage(id, folded.damaged);
@@ -84,12 +85,12 @@ pub fn is_stored(config: &Config, id: &SessionId) -> bool {
     config.session.store.as_ref().is_some_and(|store| store.holds(id))
 }
 
-fn past(config: &Config, id: &SessionId) -> Result<StoredSession, ErrorInfo> {
+fn load_stored(config: &Config, id: &SessionId) -> Result<StoredSession, ErrorInfo> {
     let own = *id == config.session.id;
     if own {
         check_dropped_turn(config)?;
     }
-    let Some(store) = &config.session.store else { return Ok(StoredSession::begun(config, id)) };
+    let Some(store) = &config.session.store else { return Ok(StoredSession::new_session(config, id)) };
     let imported = own && import_claude_session(config, store, id)?;
     Ok(match &config.session.start {
         SessionStart::Forked { from, at } if own && !imported => {
@@ -124,7 +125,7 @@ fn past(config: &Config, id: &SessionId) -> Result<StoredSession, ErrorInfo> {
             };
             StoredSession { recorder, folded: Some(folded), back, elsewhere }
         }
-        _ => StoredSession::begun(config, id),
+        _ => StoredSession::new_session(config, id),
     })
 }
 
@@ -163,7 +164,7 @@ fn import_claude_session(config: &Config, store: &Store, id: &SessionId) -> Resu
 fn newer_transcript(config: &Config, id: &SessionId, last: Timestamp) -> Option<Vec<Message>> {
     let path = transcript::find(config.claude.transcripts.as_ref()?, id)?;
     let text = std::fs::read_to_string(path).ok()?;
-    let since = transcript::last_said(&text).is_some_and(|at| at > rfc3339(last));
+    let since = transcript::last_message_time(&text).is_some_and(|at| at > rfc3339(last));
     since.then(|| transcript::read(&text, None))?
 }
 
@@ -196,7 +197,7 @@ impl StoredSession {
     }
 
     /// The state of a new session.
-    fn begun(config: &Config, id: &SessionId) -> Self {
+    fn new_session(config: &Config, id: &SessionId) -> Self {
         let recorder = Recorder::begin(config.session.store.clone(), header(config, id, None));
         Self {
             recorder: config.session.record.then_some(recorder),

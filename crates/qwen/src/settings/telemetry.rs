@@ -13,7 +13,7 @@ use super::layers::Layered;
 use super::{Invocation, model};
 use crate::cli::{Run, TelemetryFlags};
 use crate::runtime::exit;
-use crate::telemetry::{Collector, HubTelemetry, MetricsExporter, Target, Tracing, WantedSources};
+use crate::telemetry::{Collector, HubTelemetry, MetricsExporter, Target, Tracing, TracingConfig};
 
 /// The default address of a collector.
 pub(super) const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
@@ -101,7 +101,7 @@ pub(super) fn resolve(
         tracestate: invocation.var("TRACESTATE").map(Arc::from),
     });
     let content = settings.log_prompts.unwrap_or_default();
-    let wanted = WantedSources { target, resource: resource(invocation), parent, content };
+    let wanted = TracingConfig { target, resource: resource(invocation), parent, content };
     Some(Arc::new(Tracing::new(wanted, redactor.clone())))
 }
 

@@ -108,10 +108,11 @@ pub fn has_tool(settings: &Settings, name: &str) -> bool {
         && !tools
             .exclude
             .iter()
-            .any(|rule| !rule.value.contains('(') && means(&rule.value) && !is_about_one_action(&rule.value))
+            .any(|rule| !rule.value.contains('(') && means(&rule.value) && !names_single_action(&rule.value))
 }
 
-/// The tools of Claude's vocabulary that do what an excluded one does, where it is only a part of one of ours.
+/// The tools of Claude's vocabulary that do what an excluded one does, where it is only a part of one of
+/// ours.
 pub fn excluded_actions(settings: &Settings) -> Vec<&'static str> {
     let mut names = Vec::new();
     for rule in settings.tools.exclude.iter().map(|rule| rule.value.as_str()) {
@@ -124,7 +125,7 @@ pub fn excluded_actions(settings: &Settings) -> Vec<&'static str> {
 }
 
 /// True for a name such as `KillShell`, which is one action of a tool of ours.
-fn is_about_one_action(rule: &str) -> bool {
+fn names_single_action(rule: &str) -> bool {
     TOOLS.find(rule).is_some_and(|declared| declared.action_of(rule).is_some())
 }
 

@@ -21,7 +21,7 @@ struct Leaf<'a> {
 pub fn run(args: &ConfigArgs, invocation: &mut Invocation) -> Result<String, ErrorInfo> {
     let layered = match &args.run {
         Some(run) => Layered::load(run, invocation)?,
-        None => Layered::look(&args.configuration, invocation)?,
+        None => Layered::for_display(&args.configuration, invocation)?,
     };
     let settings = layered.settings()?;
     let redactor = crate::settings::redactor(&settings, invocation);
@@ -116,7 +116,7 @@ fn as_json(leaves: &[Leaf<'_>], layered: &Layered, invocation: &Invocation, reda
     json!({
         "settings": leaves.iter().map(setting).collect::<serde_json::Map<_, _>>(),
         "files": layered.files.iter().map(file).collect::<Vec<_>>(),
-        "trust": {"folder": invocation.cwd.to_string_lossy(), "trusted": decision.is_trusted(), "why": decision.why()},
+        "trust": {"folder": invocation.cwd.to_string_lossy(), "trusted": decision.is_trusted(), "why": decision.reason()},
         "warnings": warnings.collect::<Vec<_>>(),
     })
 }
@@ -147,7 +147,7 @@ fn as_text(
         let _ = writeln!(text, "{key:keys$}  {value:values$}  {from}");
     }
     if whole {
-        let _ = writeln!(text, "\n{} is {}", invocation.cwd.display(), layered.trust.decision().why());
+        let _ = writeln!(text, "\n{} is {}", invocation.cwd.display(), layered.trust.decision().reason());
         for file in &layered.files {
             let _ = writeln!(text, "{:17} {}: {}", file.layer.name(), file.path.display(), file.state);
         }

@@ -94,7 +94,7 @@ impl Model for Traced {
         if let Some(most) = sampling.max_tokens {
             span.set("gen_ai.request.max_tokens", most);
         }
-        request.trace = Some(span.place.context());
+        request.trace = Some(span.context.trace_context());
         let tracing = self.tracing.clone();
         let call = Call {
             span: Some(span),
@@ -183,7 +183,7 @@ impl Call {
     fn end(&mut self) {
         if let Some(mut span) = self.span.take() {
             if let Some(usage) = &self.usage {
-                spent(&mut span, usage);
+                record_usage(&mut span, usage);
             }
             if !self.text.is_empty() {
                 let text = self.tracing.redacted(&self.text);
@@ -204,7 +204,7 @@ impl Drop for Call {
 }
 
 /// Records the usage in the span.
-pub(super) fn spent(span: &mut Span, usage: &Usage) {
+pub(super) fn record_usage(span: &mut Span, usage: &Usage) {
     span.set("gen_ai.usage.input_tokens", usage.prompt_tokens);
     span.set("gen_ai.usage.output_tokens", usage.completion_tokens);
     for (key, count) in [

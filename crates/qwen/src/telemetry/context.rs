@@ -58,7 +58,7 @@ impl SpanContext {
     }
 
     /// The context that is sent to the next program.
-    pub fn context(&self) -> TraceContext {
+    pub fn trace_context(&self) -> TraceContext {
         let Self { trace, span, sampled, state } = self;
         let traceparent = format!("00-{trace:032x}-{span:016x}-{:02x}", u8::from(*sampled)).into();
         TraceContext { traceparent, tracestate: state.clone() }
@@ -84,13 +84,13 @@ mod tests {
     #[test]
     fn a_traceparent_is_read_as_the_standard_has_it() {
         let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        let place = parsed(good).unwrap();
+        let context = parsed(good).unwrap();
         assert_eq!(
-            (place.trace, place.span),
+            (context.trace, context.span),
             (0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c, 0xb7ad_6b71_6920_3331)
         );
-        assert!(place.sampled);
-        assert_eq!(&*place.context().traceparent, good);
+        assert!(context.sampled);
+        assert_eq!(&*context.trace_context().traceparent, good);
         assert!(!parsed(&good.replace("-01", "-00")).unwrap().sampled);
         assert!(parsed(&good.replace("-01", "-03")).unwrap().sampled);
         assert!(parsed(&format!("{}-and-more", good.replacen("00", "01", 1))).is_some());
@@ -128,15 +128,15 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "\\PC{0,70}|[0-9a-f-]{50,60}") {
-            if let Some(place) = parsed(&text) {
-                prop_assert!(place.trace != 0 && place.span != 0);
+            if let Some(context) = parsed(&text) {
+                prop_assert!(context.trace != 0 && context.span != 0);
             }
         }
 
         #[test]
         fn what_is_written_is_read_back(trace in 1_u128.., span in 1_u64.., sampled: bool) {
-            let place = SpanContext { trace, span, sampled, state: None };
-            prop_assert_eq!(SpanContext::parse(&place.context()), Some(place));
+            let context = SpanContext { trace, span, sampled, state: None };
+            prop_assert_eq!(SpanContext::parse(&context.trace_context()), Some(context));
         }
     }
 }

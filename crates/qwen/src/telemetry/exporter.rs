@@ -66,7 +66,7 @@ impl Exporter {
 
     /// Queues a finished span. A span of an unsampled trace is discarded.
     pub fn take(self: &Arc<Self>, span: Span) {
-        if !span.place.sampled {
+        if !span.context.sampled {
             return;
         }
         let span = span.finish();

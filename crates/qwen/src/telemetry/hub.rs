@@ -57,7 +57,7 @@ impl Tracing {
             if !prompt.tenant.is_empty() {
                 span.set("qwen.tenant", prompt.tenant);
             }
-            let traceparent = SpanContext::context(&span.place).traceparent.to_string();
+            let traceparent = SpanContext::trace_context(&span.context).traceparent.to_string();
             let turn = HubTurn { span: Some(span), exporter: tracing.exporter.clone(), status: None };
             (traceparent, Box::new(turn) as Box<dyn TurnSpan>)
         })

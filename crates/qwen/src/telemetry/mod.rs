@@ -33,7 +33,7 @@ use self::spans::Open;
 use crate::runtime::exit;
 
 /// The tracing configuration.
-pub(crate) struct WantedSources {
+pub(crate) struct TracingConfig {
     /// Where spans are sent.
     pub target: Target,
     /// The resource attributes of the process.
@@ -55,8 +55,8 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    pub(crate) fn new(wanted: WantedSources, redactor: Arc<Redactor>) -> Self {
-        let WantedSources { target, resource, parent, content } = wanted;
+    pub(crate) fn new(wanted: TracingConfig, redactor: Arc<Redactor>) -> Self {
+        let TracingConfig { target, resource, parent, content } = wanted;
         let resource = resource.into_iter().map(|(key, value)| (key, redactor.redact(&value).into_owned()));
         let mut tracing = Self {
             open: Mutex::default(),
@@ -85,7 +85,7 @@ impl Tracing {
     /// Starts a span below a call, else below the turn, else below the parent that the host gave.
     fn begin(&self, below: Option<&CallId>, name: String, kind: Kind) -> Span {
         let open = self.lock();
-        let mut span = Span::begin(open.place(below).or(self.parent.as_ref()), name, kind);
+        let mut span = Span::begin(open.context(below).or(self.parent.as_ref()), name, kind);
         open.sign(&mut span);
         span
     }
@@ -118,12 +118,12 @@ impl Tracing {
     /// Parses a context from another program. A malformed one does not stop the work: it is reported once and
     /// ignored.
     fn read(&self, context: &TraceContext, from: &str) -> Option<SpanContext> {
-        let place = SpanContext::parse(context);
-        if place.is_none() && !self.reported.swap(true, Ordering::Relaxed) {
+        let parsed = SpanContext::parse(context);
+        if parsed.is_none() && !self.reported.swap(true, Ordering::Relaxed) {
             let shown: String = context.traceparent.chars().take(80).collect();
             exit::report(&format!("qwen: telemetry: the {from} {shown:?} is malformed and ignored"));
         }
-        place
+        parsed
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -143,15 +143,15 @@ impl Tracer for Tracing {
         self.finish(over);
     }
 
-    fn place_of(&self, call: &CallId) -> Option<TraceContext> {
-        self.lock().place(Some(call)).map(SpanContext::context)
+    fn context_of(&self, call: &CallId) -> Option<TraceContext> {
+        self.lock().context(Some(call)).map(SpanContext::trace_context)
     }
 
     fn hooks_begin(&self, event: &'static str, about: Option<&CallId>) -> HooksRun {
         let mut span = self.begin(about, format!("hook {event}"), Kind::Internal);
         span.set("qwen.hook.event", event);
-        let place = span.place.context();
-        HooksRun { place, until: Box::new(Hooks { span: Some(span), exporter: self.exporter.clone() }) }
+        let context = span.context.trace_context();
+        HooksRun { context, until: Box::new(Hooks { span: Some(span), exporter: self.exporter.clone() }) }
     }
 }
 

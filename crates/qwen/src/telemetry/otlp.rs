@@ -33,19 +33,19 @@ pub(super) fn refused(answer: &[u8]) -> Option<(u64, String)> {
 // In OTLP's JSON, 64-bit numbers are strings and ids are hexadecimal.
 fn span(span: &Span) -> Json {
     let mut out = json!({
-        "traceId": format!("{:032x}", span.place.trace),
-        "spanId": format!("{:016x}", span.place.span),
+        "traceId": format!("{:032x}", span.context.trace),
+        "spanId": format!("{:016x}", span.context.span),
         "name": span.name,
         "kind": match span.kind { Kind::Internal => 1, Kind::Client => 3 },
         "startTimeUnixNano": span.start.to_string(),
         "endTimeUnixNano": span.end.to_string(),
         "attributes": attributes(&span.attributes),
-        "flags": u8::from(span.place.sampled),
+        "flags": u8::from(span.context.sampled),
     });
     if let Some(parent) = span.parent {
         out["parentSpanId"] = format!("{parent:016x}").into();
     }
-    if let Some(state) = &span.place.state {
+    if let Some(state) = &span.context.state {
         out["traceState"] = (**state).into();
     }
     if !span.marks.is_empty() {

@@ -81,7 +81,7 @@ pub(super) struct Mark {
 /// An operation with a duration.
 #[derive(Debug)]
 pub(super) struct Span {
-    pub place: SpanContext,
+    pub context: SpanContext,
     /// The parent span; none at the root of a trace.
     pub parent: Option<u64>,
     pub name: String,
@@ -103,7 +103,7 @@ impl Span {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let start = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
         Self {
-            place: parent.map_or_else(SpanContext::root, SpanContext::child),
+            context: parent.map_or_else(SpanContext::root, SpanContext::child),
             parent: parent.map(|parent| parent.span),
             name,
             kind,

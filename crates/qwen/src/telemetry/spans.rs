@@ -8,7 +8,7 @@ use qwen_events::{
 };
 
 use super::Tracing;
-use super::chat::{finish_reasons, spent};
+use super::chat::{finish_reasons, record_usage};
 use super::content::Message;
 use super::context::SpanContext;
 use super::span::{Attributes, Kind, Span};
@@ -34,13 +34,13 @@ struct Call {
 
 impl Call {
     /// The parent position for what happens in this call.
-    fn place(&self) -> &SpanContext {
-        self.agent.as_ref().map_or(&self.span.place, |agent| &agent.place)
+    fn context(&self) -> &SpanContext {
+        self.agent.as_ref().map_or(&self.span.context, |agent| &agent.context)
     }
 
     /// Starts a child span of this call.
     fn begin(&self, name: String) -> Span {
-        let mut span = Span::begin(Some(&self.span.place), name, Kind::Internal);
+        let mut span = Span::begin(Some(&self.span.context), name, Kind::Internal);
         sign(&mut span, self.session.as_ref());
         span.set("gen_ai.tool.call.id", self.id.as_str());
         span
@@ -54,9 +54,9 @@ impl Call {
 
 impl Open {
     /// The position of a call, else of the turn.
-    pub fn place(&self, call: Option<&CallId>) -> Option<&SpanContext> {
-        let call = call.and_then(|id| self.calls.get(id)).map(Call::place);
-        call.or_else(|| self.turn.as_ref().map(|turn| &turn.place))
+    pub fn context(&self, call: Option<&CallId>) -> Option<&SpanContext> {
+        let call = call.and_then(|id| self.calls.get(id)).map(Call::context);
+        call.or_else(|| self.turn.as_ref().map(|turn| &turn.context))
     }
 
     /// Adds the session id to a span.
@@ -163,7 +163,7 @@ impl Open {
     fn turn_end(&mut self, end: &TurnEnd, tracing: &Tracing) -> Vec<Span> {
         let mut over = self.stop_calls();
         let Some(mut turn) = self.turn.take() else { return over };
-        spent(&mut turn, &end.usage);
+        record_usage(&mut turn, &end.usage);
         turn.set("gen_ai.response.finish_reasons", finish_reasons(end.finish));
         turn.set("qwen.status", end.status.name());
         turn.set("qwen.model_calls", end.model_calls);
@@ -188,7 +188,7 @@ impl Open {
 
     /// The span of a call, which starts with the first event about the call.
     fn call(&mut self, call: &ToolCall, parent: Option<&CallId>, tracing: &Tracing) -> &mut Call {
-        let above = self.place(parent).or(tracing.parent.as_ref()).cloned();
+        let above = self.context(parent).or(tracing.parent.as_ref()).cloned();
         let Self { calls, session, .. } = self;
         calls.entry(call.id.clone()).or_insert_with(|| {
             let mut span = Span::begin(above.as_ref(), format!("execute_tool {}", call.name), Kind::Internal);

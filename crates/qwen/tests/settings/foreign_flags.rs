@@ -1,5 +1,5 @@
-//! The flags in the help of Claude's and of Qwen Code's CLI: each takes effect or is noted in one line, none becomes a part
-//! of the prompt, and the prompt behind it arrives.
+//! The flags in the help of Claude's and of Qwen Code's CLI: each takes effect or is noted in one line, none
+//! becomes a part of the prompt, and the prompt behind it arrives.
 
 use mock_model::{MockModel, Reply};
 
@@ -23,7 +23,8 @@ enum Effect {
     Honoured,
     /// It changes nothing, and one line says so.
     Noted,
-    /// As `Honoured`, but a run needs more than this test has, such as a stored session; only its reading is tested.
+    /// As `Honoured`, but a run needs more than this test has, such as a stored session; only its reading is
+    /// tested.
     Read,
 }
 

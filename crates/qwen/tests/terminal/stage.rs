@@ -80,7 +80,8 @@ impl Screen {
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
         tcsetwinsize(master.as_fd(), size(columns, rows)).unwrap();
-        // Whoever runs the tests must not get it as its controlling terminal, which would hang up with the test.
+        // Whoever runs the tests must not get it as its controlling terminal, which would hang up with the
+        // test.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let open = || rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
         let slave: OwnedFd = open();
@@ -286,7 +287,8 @@ impl Screen {
 
     /// Reads everything that the program wrote before it ended.
     fn read_rest(&mut self, until: Instant) {
-        // It comes before anything that is written to the terminal now. A terminal that was closed takes nothing.
+        // It comes before anything that is written to the terminal now. A terminal that was closed takes
+        // nothing.
         let is_marked = self.slave.as_ref().is_some_and(|slave| rustix::io::write(slave, END_MARK).is_ok());
         let mut rest: Vec<u8> = Vec::new();
         let mark = |rest: &[u8]| rest.windows(END_MARK.len()).position(|window| window == END_MARK);

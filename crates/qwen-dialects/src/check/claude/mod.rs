@@ -63,11 +63,11 @@ fn read<'a>(object: &'a Object<'_>) -> Result<Option<Message<'a>>, Violation> {
     if object.kind().is_none() {
         return Err(object.unknown_type());
     }
-    if vendor::is_aside(object) || is_unknown_notice(object) {
+    if vendor::is_unrelated_to_turn(object) || is_unknown_notice(object) {
         return Ok(None);
     }
     let message: Message<'_> = object.read()?;
-    objects_where_objects_belong(&message)?;
+    check_object_fields(&message)?;
     if let Message::Result(result) = &message {
         result_fields(result)?;
     }
@@ -75,7 +75,7 @@ fn read<'a>(object: &'a Object<'_>) -> Result<Option<Message<'a>>, Violation> {
 }
 
 /// Checks fields that the wire types accept with any value and that must be objects.
-fn objects_where_objects_belong(message: &Message<'_>) -> Result<(), Violation> {
+fn check_object_fields(message: &Message<'_>) -> Result<(), Violation> {
     let all_objects = |blocks: &[Block<'_>]| blocks.iter().all(input_is_object);
     let fits = match message {
         Message::Assistant(line) => all_objects(&line.message.content),

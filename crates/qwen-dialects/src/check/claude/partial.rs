@@ -55,7 +55,7 @@ impl Kind {
         }
     }
 
-    fn takes(self, delta: &Delta<'_>) -> bool {
+    fn accepts(self, delta: &Delta<'_>) -> bool {
         matches!(
             (self, delta),
             (Self::Text, Delta::TextDelta { .. })
@@ -138,7 +138,7 @@ impl Partial {
             report.error("block", format!("a piece of block {index}, which is not open"));
             return;
         };
-        if !block.kind.takes(delta) {
+        if !block.kind.accepts(delta) {
             report.error("block", format!("a piece of another kind than block {index} is made of"));
         }
         match delta {

@@ -110,7 +110,7 @@ impl Session {
                         partial.whole_input(id, input.as_str(), report);
                     }
                     self.last.calls |= parent.is_none();
-                    self.calls.made(id, report);
+                    self.calls.record_call(id, report);
                 }
                 _ => {}
             }

@@ -13,7 +13,7 @@ const LINES: [&str; 5] =
 const BLOCKS: [&str; 6] = ["text", "thinking", "tool_use", "tool_result", "image", "document"];
 
 /// True for a vendor line that is unrelated to a turn.
-pub(super) fn is_aside(object: &Object<'_>) -> bool {
+pub(super) fn is_unrelated_to_turn(object: &Object<'_>) -> bool {
     object.kind().is_some_and(|kind| LINES.contains(&kind))
 }
 

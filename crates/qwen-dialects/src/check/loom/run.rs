@@ -101,11 +101,11 @@ impl Run {
             }
             Body::NodeExit { id, .. } => self.exit(id, report),
             Body::MessageChunk { content, id } => {
-                self.inside("message_chunk", Some(id), report);
+                self.check_inside_node("message_chunk", Some(id), report);
                 self.chunk(node_id, content);
             }
             Body::Usage { prompt_tokens, completion_tokens, total_tokens } => {
-                self.inside("usage", None, report);
+                self.check_inside_node("usage", None, report);
                 if prompt_tokens.checked_add(*completion_tokens) != Some(*total_tokens) {
                     let sum = format!("{prompt_tokens} + {completion_tokens}");
                     report.error("usage", format!("`total_tokens` is {total_tokens}, not {sum}"));
@@ -130,7 +130,7 @@ impl Run {
             | Body::ToolOutput { .. }
             | Body::ToolEnd { .. }
             | Body::ToolApproval(_) => {
-                self.inside("an event of a tool call", None, report);
+                self.check_inside_node("an event of a tool call", None, report);
                 self.tools.event(body, report);
             }
             Body::RunStart { .. } | Body::Custom { .. } => {}
@@ -202,7 +202,7 @@ impl Run {
     }
 
     /// Checks that an event which belongs to a node is inside one, and inside the one that it names.
-    fn inside(&mut self, what: &str, names: Option<&str>, report: &mut Report) {
+    fn check_inside_node(&mut self, what: &str, names: Option<&str>, report: &mut Report) {
         match &self.position {
             Position::Inside(node) => {
                 if let Some(name) = names.filter(|name| **name != *node.name) {

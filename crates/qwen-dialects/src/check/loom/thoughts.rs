@@ -63,8 +63,8 @@ impl Thoughts {
                 }
             }
             Body::GotNodeStart { id } => {
-                // Thoughts stay inside their node run. One that a crash cut off, or whose end was lost with it, starts
-                // again in another node run when the run is resumed.
+                // Thoughts stay inside their node run. One that a crash cut off, or whose end was lost with
+                // it, starts again in another node run when the run is resumed.
                 if self.thoughts.get(id).is_some_and(|known| known.node == self.nodes) {
                     report.error("thoughts", format!("the thought {id:?} starts twice"));
                 }

@@ -114,7 +114,7 @@ impl QwenRules {
             return;
         }
         // A bad line is answered among documents too.
-        if !completion.is_remark() {
+        if !completion.is_error_notice() {
             self.opens(completion.is_terminal(), report);
         }
         if self.chunks.is_some_and(|chunks| chunks != completion.is_chunk) {

@@ -60,7 +60,7 @@ impl Completion<'_> {
     }
 
     /// True for a remark about an unusable line, or about the process.
-    pub(super) fn is_remark(&self) -> bool {
+    pub(super) fn is_error_notice(&self) -> bool {
         !self.is_terminal() && self.metadata.as_ref().is_some_and(|metadata| metadata.error.is_some())
     }
 

@@ -23,7 +23,7 @@ impl Idle for Session {
 
 impl Session {
     pub(super) fn completion(&mut self, completion: &Completion<'_>, document: bool, report: &mut Report) {
-        if completion.is_remark() {
+        if completion.is_error_notice() {
             return;
         }
         let Some(prompt_id) = completion.prompt_id.as_deref() else {

@@ -14,19 +14,19 @@ pub(super) struct Turn {
     /// Chunks: the indices of the calls that have begun in the open message.
     begun_calls: Vec<u64>,
     /// The state of each call.
-    calls: Open<Standing>,
+    calls: Open<CallStatus>,
 }
 
 /// The state of a call, in the order of its life cycle.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Standing {
+enum CallStatus {
     Pending,
     Confirming,
     Executing,
     Over,
 }
 
-impl Standing {
+impl CallStatus {
     fn of(record: &ToolDisplayRecord<'_>) -> Self {
         match &*record.status {
             "pending" => Self::Pending,
@@ -71,7 +71,7 @@ impl Turn {
             Record::ToolDisplay(record) => self.display(record, report),
             Record::Terminal(record) => {
                 let call = record.tool_call_id.as_deref().filter(|_| record.source == "tool");
-                let running = |call: &str| self.calls.get(call) == Some(&Standing::Executing);
+                let running = |call: &str| self.calls.get(call) == Some(&CallStatus::Executing);
                 if let Some(call) = call.filter(|call| !running(call)) {
                     report.error("tool", format!("output of {call:?}, which is not running"));
                 }
@@ -94,10 +94,10 @@ impl Turn {
         let turn = completion.metadata.as_ref().and_then(|metadata| metadata.turn.as_ref());
         let done = turn.is_some_and(|turn| turn.status == "done");
         let pauses = completion.finish_reason() == Some("tool_calls");
-        let must_be_over = |at: &Standing| match at {
-            Standing::Executing => true,
-            Standing::Pending | Standing::Confirming => done && !pauses,
-            Standing::Over => false,
+        let must_be_over = |at: &CallStatus| match at {
+            CallStatus::Executing => true,
+            CallStatus::Pending | CallStatus::Confirming => done && !pauses,
+            CallStatus::Over => false,
         };
         for call in self.calls.names(must_be_over) {
             report.error("tool", format!("the call {call:?} is not over when its turn is"));
@@ -105,16 +105,16 @@ impl Turn {
     }
 
     fn display(&mut self, record: &ToolDisplayRecord<'_>, report: &mut Report) {
-        let standing = Standing::of(record);
+        let status = CallStatus::of(record);
         let call = &*record.tool_call_id;
         match self.calls.get_mut(call) {
             None => {
-                self.calls.insert(call, standing);
+                self.calls.insert(call, status);
             }
-            Some(before) if *before == Standing::Over || standing < *before => {
+            Some(before) if *before == CallStatus::Over || status < *before => {
                 report.error("tool", format!("the call {call:?} is {} after it was further", record.status));
             }
-            Some(before) => *before = standing,
+            Some(before) => *before = status,
         }
     }
 

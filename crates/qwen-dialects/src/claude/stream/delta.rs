@@ -67,7 +67,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::claude::stream::uuid::Mint;
+    use crate::claude::stream::uuid::UuidGenerator;
     use crate::claude::wire::stream_event::{Delta, StreamEvent};
     use crate::claude::wire::{Line, Message, StreamEventLine};
     use crate::line::push_line;
@@ -78,7 +78,7 @@ mod tests {
             piece in any::<String>(), session in any::<String>(), parent in proptest::option::of(any::<String>()),
             index in any::<u32>(), seed in any::<u64>(),
         ) {
-            let uuid = Mint::new(seed).next();
+            let uuid = UuidGenerator::new(seed).next();
             let text = Cow::Borrowed(piece.as_str());
             for (kind, delta) in [
                 (DeltaKind::Text, Delta::TextDelta { text: text.clone() }),

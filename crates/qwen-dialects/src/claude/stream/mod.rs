@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use qwen_events::SessionId;
 
 use self::limit::line_limit;
-use self::uuid::Mint;
+use self::uuid::UuidGenerator;
 use crate::claude::wire::message::{AssistantMessage, AssistantRole, Block, MessageKind, TokenUsage};
 use crate::claude::wire::stream_event::StreamEvent;
 use crate::claude::wire::{AssistantLine, Message, Notice, StreamEventLine, SystemLine};
@@ -20,7 +20,7 @@ use crate::line::push_line;
 #[derive(Debug)]
 pub(in crate::claude) struct Stream {
     pub(in crate::claude) session_id: SessionId,
-    pub(in crate::claude) mint: Mint,
+    pub(in crate::claude) uuids: UuidGenerator,
     /// True to write `stream_event` lines.
     pub(in crate::claude) partial: bool,
     /// True if the reader is one of Qwen's SDKs.
@@ -47,7 +47,7 @@ impl Stream {
     pub(in crate::claude) fn new(info: &StreamInfo) -> Self {
         Self {
             session_id: info.session_id.clone(),
-            mint: Mint::new(info.seed),
+            uuids: UuidGenerator::new(info.seed),
             partial: info.partial_messages,
             qwen_sdk: info.qwen_sdk,
             longest: line_limit(info),
@@ -56,7 +56,7 @@ impl Stream {
     }
 
     pub(in crate::claude) fn push_system(&mut self, out: &mut Vec<u8>, notice: Notice<'_>) {
-        let uuid = self.mint.next();
+        let uuid = self.uuids.next();
         self.push_system_as(out, notice, uuid.as_str());
     }
 
@@ -78,7 +78,7 @@ impl Stream {
         parent: Option<&str>,
         event: StreamEvent<'_>,
     ) {
-        let uuid = self.mint.next();
+        let uuid = self.uuids.next();
         push_line(
             out,
             &Message::StreamEvent(StreamEventLine {
@@ -91,7 +91,7 @@ impl Stream {
     }
 
     pub(in crate::claude) fn push_assistant(&mut self, out: &mut Vec<u8>, line: AssistantBlock<'_>) {
-        let uuid = self.mint.next();
+        let uuid = self.uuids.next();
         push_line(
             out,
             &Message::Assistant(AssistantLine {

@@ -2,13 +2,13 @@
 
 /// Mints random (version 4) UUIDs. Seeded, so that the same events give the same lines.
 #[derive(Debug)]
-pub(in crate::claude) struct Mint(fastrand::Rng);
+pub(in crate::claude) struct UuidGenerator(fastrand::Rng);
 
 /// A UUID as text.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::claude) struct Uuid([u8; 36]);
 
-impl Mint {
+impl UuidGenerator {
     pub(in crate::claude) fn new(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn uuids_are_version_4_and_repeat_with_their_seed() {
-        let (mut a, mut b) = (Mint::new(7), Mint::new(7));
+        let (mut a, mut b) = (UuidGenerator::new(7), UuidGenerator::new(7));
         for _ in 0..1000 {
             let uuid = a.next();
             let text = uuid.as_str();

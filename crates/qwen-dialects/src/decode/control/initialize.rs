@@ -25,7 +25,7 @@ const UNHEEDED: &[&str] = &[
 ];
 
 /// True if a value requests anything.
-fn asks(value: &Value<'_>) -> bool {
+fn is_requested(value: &Value<'_>) -> bool {
     match value.kind() {
         Kind::Null => false,
         Kind::Bool => value.bool().unwrap_or(false),
@@ -85,7 +85,7 @@ pub(in crate::decode) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
         ignored_options: UNHEEDED
             .iter()
             .copied()
-            .filter(|name| fields.get(name).is_some_and(|value| asks(&value)))
+            .filter(|name| fields.get(name).is_some_and(|value| is_requested(&value)))
             .collect(),
         skills: fields
             .get("skills")
@@ -108,7 +108,7 @@ fn agent((name, definition): (Arc<str>, Value<'_>)) -> Result<(Arc<str>, Json)> 
     if definition.kind() == Kind::Object {
         Ok((name, definition.json()))
     } else {
-        Err(definition.wrong("an agent's definition, which is an object"))
+        Err(definition.type_error("an agent's definition, which is an object"))
     }
 }
 
@@ -124,7 +124,7 @@ fn schema(value: &Value<'_>) -> Result<Json> {
     if value.kind() == Kind::Object {
         Ok(value.json())
     } else {
-        Err(value.wrong("a JSON Schema, which is an object"))
+        Err(value.type_error("a JSON Schema, which is an object"))
     }
 }
 

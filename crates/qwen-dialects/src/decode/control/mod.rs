@@ -102,7 +102,7 @@ fn read(subtype: &str, fields: &Object<'_>) -> Result<ControlBody> {
         "mcp_message" => {
             let message = fields.need("message", "a JSON-RPC message")?;
             if message.kind() != Kind::Object {
-                return Err(message.wrong("a JSON-RPC message, which is an object"));
+                return Err(message.type_error("a JSON-RPC message, which is an object"));
             }
             ControlBody::McpMessage { server: server()?, message: message.json() }
         }
@@ -125,7 +125,7 @@ pub(in crate::decode) fn response(object: &Object<'_>) -> Result<Command> {
         filled(&id.ok_or_else(|| missing("request_id", "the id of the request that is answered"))?)?;
     let result = match (inner, response) {
         (Some(inner), _) => answer(&inner),
-        (None, Some(value)) => Err(value.wrong("an object with `subtype`")),
+        (None, Some(value)) => Err(value.type_error("an object with `subtype`")),
         (None, None) => Err(missing("response", "an object with `subtype`")),
     };
     // A session id that is not a string matches no session; the answer is treated like one for another

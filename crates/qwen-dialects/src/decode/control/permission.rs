@@ -20,7 +20,7 @@ pub fn permission_answer(json: &Json) -> std::result::Result<PermissionAnswer, E
     if let Some(input) = &updated_input
         && input.kind() != Kind::Object
     {
-        return Err(input.wrong("the tool's arguments, which are an object"));
+        return Err(input.type_error("the tool's arguments, which are an object"));
     }
     let updates = fields.any(&["updatedPermissions", "updated_permissions"]);
     let updated_permissions = match updates {

@@ -17,7 +17,7 @@ pub(in crate::decode) fn read(subtype: &str, fields: &Object<'_>) -> Result<Opti
             let servers = fields.need("servers", "MCP servers by name")?.object()?;
             let config = |(name, config): (&str, Value<'_>)| match config.kind() {
                 Kind::Object => Ok((name.into(), config.json())),
-                _ => Err(config.wrong("a server's configuration, which is an object")),
+                _ => Err(config.type_error("a server's configuration, which is an object")),
             };
             SessionControl::McpServers(servers.entries().map(config).collect::<Result<_>>()?)
         }

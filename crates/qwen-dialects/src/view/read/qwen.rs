@@ -150,7 +150,7 @@ fn display(record: ToolDisplayRecord<'_>) -> ViewEvent {
         "confirming" => ViewEvent::Approval {
             id,
             name,
-            words: record.confirmation.as_ref().map(asked).unwrap_or_default(),
+            words: record.confirmation.as_ref().map(confirmation_text).unwrap_or_default(),
         },
         "executing" => ViewEvent::CallStart { id, name },
         status => {
@@ -160,7 +160,7 @@ fn display(record: ToolDisplayRecord<'_>) -> ViewEvent {
     }
 }
 
-fn asked(confirmation: &ConfirmationRecord<'_>) -> String {
+fn confirmation_text(confirmation: &ConfirmationRecord<'_>) -> String {
     match confirmation {
         ConfirmationRecord::Edit { file_name, .. } => format!("edit {file_name}"),
         ConfirmationRecord::Exec { command, .. } => command.to_string(),

@@ -215,17 +215,21 @@ impl ThoughtGraph {
                     self.named(id);
                 }
             }
-            Step::Start(id) => self.stand(id, Standing::Running, None),
-            Step::Done(id, summary) => self.stand(id, Standing::Done, Some(summary)),
+            Step::Start(id) => self.set_standing(id, Standing::Running, None),
+            Step::Done(id, summary) => self.set_standing(id, Standing::Done, Some(summary)),
             Step::Failed(id, error) => {
                 let skipped = error.starts_with("skipped:");
-                self.stand(id, if skipped { Standing::Skipped } else { Standing::Failed }, Some(error));
+                self.set_standing(
+                    id,
+                    if skipped { Standing::Skipped } else { Standing::Failed },
+                    Some(error),
+                );
             }
-            Step::Grow(id, _) => self.stand(id, Standing::Running, None),
+            Step::Grow(id, _) => self.set_standing(id, Standing::Running, None),
         }
     }
 
-    fn stand(&mut self, id: &str, standing: Standing, text: Option<&str>) {
+    fn set_standing(&mut self, id: &str, standing: Standing, text: Option<&str>) {
         let Some(at) = self.named(id) else { return };
         let thought = &mut self.thoughts[at];
         thought.standing = standing;

@@ -138,7 +138,7 @@ impl Folded {
     pub fn of(mut reader: LogReader) -> Result<Self, LogError> {
         let mut folded = Self::nothing(reader.header().clone());
         while let Some(entry) = reader.next_entry()? {
-            folded.take(&entry);
+            folded.apply(&entry);
         }
         folded.length = reader.offset();
         folded.damaged = reader.damaged();
@@ -170,7 +170,7 @@ impl Folded {
         }
     }
     /// Applies the next entry.
-    pub(crate) fn take(&mut self, entry: &Entry) {
+    pub(crate) fn apply(&mut self, entry: &Entry) {
         self.last_activity = self.last_activity.max(entry.at);
         if let Some(turn) = &mut self.unfinished {
             turn.last = turn.last.max(entry.at);
@@ -276,7 +276,7 @@ impl Folded {
 
     /// Adds results for the calls that have none, then the messages that waited for them.
     fn close_calls(&mut self) {
-        self.messages.extend(self.open_calls.settle());
+        self.messages.extend(self.open_calls.take_results());
         self.messages.append(&mut self.held);
     }
 

@@ -86,11 +86,11 @@ impl OpenCalls {
         let open = self.0.iter_mut().find(|open| open.call.id == result.call_id)?;
         open.progress = Progress::Ended(result);
         let ended = self.0.iter().all(|open| matches!(open.progress, Progress::Ended(_)));
-        if ended { self.settle() } else { None }
+        if ended { self.take_results() } else { None }
     }
 
     /// The message with the results of all calls: a call without a result gets one that states why.
-    pub fn settle(&mut self) -> Option<Message> {
+    pub fn take_results(&mut self) -> Option<Message> {
         if self.0.is_empty() {
             return None;
         }
@@ -111,7 +111,7 @@ impl OpenCalls {
                 }
             }
         } else {
-            conversation.extend(self.settle());
+            conversation.extend(self.take_results());
             conversation.push(message.clone());
         }
     }

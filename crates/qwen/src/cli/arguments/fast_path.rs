@@ -1,7 +1,8 @@
-//! Reads well-formed lines of flags without defining the whole command line to clap, which would be the largest part of a start.
+//! Parses well-formed flags without clap. Defining the whole command line to clap would dominate the start-up
+//! time.
 //!
-//! Whatever is irregular (an unknown or repeated flag, a missing value, a word that belongs to no flag) is left to clap, which also
-//! owns every error message. A test compares both for each flag and alias that clap knows.
+//! Everything else (an unknown or repeated flag, a missing value, a word that belongs to no flag) is left to
+//! clap, which also produces every error message. A test compares both parsers for each flag and alias.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use crate::cli::{CommitDescriptors, InputFormat, OutputFormat, Run, supervision}
 enum Field<'a> {
     Switch(&'a mut bool),
     Text(&'a mut Option<String>),
-    /// A text that may be left out, and is empty then.
+    /// An optional text; empty if omitted.
     OptionalText(&'a mut Option<String>),
     Path(&'a mut Option<PathBuf>),
     Integer(&'a mut Option<i64>),
@@ -146,7 +147,7 @@ pub(super) fn read(arguments: &[OsString]) -> Option<Run> {
             None => (word, None),
         };
         let field = field(&mut run, flag)?;
-        // A word with a hyphen in front is a flag or a value, depending on rules that clap knows.
+        // Whether a word with a leading hyphen is a flag or a value is left to clap.
         let mut value = || joined.or_else(|| words.next_if(|next| !is_hyphenated(*next)).flatten());
         match field {
             Field::Switch(switch) => {
@@ -180,12 +181,12 @@ pub(super) fn read(arguments: &[OsString]) -> Option<Run> {
     Some(run)
 }
 
-/// True if clap might take the word for a flag. A word that is not UTF-8 is clap's too.
+/// True if clap might treat the word as a flag. Words that are not UTF-8 are left to clap too.
 fn is_hyphenated(word: Option<&str>) -> bool {
     word.is_none_or(|word| word.starts_with('-'))
 }
 
-/// Sets what may be given once.
+/// Sets a field that may be given only once.
 fn set<T>(field: &mut Option<T>, value: T) -> Option<()> {
     field.replace(value).is_none().then_some(())
 }
@@ -201,12 +202,13 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
 
-    /// The flags of a run as clap knows them. Defining them takes long, so tests do it once.
+    /// The clap definition of a run's flags. Building it is slow, so each test does it once.
     fn flags() -> Command {
         Run::augment_args(Command::new("qwen"))
     }
 
-    /// Asserts that a line means what clap says, or is left to clap. Returns whether it was read here.
+    /// Asserts that both parsers agree on a line, or that it is left to clap. Returns whether it was parsed
+    /// here.
     fn is_read_as_by_clap(words: &[&str], flags: &mut Command) -> bool {
         let arguments: Vec<OsString> = ["qwen"].iter().chain(words).map(OsString::from).collect();
         let Some(run) = read(&arguments) else { return false };
@@ -216,7 +218,7 @@ mod tests {
         true
     }
 
-    /// Every spelling of every flag that clap knows.
+    /// Every flag name and alias.
     fn spellings() -> Vec<String> {
         let command = Cli::command();
         let long = command.get_arguments().filter_map(clap::Arg::get_long_and_visible_aliases).flatten();
@@ -284,7 +286,7 @@ mod tests {
                 }
             }
         }
-        // Every spelling in the table of this module is one that clap knows.
+        // clap defines every flag in this module's table.
         let table = include_str!("fast_path.rs").split("_ => return None").next().unwrap_or_default();
         let named = table.split('"').filter(|text| text.starts_with('-') && !text.contains(' '));
         for flag in named {

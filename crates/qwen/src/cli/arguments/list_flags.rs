@@ -1,7 +1,7 @@
-//! Flags of both CLIs that take several words: the words behind `--allowedTools Read Edit` belong to the list.
+//! Flags that take several words in Claude Code and Qwen Code, such as `--allowedTools Read Edit`.
 //!
-//! Those CLIs take every word up to the next flag, and with them the prompt. Here a word belongs to a list if it
-//! looks like an item of it, or if the prompt stands elsewhere.
+//! Those CLIs consume every word up to the next flag, including the prompt. Here a word belongs to a list if
+//! it looks like an item, or if the prompt is given elsewhere.
 
 use std::ffi::OsString;
 
@@ -11,7 +11,7 @@ use crate::settings::is_tool_rule;
 /// What the items of a list look like.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Items {
-    /// Tools and rules about them.
+    /// Tool names and permission rules.
     Rules,
     /// Paths of directories.
     Directories,
@@ -19,7 +19,7 @@ enum Items {
     Documents,
     /// Names of setting sources.
     Sources,
-    /// Names that could as well be words of a prompt.
+    /// Names that could also be words of a prompt.
     Names,
 }
 
@@ -64,7 +64,7 @@ struct OpenList {
     has_item: bool,
 }
 
-/// Writes each item behind its flag, as the parser expects.
+/// Repeats the flag before each item, as the parser expects.
 pub(super) fn separated(arguments: Vec<OsString>) -> Vec<OsString> {
     let is_prompt_elsewhere = names_prompt(&arguments);
     let mut separated: Vec<OsString> = Vec::with_capacity(arguments.len());

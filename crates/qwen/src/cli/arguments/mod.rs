@@ -1,4 +1,4 @@
-//! The command line as it was given, in the spellings that the parser knows.
+//! Reads the command line and normalizes it for the parser.
 
 mod fast_path;
 mod list_flags;
@@ -13,7 +13,7 @@ use self::list_flags::separated;
 use super::{Cli, ConfigArgs, Configuration, Run, Subcommands};
 use crate::settings::file;
 
-/// The command line as it was given, understood, and a notice if a text in it had to be converted.
+/// The parsed command line of this process, and a notice if an argument was not UTF-8.
 pub fn parsed() -> Result<(Cli, Option<&'static str>), clap::Error> {
     let arguments = arguments();
     match parse(&arguments) {
@@ -26,8 +26,9 @@ pub fn parsed() -> Result<(Cli, Option<&'static str>), clap::Error> {
     }
 }
 
-/// `qwen help` is `qwen --help`, `qwen help sessions` is `qwen sessions --help`, and flags in front of a subcommand that takes them are that subcommand's: a model would
-/// make nothing of `config` as a prompt. `config` itself may be asked about any run, with its flags before or behind it.
+/// Parses the command line. `qwen help` is `qwen --help`, and `qwen help sessions` is `qwen sessions --help`.
+/// Flags before a subcommand that accepts them belong to that subcommand. `config` accepts the flags of any
+/// run, before or after it.
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     if let Some(run) = fast_path::read(arguments).or_else(|| only_flags(arguments)) {
         return Ok(Cli { command: None, run });
@@ -48,7 +49,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     };
     if flags == 1
         && words[0] == "help"
-        && let Some(help) = help_about(arguments)
+        && let Some(help) = requested_help(arguments)
     {
         return Err(help);
     }
@@ -62,7 +63,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     {
         return Ok(turned);
     }
-    // Only where all words come last: elsewhere a flag may take the first of them.
+    // Only if all words come last; otherwise the first may be the value of a flag.
     if arguments[flags..].iter().zip(words).any(|(argument, word)| argument != word.as_str()) {
         return Ok(cli);
     }
@@ -70,7 +71,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         return Err(error);
     }
     if words[0] == CONFIG {
-        // A word behind it that is no setting makes it a prompt after all.
+        // If the next word is not a setting, the words are a prompt.
         let is_key = |word: &String| file::is_key(word.split(['.', '[']).next().unwrap_or_default());
         if words.len() == 1 || (words.len() == 2 && is_key(&words[1])) {
             return Ok(settings_of(cli.run, 1));
@@ -79,8 +80,8 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
-/// The help that `qwen help`, or `qwen help SUBCOMMAND`, asks for. None if further words make it a prompt.
-fn help_about(arguments: &[OsString]) -> Option<clap::Error> {
+/// The help for `qwen help` or `qwen help SUBCOMMAND`. `None` if further words make it a prompt.
+fn requested_help(arguments: &[OsString]) -> Option<clap::Error> {
     let flag = OsString::from("--help");
     let asked = arguments[..1].iter().chain(&arguments[2..]).chain([&flag]);
     let is_known =
@@ -89,19 +90,19 @@ fn help_about(arguments: &[OsString]) -> Option<clap::Error> {
     help.filter(|_| arguments.get(2).is_none_or(is_known))
 }
 
-/// A line of nothing but flags that `fast_path` leaves to clap: read without defining the subcommands, a third of the
-/// parser's work. Everything else, mistakes included, is for the whole parser.
+/// Parses a line of nothing but flags that `fast_path` leaves to clap. Not defining the subcommands saves a
+/// third of the parser's work. Everything else, errors included, goes to the complete parser.
 fn only_flags(arguments: &[OsString]) -> Option<Run> {
     let mut command = Run::augment_args(Command::new("qwen"));
     let mut matches = command.try_get_matches_from_mut(arguments).ok()?;
     let run = Run::from_arg_matches_mut(&mut matches).ok();
-    // Freeing thousands of small pieces would take longer than the process uses their memory.
+    // Not freed: that would take time and gain nothing in a short process.
     std::mem::forget((command, matches));
     run.filter(|run| run.words.is_empty())
 }
 
-/// Under the name `qwen-hub` a structured session runs behind a hub: clients that start one worker, such as the official SDKs, start a hub
-/// with its flags and notice no difference.
+/// Under the name `qwen-hub` a structured session runs behind a hub: clients that start one worker, such as
+/// the official SDKs, start a hub with its flags and notice no difference.
 fn as_hub(arguments: Vec<OsString>) -> Vec<OsString> {
     let program = arguments.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
     let texts: Vec<&str> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
@@ -152,7 +153,7 @@ const FOREIGN_SUBCOMMANDS: &[&str] = &[
     "upgrade",
 ];
 
-/// What follows the subcommands that have subcommands of their own.
+/// Their nested subcommands.
 const FOREIGN_ACTIONS: &[&str] = &[
     "add",
     "config",
@@ -175,7 +176,7 @@ const FOREIGN_ACTIONS: &[&str] = &[
     "validate",
 ];
 
-/// Programs that run a subcommand of another CLI get an error; a model call would cost money and answer something else.
+/// The error for a subcommand of another CLI. Sending it to the model as a prompt would cost money.
 fn foreign_subcommand(words: &[String]) -> Option<clap::Error> {
     let is_one = FOREIGN_SUBCOMMANDS.contains(&words[0].as_str())
         && words.get(1).is_none_or(|action| words.len() < 4 && FOREIGN_ACTIONS.contains(&action.as_str()));
@@ -189,7 +190,8 @@ fn foreign_subcommand(words: &[String]) -> Option<clap::Error> {
     })
 }
 
-/// A word or two that look like a mistyped subcommand are one: as a prompt they would make no sense, and cost a model call.
+/// The error for one or two words that look like a mistyped subcommand. Sending them to the model as a prompt
+/// would cost money.
 fn mistyped_subcommand(words: &[String], stands_first: bool) -> Option<clap::Error> {
     let first = words.first().filter(|_| stands_first && words.len() <= 3)?;
     if first.chars().count() < 4 || first.contains(char::is_whitespace) {
@@ -211,16 +213,16 @@ fn mistyped_subcommand(words: &[String], stands_first: bool) -> Option<clap::Err
     Some(clap::Error::raw(ErrorKind::InvalidSubcommand, message))
 }
 
-/// The name that differs from `word` by one typing error.
+/// The name at an edit distance of one from `word`.
 fn one_error_away<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     let near = |name: &&&str| **name != word && file::distance(word, name) == 1;
     names.iter().find(near).copied()
 }
 
-/// The subcommand that looks at settings.
+/// The subcommand that shows settings.
 const CONFIG: &str = "config";
 
-/// `qwen config` about a run, with its key, if any, at this place among the words.
+/// `qwen config` for the settings of a run. `key` is the index of its key among the words.
 fn settings_of(mut run: Run, key: usize) -> Cli {
     let args = ConfigArgs {
         json: std::mem::take(&mut run.json),
@@ -231,13 +233,13 @@ fn settings_of(mut run: Run, key: usize) -> Cli {
     Cli { command: Some(Subcommands::Config(args)), run: Run::default() }
 }
 
-/// The arguments, spelt as the parser knows them.
+/// The normalized arguments of this process.
 pub fn arguments() -> Vec<OsString> {
     as_hub(spelt(separated(std::env::args_os().collect())))
 }
 
-/// `--sandbox WORD` becomes `--sandbox=WORD`, where WORD is one that fits: anything else is the prompt. So with telemetry. `--no-FLAG` of a
-/// flag that we know switches it off.
+/// Normalizes flags with optional values: `--sandbox WORD` becomes `--sandbox=WORD` if WORD is a valid value;
+/// otherwise WORD is the prompt. The same holds for `--telemetry`. `--no-FLAG` switches a known flag off.
 fn spelt(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut spelt: Vec<OsString> = Vec::new();
     let mut plain = false;
@@ -264,7 +266,7 @@ fn spelt(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     spelt
 }
 
-/// Whether `word` is the value of a flag that may have one, and not the prompt.
+/// True if `word` is a valid value of the flag, and not the prompt.
 fn is_value(flag: &str, word: &str) -> bool {
     match flag {
         "--sandbox" | "-s" => ["auto", "true", "false"].contains(&word),
@@ -273,7 +275,7 @@ fn is_value(flag: &str, word: &str) -> bool {
     }
 }
 
-/// Whether `word` is the negation of a known flag rather than a flag of its own.
+/// True if `word` negates `flag` and is not itself a known flag.
 fn is_negation(word: &str, flag: &str) -> bool {
     if fast_path::is_known(word) {
         return false;

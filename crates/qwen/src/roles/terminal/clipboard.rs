@@ -119,8 +119,8 @@ impl Clipboard {
     }
 }
 
-/// The picture in the file that a pasted text names: a path, perhaps in quotes or with escaped blanks, as terminals insert it
-/// for a file that is dropped on them.
+/// The picture in the file that a pasted text names: a path, perhaps in quotes or with escaped blanks, as
+/// terminals insert it for a file that is dropped on them.
 pub fn image_file(pasted: &str, folder: &Path) -> Option<Media> {
     let text = pasted.trim();
     let unquoted = text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));

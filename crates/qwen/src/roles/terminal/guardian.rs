@@ -12,12 +12,12 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::modes;
 
 /// Our end of the pipe.
-static LEASH: Mutex<Option<OwnedFd>> = Mutex::new(None);
+static PIPE: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
 /// Starts the guardian of the terminal `fd`. If no process can be started, only SIGKILL leaves modes behind.
 pub fn watch(fd: BorrowedFd<'_>) {
-    let mut leash = LEASH.lock().unwrap_or_else(PoisonError::into_inner);
-    if leash.is_some() {
+    let mut writer_slot = PIPE.lock().unwrap_or_else(PoisonError::into_inner);
+    if writer_slot.is_some() {
         return;
     }
     let Ok((reader, writer)) = pipe_with(PipeFlags::CLOEXEC) else { return };
@@ -42,24 +42,24 @@ pub fn watch(fd: BorrowedFd<'_>) {
             _ => return,
         }
     }
-    *leash = Some(writer);
+    *writer_slot = Some(writer);
 }
 
 /// Notifies the guardian that nothing is left to reset; it exits.
 pub fn dismiss() {
-    if let Ok(mut leash) = LEASH.try_lock()
-        && let Some(leash) = leash.take()
+    if let Ok(mut pipe) = PIPE.try_lock()
+        && let Some(pipe) = pipe.take()
     {
-        let _ = rustix::io::write(&leash, b".");
+        let _ = rustix::io::write(&pipe, b".");
     }
 }
 
 /// Notifies the guardian whether the alternate screen is shown.
 pub fn set_overlaid(is_overlaid: bool) {
-    if let Ok(leash) = LEASH.try_lock()
-        && let Some(leash) = &*leash
+    if let Ok(pipe) = PIPE.try_lock()
+        && let Some(pipe) = &*pipe
     {
-        let _ = rustix::io::write(leash, if is_overlaid { b"o" } else { b"m" });
+        let _ = rustix::io::write(pipe, if is_overlaid { b"o" } else { b"m" });
     }
 }
 

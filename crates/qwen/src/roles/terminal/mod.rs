@@ -27,7 +27,7 @@ use qwen_engine::hooks::Announced;
 use qwen_engine::log::{Replay, Store};
 use qwen_engine::{Cancel, Stop};
 use qwen_events::{Body, EndStatus, Event, PromptId, SessionId};
-use qwen_tui::Past;
+use qwen_tui::RecentTurns;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -45,7 +45,7 @@ use crate::settings::{Config, Invocation, TrustList};
 
 /// True if this run is an interactive session: input and output are a terminal, and no prompt or format
 /// selects another role.
-pub fn is_wanted(run: &Run, config: &Config) -> bool {
+pub fn is_interactive(run: &Run, config: &Config) -> bool {
     let has_prompt = run.prompt.is_some() || !run.words.is_empty();
     let is_data = config.stream.structured_input
         || config.stream.format.is_some()
@@ -133,8 +133,8 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     code
 }
 
-/// Replaces this process by a new one with the same arguments, which reads the folder's configuration. Returns only
-/// if that fails.
+/// Replaces this process by a new one with the same arguments, which reads the folder's configuration.
+/// Returns only if that fails.
 fn start_again() -> std::io::Error {
     use std::os::unix::process::CommandExt;
     match std::env::current_exe() {
@@ -165,11 +165,11 @@ impl StoredEvents {
     }
 
     /// The last turns of a session, without those that the user went back behind.
-    fn past(&self, session: Option<&SessionId>) -> Result<Past, String> {
-        let mut past = Past::default();
+    fn past(&self, session: Option<&SessionId>) -> Result<RecentTurns, String> {
+        let mut past = RecentTurns::default();
         let undone = self.each(session, |event| past.push(event))?;
         if !undone.is_empty() {
-            past = Past::default();
+            past = RecentTurns::default();
             let mut is_undone = false;
             self.each(session, |event| {
                 if let Body::TurnStart(start) = &event.body {

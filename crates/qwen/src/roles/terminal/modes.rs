@@ -62,7 +62,7 @@ pub fn undo() {
         Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
         Err(std::sync::TryLockError::WouldBlock) => None,
     };
-    stderr::give_back();
+    stderr::restore();
     if let Some(Entered { fd, before, is_capable, is_overlaid }) = entered {
         if is_overlaid {
             write_all(&fd, LEAVE_OVERLAY);

@@ -10,7 +10,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 static BEFORE: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
 /// Redirects standard error into a pipe if it is a terminal. Returns the end to read from.
-pub fn take_over() -> io::Result<Option<OwnedFd>> {
+pub fn redirect() -> io::Result<Option<OwnedFd>> {
     if !rustix::termios::isatty(rustix::stdio::stderr()) {
         return Ok(None);
     }
@@ -22,7 +22,7 @@ pub fn take_over() -> io::Result<Option<OwnedFd>> {
 }
 
 /// Restores standard error.
-pub fn give_back() {
+pub fn restore() {
     if let Ok(mut before) = BEFORE.try_lock()
         && let Some(before) = before.take()
     {

@@ -9,8 +9,8 @@ use rustix::event::{EventfdFlags, eventfd};
 
 struct Shared {
     fd: OwnedFd,
-    /// True while the thread waits without a frame to paint. Otherwise it looks for messages by itself when the frame
-    /// is due, so a fast stream costs one wake-up for each frame and not one for each event.
+    /// True while the thread waits without a frame to paint. Otherwise it looks for messages by itself when
+    /// the frame is due, so a fast stream costs one wake-up for each frame and not one for each event.
     is_idle: AtomicBool,
 }
 
@@ -35,8 +35,8 @@ impl Wake {
         let _ = rustix::io::read(&self.0.fd, &mut count);
     }
 
-    /// Says whether the thread is about to wait without a frame to paint. If so, the thread must look for messages once
-    /// more before it waits: one that was sent just before wakes nobody.
+    /// Says whether the thread is about to wait without a frame to paint. If so, the thread must look for
+    /// messages once more before it waits: one that was sent just before wakes nobody.
     pub fn set_idle(&self, is_idle: bool) {
         self.0.is_idle.store(is_idle, Ordering::Relaxed);
         fence(Ordering::SeqCst);

@@ -157,7 +157,7 @@ async fn read(mut lines: Lines, sender: mpsc::Sender<Incoming>, parent: Option<A
         let line = lines.next().await;
         if let Some(parent) = &parent {
             match &line {
-                Ok(Some(_)) => parent.note_heard(),
+                Ok(Some(_)) => parent.record_contact(),
                 Ok(None) | Err(_) => parent.note_input_ended(),
             }
         }

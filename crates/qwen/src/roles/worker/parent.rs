@@ -31,7 +31,7 @@ use crate::runtime::restart;
 const RETRY: Duration = Duration::from_millis(50);
 
 /// How long a process that must end waits for a commit.
-const END_PATIENCE: Duration = Duration::from_secs(1);
+const FINAL_COMMIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The link to the parent process.
 pub struct ParentProcess {
@@ -45,7 +45,7 @@ pub struct ParentProcess {
 }
 
 struct State {
-    heard_at: Instant,
+    last_contact: Instant,
     /// Standard input has ended, so that silence there means nothing.
     input_ended: bool,
     last_id: u64,
@@ -85,7 +85,7 @@ impl ParentProcess {
             leash: supervision.leash,
             lines: supervision.commit_fd.is_some().then_some(sender),
             state: Mutex::new(State {
-                heard_at: Instant::now(),
+                last_contact: Instant::now(),
                 input_ended: false,
                 last_id: 0,
                 waiting: HashMap::new(),
@@ -164,7 +164,7 @@ impl ParentProcess {
     }
 
     fn reply(&self, line: &str) {
-        self.note_heard();
+        self.record_contact();
         let Ok(reply) = serde_json::from_str::<Reply>(line) else { return };
         if reply.kind.as_deref() == Some("discard") {
             self.state().is_discarding = true;
@@ -203,8 +203,8 @@ impl ParentProcess {
     }
 
     /// Notes that the parent wrote something.
-    pub fn note_heard(&self) {
-        self.state().heard_at = Instant::now();
+    pub fn record_contact(&self) {
+        self.state().last_contact = Instant::now();
         self.changed.notify_waiters();
     }
 
@@ -228,11 +228,11 @@ impl ParentProcess {
         let Some(leash) = self.leash else { return false };
         let state = self.state();
         let has_ended = state.input_ended && self.lines.is_none();
-        state.refusal.is_none() && !has_ended && state.heard_at.elapsed() >= leash
+        state.refusal.is_none() && !has_ended && state.last_contact.elapsed() >= leash
     }
 
     /// Waits for a sign of life of the parent if it has been silent for longer than the leash.
-    pub async fn wait_until_heard(&self) {
+    pub async fn wait_for_contact(&self) {
         let changed = self.changed.notified();
         tokio::pin!(changed);
         // Registered before the check, so that no sign of life is missed.
@@ -287,7 +287,7 @@ impl ParentProcess {
     /// A process that must end cannot wait for ever for a parent that may never answer.
     async fn shutdown_limit(&self) {
         self.ending.stopped().await;
-        tokio::time::sleep(END_PATIENCE).await;
+        tokio::time::sleep(FINAL_COMMIT_TIMEOUT).await;
     }
 
     /// True if sync points must be committed.

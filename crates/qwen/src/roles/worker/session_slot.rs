@@ -23,7 +23,8 @@ pub(super) struct SessionSlot {
     /// True if the command line named the session: prompts of other sessions are refused (`_new` requests
     /// another one).
     is_bound: bool,
-    /// The session that the command line named, if it can be resumed after `_new` or a command led to another one.
+    /// The session that the command line named, if it can be resumed after `_new` or a command led to another
+    /// one.
     own: Option<SessionId>,
     host: Arc<ControlHost>,
 }

@@ -45,7 +45,7 @@ impl Worker {
             session_id: session_id.clone(),
             prompt_id: prompt_id.clone(),
             message,
-            spent: self.usage.spent(),
+            spent: self.usage.totals(),
             emit: &emit,
             cancel: &cancel,
         };
@@ -77,7 +77,7 @@ impl Worker {
             session_id: self.sessions.id().clone(),
             prompt_id,
             message: HostMessage::default(),
-            spent: self.usage.spent(),
+            spent: self.usage.totals(),
             emit: &self.emit,
             cancel: &Cancel::default(),
         };

@@ -38,7 +38,7 @@ impl Worker {
         if let Some(system) = prompt.system.take() {
             session.instruct(system);
         }
-        session.take_over(std::mem::take(&mut prompt.history));
+        session.merge_history(std::mem::take(&mut prompt.history));
         let prompt_id = match session.unfinished().filter(|_| queued.continues_turn) {
             Some(unfinished) => unfinished.start.prompt_id.clone(),
             None => prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id()),

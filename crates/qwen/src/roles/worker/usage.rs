@@ -51,7 +51,7 @@ impl UsageLedger {
     }
 
     /// The usage that slash commands report.
-    pub fn spent(&self) -> SessionTotals {
+    pub fn totals(&self) -> SessionTotals {
         SessionTotals {
             requests: self.requests,
             tool_calls: self.tool_calls,

@@ -125,7 +125,7 @@ impl Worker {
                 biased;
                 () = &mut ended => return,
                 line = incoming.recv(), if is_open => match line {
-                    Some(line) => self.take_replies(line),
+                    Some(line) => self.deliver_replies(line),
                     None => {
                         is_open = false;
                         self.host.close();
@@ -136,7 +136,7 @@ impl Worker {
     }
 
     /// Delivers the host's answers in a line. Nothing else has an effect after the end of the session.
-    fn take_replies(&self, line: Incoming) {
+    fn deliver_replies(&self, line: Incoming) {
         for command in line.into_iter().flatten() {
             if let Command::Reply { reply, session_id } = command {
                 // An answer to no question changes nothing, and the stream has ended.

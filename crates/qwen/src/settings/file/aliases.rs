@@ -1,9 +1,9 @@
-//! Keys under which other programs of this kind keep the same things.
+//! Keys that other programs use for settings of ours.
 
 use super::foreign;
 use super::node::{Field, Node, Value};
 
-/// A key of another program, and ours.
+/// Pairs of another program's key and our key.
 const ALIASES: &[(&str, &str)] = &[
     ("approvalMode", "permissions.defaultMode"),
     ("tools.approvalMode", "permissions.defaultMode"),
@@ -28,9 +28,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("ui.accessibility.screenReader", "terminal.screenReader"),
 ];
 
-/// Puts what stands under another program's key where ours is. A key of ours that is there too wins.
+/// Moves values from other programs' keys to ours. If both keys are set, ours wins.
 pub(super) fn translate(root: &mut Node) {
-    // `"model": "name"` is how the older ones of them say it.
+    // Older versions of those programs write `"model": "name"`.
     if let Some(node) = root.at("model").filter(|node| matches!(node.value, Value::Text(_))).cloned() {
         let origin = node.origin.clone();
         root.put("model", &origin, Node::empty(origin.clone()));
@@ -53,13 +53,14 @@ pub(super) fn translate(root: &mut Node) {
     }
 }
 
-/// True if a value means something to Qwen Code only: a way to sign in that does not exist here.
+/// True for a value that only Qwen Code supports, such as a sign-in method.
 fn is_only_theirs(ours: &str, node: &Node) -> bool {
     let Value::Text(word) = &node.value else { return false };
     ours == "model.authType" && foreign::AUTH_TYPES.contains(&word.as_str())
 }
 
-/// Reads `sandbox` as Claude's SDKs give it. Where it is wanted it must be there, unless it is said that it need not be.
+/// Translates `sandbox` as Claude's SDKs write it. An enabled sandbox is required unless the SDK makes it
+/// optional.
 fn sandbox(root: &mut Node) {
     if root.at("sandbox").and_then(Node::object).is_none() {
         return;
@@ -81,7 +82,7 @@ fn sandbox(root: &mut Node) {
     if enabled == Some(true) && root.at("tools.sandboxUnasked").is_none() {
         root.put("tools.sandboxUnasked", &origin, node(Value::Bool(unasked.unwrap_or(true))));
     }
-    // What is left means nothing here, and is named so.
+    // The remaining keys are unknown, and are reported as such.
     let left = field.node.object_mut().map(|object| std::mem::take(&mut object.0)).unwrap_or_default();
     if let Some(object) = root.object_mut() {
         object

@@ -1,4 +1,4 @@
-//! Keys of Qwen Code, whose settings are in the same file. They mean nothing here and are ignored without a warning.
+//! Keys of Qwen Code, which uses the same settings file. They are ignored without a warning.
 
 /// Whole sections and single keys.
 const KEYS: &[&str] = &[
@@ -124,10 +124,10 @@ const KEYS: &[&str] = &[
 /// The key by which Qwen Code marks a file that it has written.
 pub(super) const MARK: &str = "$version";
 
-/// Ways to sign in that exist only there.
+/// Sign-in methods that only Qwen Code has.
 pub(super) const AUTH_TYPES: &[&str] = &["qwen-oauth", "gemini", "vertex-ai"];
 
-/// True if the key, or a section that it is in, is one of Qwen Code's.
+/// True if the key or one of its parent sections belongs to Qwen Code.
 pub(super) fn is_known(path: &str) -> bool {
     KEYS.iter().any(|key| path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }

@@ -1,4 +1,4 @@
-//! `hooks`: programs and addresses that are told what happens, and may have a say.
+//! `hooks`: programs and URLs that are notified of events and can influence them.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::Sourced;
 
 type Groups = Vec<Sourced<HookGroup>>;
 
-/// What is called, by event.
+/// Hooks by event.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Hooks {
@@ -19,13 +19,13 @@ pub struct Hooks {
     pub post_tool_use: Groups,
     /// After a tool failed.
     pub post_tool_use_failure: Groups,
-    /// Before a prompt is worked on.
+    /// Before a prompt is processed.
     pub user_prompt_submit: Groups,
     /// When a session starts.
     pub session_start: Groups,
     /// When a session ends.
     pub session_end: Groups,
-    /// When the agent is done; may make it go on.
+    /// When the agent is done; may make it continue.
     pub stop: Groups,
     /// When a sub-agent starts.
     pub subagent_start: Groups,
@@ -33,9 +33,9 @@ pub struct Hooks {
     pub subagent_stop: Groups,
     /// Before the conversation is summarised.
     pub pre_compact: Groups,
-    /// When the user is told something.
+    /// When the user is notified.
     pub notification: Groups,
-    /// When the user is asked for a permission; may answer.
+    /// When a call needs approval; may answer.
     pub permission_request: Groups,
 }
 
@@ -43,9 +43,9 @@ pub struct Hooks {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HookGroup {
-    /// Which tools: a name, or names with `|` between them, in which `*` stands for anything; empty means all.
+    /// Which tools: names separated by `|`, in which `*` matches anything; empty means all.
     pub matcher: Option<String>,
-    /// The hooks, called beside each other.
+    /// The hooks, which are called concurrently.
     pub hooks: Vec<Hook>,
 }
 
@@ -53,45 +53,45 @@ pub struct HookGroup {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hook {
-    /// What is called.
+    /// The kind of hook.
     #[serde(rename = "type")]
     pub kind: HookKind,
-    /// The command line to run, with what happened as JSON on its standard input.
+    /// The command line to run. It receives the event as JSON on standard input.
     pub command: Option<String>,
-    /// The address to post it to.
+    /// The URL to which the event is posted.
     pub url: Option<String>,
-    /// Headers to post it with.
+    /// Additional headers of that request.
     pub headers: BTreeMap<String, String>,
-    /// How long it may take, in seconds; 60 when absent.
+    /// The time limit in seconds; 60 if absent.
     pub timeout: Option<f64>,
-    /// What its failure means for what it watches; `continue` when absent.
+    /// The effect of a failing hook on the action; `continue` if absent.
     pub on_failure: OnFailure,
 }
 
-/// What is called.
+/// The kind of hook.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum HookKind {
     /// A command line.
     #[default]
     Command,
-    /// An address.
+    /// A URL.
     Http,
 }
 
-/// What the failure of a hook means for what it watches.
+/// The effect of a failing hook on the action.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnFailure {
-    /// It goes on.
+    /// The action continues.
     #[default]
     Continue,
-    /// It does not.
+    /// The action is blocked.
     Block,
 }
 
 impl Hooks {
-    /// All of them, each event with its name.
+    /// The hook groups of every event, with the event's name.
     pub fn events(&self) -> [(&'static str, &[Sourced<HookGroup>]); 12] {
         [
             ("PreToolUse", &self.pre_tool_use),
@@ -111,7 +111,7 @@ impl Hooks {
 }
 
 impl Hook {
-    /// What makes it unusable.
+    /// Why the hook cannot be used, if it cannot.
     pub(super) fn problem(&self) -> Option<&'static str> {
         match self.kind {
             HookKind::Command if self.command.is_none() => {

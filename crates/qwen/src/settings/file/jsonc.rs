@@ -1,13 +1,13 @@
-//! Reads JSON with comments and trailing commas, and remembers lines and columns.
+//! Parses JSON with comments and trailing commas, and records lines and columns.
 
 use std::sync::Arc;
 
 use super::node::{Field, Node, Object, Origin, Source, Value};
 
-/// Deeper nesting is a mistake, or an attack on our stack.
+/// The deepest accepted nesting, which bounds the recursion.
 const DEPTH: usize = 64;
 
-/// What is wrong with a text, and where.
+/// A syntax error and its position.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     /// Where.
@@ -16,7 +16,7 @@ pub struct SyntaxError {
     pub problem: String,
 }
 
-/// Reads a settings file. A file with nothing in it says nothing.
+/// Parses a settings file. An empty file is an empty object.
 pub fn parse(text: &str, source: &Arc<Source>) -> Result<Node, SyntaxError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parser = Parser { text, at: 0, line: 1, line_start: 0, source };
@@ -72,7 +72,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes past white space and comments.
+    /// Skips white space and comments.
     fn space(&mut self) -> Result<(), SyntaxError> {
         loop {
             match self.peek() {
@@ -168,7 +168,7 @@ impl Parser<'_> {
         Ok(Value::List(list))
     }
 
-    /// Whether a comma follows rather than the end.
+    /// True if a comma follows; false if `end` does.
     fn comma(&mut self, end: u8, expected: &str) -> Result<bool, SyntaxError> {
         self.space()?;
         match self.peek() {

@@ -1,4 +1,4 @@
-//! `mcpServers`: servers that bring tools.
+//! `mcpServers`: servers that provide tools.
 
 use std::collections::BTreeMap;
 
@@ -9,42 +9,41 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct McpServer {
-    /// How the server is reached: `stdio`, `sse`, `http`, or `sdk` for one that lives in the host. Usually plain from
-    /// the rest.
+    /// The transport: `stdio`, `http`, or `sdk` for a server inside the host. Derived from the other keys if absent.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// The name of a server that lives in the host.
+    /// The name of a server inside the host.
     pub name: Option<String>,
     /// The program to start.
     pub command: Option<String>,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Variables for it.
+    /// Environment variables for the program.
     pub env: BTreeMap<String, String>,
     /// Its working directory.
     pub cwd: Option<String>,
-    /// The address of a server that streams events, or of an HTTP one when `type` says so.
-    pub url: Option<String>,
     /// The address of an HTTP server.
+    pub url: Option<String>,
+    /// The same as `url`, and preferred to it.
     pub http_url: Option<String>,
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
-    /// How long a request may take, in milliseconds.
+    /// The time limit of a request, in milliseconds.
     pub timeout: Option<u64>,
-    /// Its tools run without asking. A workspace cannot set this.
+    /// Run its tools without approval. A workspace cannot set this.
     pub trust: Option<bool>,
-    /// Whether its program is fenced in like commands are. A workspace cannot set this.
+    /// Whether its program runs in the sandbox, as commands do. A workspace cannot set this.
     pub sandbox: Option<bool>,
-    /// Whether its program reaches the network: by default it does, unless it came with a workspace, which cannot set
-    /// this.
+    /// Whether its program has network access; by default it does, unless a workspace defines the server. A
+    /// workspace cannot set this.
     pub network: Option<bool>,
-    /// Further directories that its program may write. A workspace cannot set this.
+    /// Additional directories that its program may write to. A workspace cannot set this.
     pub writable_directories: Vec<String>,
-    /// Only these of its tools.
+    /// Offer only these of its tools.
     pub include_tools: Option<Vec<String>>,
-    /// Not these of its tools.
+    /// Do not offer these of its tools.
     pub exclude_tools: Vec<String>,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// Do not start it.
     pub disabled: Option<bool>,

@@ -1,4 +1,4 @@
-//! Settings files: what may stand in one, how it is read, and what is said when it does not fit.
+//! Settings files: their keys, how they are parsed, and the errors for invalid values.
 
 mod aliases;
 mod foreign;
@@ -25,21 +25,21 @@ pub use node::{Layer, Node, Object, Origin, Source, Value};
 pub use sourced::Sourced;
 pub use typed::{Agent, Limits, Mcp, Model, Output, Sandbox, Settings, Telemetry, TerminalSettings};
 
-/// A file larger than this is no settings file.
+/// The largest accepted settings file, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
-/// What one source says, checked.
+/// The validated settings of one source.
 pub struct Document {
-    /// What it says.
+    /// The settings as a tree.
     pub root: Node,
-    /// What is odd about it, in sentences.
+    /// Warnings, as sentences.
     pub warnings: Vec<String>,
-    /// Keys that were ignored; each has a warning.
+    /// Keys that were ignored, with a warning for each.
     pub unknown_keys: Vec<String>,
 }
 
 impl Document {
-    /// The same with a warning for every unknown key, for hosts of Claude's family: keys of Qwen Code mean nothing to them.
+    /// Warns about every unknown key, also those of Qwen Code: a Claude host does not use them.
     pub fn with_all_warnings(mut self) -> Self {
         let name = &self.root.origin.source.name;
         let unreported =
@@ -51,7 +51,7 @@ impl Document {
         self
     }
 
-    /// The same with one warning for all unknown keys, for files that are written for another program.
+    /// Replaces the warnings about unknown keys by a single one, for files written for another program.
     pub fn with_one_warning(mut self) -> Self {
         if !self.unknown_keys.is_empty() {
             let keys = self.unknown_keys.join(", ");
@@ -62,7 +62,7 @@ impl Document {
     }
 }
 
-/// Reads a file; none when there is none.
+/// Loads a file; `None` if it does not exist.
 pub fn load(path: &Path, layer: Layer) -> Result<Option<Document>, ErrorInfo> {
     let text = match read_file(path) {
         Ok(text) => text,
@@ -78,11 +78,11 @@ pub fn load(path: &Path, layer: Layer) -> Result<Option<Document>, ErrorInfo> {
     parse(&text, layer, &path.to_string_lossy()).map(Some)
 }
 
-/// Reads a file that is one, and no larger than settings are.
+/// Reads a regular file of at most [`LARGEST`] bytes.
 pub fn read_file(path: &Path) -> std::io::Result<String> {
     use std::io::Read;
     use std::os::unix::fs::OpenOptionsExt;
-    // A pipe would make us wait for ever, for somebody to open its other end to begin with.
+    // Opening or reading a pipe would block.
     let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let mut file = std::fs::OpenOptions::new().read(true).custom_flags(at_once).open(path)?;
     let about = file.metadata()?;
@@ -97,12 +97,12 @@ pub fn read_file(path: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Reads the settings in a text that is called `name`.
+/// Parses and validates settings. `name` is used in error messages.
 pub fn parse(text: &str, layer: Layer, name: &str) -> Result<Document, ErrorInfo> {
     check(parse_loose(text, layer, name)?)
 }
 
-/// Reads a text that is called `name`, whatever its keys mean.
+/// Parses settings without checking the keys. `name` is used in error messages.
 pub fn parse_loose(text: &str, layer: Layer, name: &str) -> Result<Node, ErrorInfo> {
     let source = Arc::new(Source { layer, name: name.into() });
     jsonc::parse(text, &source).map_err(|error| {
@@ -111,19 +111,19 @@ pub fn parse_loose(text: &str, layer: Layer, name: &str) -> Result<Node, ErrorIn
     })
 }
 
-/// Checks what a source says.
+/// Validates the settings of a source.
 pub fn check(mut root: Node) -> Result<Document, ErrorInfo> {
     if root.object().is_none() {
         return Err(unusable(format!("the settings in {} must be an object in braces", root.origin)));
     }
     aliases::translate(&mut root);
-    let (settings, unknown) = read::read::<Settings>(&root).map_err(|misfit| misfits(&misfit))?;
+    let (settings, unknown) = read::read::<Settings>(&root).map_err(|invalid| invalid_values(&invalid))?;
     settings.check().map_err(|(path, problem)| {
         let origin = root.at(&path).map_or(&root.origin, |node| &node.origin);
-        misfits(&read::Misfit { origin: Some(origin.clone()), path, problem })
+        invalid_values(&read::InvalidValue { origin: Some(origin.clone()), path, problem })
     })?;
     check_servers(&root)?;
-    // Newer versions of Qwen Code have keys that we do not know; one that resembles none of ours is probably such a key.
+    // An unknown key that resembles none of ours probably belongs to a newer version of Qwen Code.
     let is_foreign_file = root.at(foreign::MARK).is_some();
     let is_foreign =
         |key: &read::UnknownKey| foreign::is_known(&key.path) || is_foreign_file && key.nearest.is_none();
@@ -139,7 +139,7 @@ pub fn check(mut root: Node) -> Result<Document, ErrorInfo> {
     Ok(Document { root, warnings, unknown_keys })
 }
 
-/// Checks what the MCP client would find wrong with the servers.
+/// Validates the MCP servers as the MCP client does.
 fn check_servers(root: &Node) -> Result<(), ErrorInfo> {
     for field in root.at("mcpServers").and_then(Node::object).into_iter().flat_map(|object| &object.0) {
         if let Err(error) = parse_server(&field.key, &field.node.to_json()) {
@@ -148,18 +148,22 @@ fn check_servers(root: &Node) -> Result<(), ErrorInfo> {
                 other => other.to_string(),
             };
             let path = format!("mcpServers.{}", field.key);
-            return Err(misfits(&read::Misfit { origin: Some(field.origin.clone()), path, problem }));
+            return Err(invalid_values(&read::InvalidValue {
+                origin: Some(field.origin.clone()),
+                path,
+                problem,
+            }));
         }
     }
     Ok(())
 }
 
-/// Reads the settings that all sources together make.
+/// Reads the merged settings of all sources.
 pub fn settings(root: &Node) -> Result<Settings, ErrorInfo> {
-    read::read(root).map(|(settings, _)| settings).map_err(|misfit| misfits(&misfit))
+    read::read(root).map(|(settings, _)| settings).map_err(|invalid| invalid_values(&invalid))
 }
 
-/// Whether there are settings of this name.
+/// True if `word` is a top-level key.
 pub fn is_key(word: &str) -> bool {
     schema().get("properties").and_then(|keys| keys.get(word)).is_some()
 }
@@ -169,24 +173,24 @@ pub fn schema() -> schemars::Schema {
     schemars::schema_for!(Settings)
 }
 
-fn misfits(misfit: &read::Misfit) -> ErrorInfo {
-    let place = match &misfit.origin {
+fn invalid_values(invalid: &read::InvalidValue) -> ErrorInfo {
+    let place = match &invalid.origin {
         None => "the settings".to_owned(),
         Some(Origin { source, line: 0, .. }) => source.name.to_string(),
         Some(Origin { source, line, column }) => {
             format!("the settings in {}, line {line}, column {column}", source.name)
         }
     };
-    let key = if misfit.path.is_empty() { String::new() } else { format!("\"{}\": ", misfit.path) };
-    let from_flag = misfit.origin.as_ref().is_some_and(|origin| origin.source.layer == Layer::Flag);
+    let key = if invalid.path.is_empty() { String::new() } else { format!("\"{}\": ", invalid.path) };
+    let from_flag = invalid.origin.as_ref().is_some_and(|origin| origin.source.layer == Layer::Flag);
     if from_flag {
-        return super::bad_flag(format!("{place}: {}", misfit.problem));
+        return super::bad_flag(format!("{place}: {}", invalid.problem));
     }
-    let error = unusable(format!("{place}: {key}{}", misfit.problem));
-    if misfit.path.is_empty() { error } else { error.with_param(misfit.path.as_str()) }
+    let error = unusable(format!("{place}: {key}{}", invalid.problem));
+    if invalid.path.is_empty() { error } else { error.with_param(invalid.path.as_str()) }
 }
 
-/// Settings that cannot be used.
+/// The error for invalid settings.
 pub(super) fn unusable(message: String) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Settings, "invalid_settings", message)
 }

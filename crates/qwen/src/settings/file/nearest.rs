@@ -1,8 +1,8 @@
-//! The word that was perhaps meant.
+//! Suggestions for misspelt words.
 
 pub use strsim::osa_distance as distance;
 
-/// The one of `words` that `word` is a likely misspelling of.
+/// The entry of `words` that `word` most likely misspells.
 pub fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let same = |known: &&str| known.eq_ignore_ascii_case(word);
     let words: Vec<&str> = words.into_iter().collect();

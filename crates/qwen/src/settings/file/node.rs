@@ -1,33 +1,33 @@
-//! Settings as a tree that remembers where everything in it stands.
+//! Settings as a tree in which every value has its source position.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Number;
 
-/// Where settings come from, from the weakest to the strongest.
+/// The sources of settings, from the lowest to the highest precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
-    /// What holds when nobody says anything.
+    /// The default values.
     BuiltIn,
-    /// What the machine's owner suggests.
+    /// The administrator's defaults.
     SystemDefaults,
-    /// What the user wants everywhere.
+    /// The user's settings.
     User,
-    /// What the project wants, once its folder is trusted.
+    /// The project's settings, if its folder is trusted.
     Workspace,
-    /// What the machine's owner insists on.
+    /// The administrator's overrides.
     System,
-    /// Variables.
+    /// Environment variables.
     Environment,
     /// `--settings-profile` and `--settings`.
     Given,
-    /// Flags of their own.
+    /// Individual flags.
     Flag,
 }
 
 impl Layer {
-    /// The word for it.
+    /// The name shown to users.
     pub fn name(self) -> &'static str {
         match self {
             Self::BuiltIn => "built-in",
@@ -45,16 +45,16 @@ impl Layer {
 /// A file, a variable or a flag.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
-    /// How strong it is.
+    /// Its precedence.
     pub layer: Layer,
     /// The path, or the name of the variable or flag.
     pub name: Box<str>,
 }
 
-/// The place that a value was written at.
+/// The position of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// Where.
+    /// The file, variable or flag.
     pub source: Arc<Source>,
     /// The line, from 1; 0 where there are no lines.
     pub line: u32,
@@ -63,7 +63,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// A source that has no lines.
+    /// A position in a source without lines.
     pub fn of(layer: Layer, name: impl Into<Box<str>>) -> Self {
         Self { source: Arc::new(Source { layer, name: name.into() }), line: 0, column: 0 }
     }
@@ -78,16 +78,16 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where it stands.
+    /// Its position.
     pub origin: Origin,
     /// The value.
     pub value: Value,
 }
 
-/// A JSON value whose parts know where they stand.
+/// A JSON value whose parts have positions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// `null`
@@ -113,7 +113,7 @@ pub struct Object(pub Vec<Field>);
 pub struct Field {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// The position of the key.
     pub origin: Origin,
     /// The value.
     pub node: Node,
@@ -130,7 +130,7 @@ impl Object {
         self.0.iter_mut().find(|field| field.key == key).map(|field| &mut field.node)
     }
 
-    /// Takes a key out.
+    /// Removes a field.
     pub fn remove(&mut self, key: &str) -> Option<Field> {
         let place = self.0.iter().position(|field| field.key == key)?;
         Some(self.0.remove(place))
@@ -148,7 +148,7 @@ impl Node {
         Self { origin, value: Value::Text(text.into()) }
     }
 
-    /// The same as a JSON value has it, all of it from one place.
+    /// Converts plain JSON; every part gets the position `origin`.
     pub fn of_json(origin: &Origin, json: serde_json::Value) -> Self {
         use serde_json::Value as Json;
         let value = match json {
@@ -173,7 +173,7 @@ impl Node {
         Self { origin: origin.clone(), value }
     }
 
-    /// The same as plain JSON.
+    /// Converts to plain JSON, without positions.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
@@ -209,7 +209,7 @@ impl Node {
         path.split('.').try_fold(self, |node, key| node.object()?.get(key))
     }
 
-    /// Takes the value at a path out, with the field that held it.
+    /// Removes the field at a path.
     pub fn remove(&mut self, path: &str) -> Option<Field> {
         match path.split_once('.') {
             None => self.object_mut()?.remove(path),
@@ -217,7 +217,7 @@ impl Node {
         }
     }
 
-    /// Puts a value at a path, making the objects on the way. What stands in the way gives way.
+    /// Sets the value at a path, creates missing objects, and replaces parents that are not objects.
     pub fn put(&mut self, path: &str, origin: &Origin, node: Node) {
         let (key, rest) = match path.split_once('.') {
             None => (path, None),

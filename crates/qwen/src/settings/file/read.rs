@@ -1,4 +1,4 @@
-//! Reads typed settings out of a tree, and says what does not fit and where.
+//! Deserializes typed settings from a tree, and reports invalid values with their positions.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,10 +14,10 @@ use super::nearest::nearest;
 use super::node::{Field, Node, Object, Origin, Value};
 use super::sourced;
 
-/// A value that is not what its key needs.
+/// A value with the wrong type or range for its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misfit {
-    /// Where it stands.
+pub struct InvalidValue {
+    /// Its position.
     pub origin: Option<Origin>,
     /// Its key, such as `model.maxRetries`.
     pub path: String,
@@ -25,19 +25,19 @@ pub struct Misfit {
     pub problem: String,
 }
 
-/// A key that means nothing to us.
+/// A key that no setting has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownKey {
-    /// Where it stands.
+    /// Its position.
     pub origin: Origin,
     /// The key, such as `model.nmae`.
     pub path: String,
-    /// The key that was perhaps meant.
+    /// A similar known key.
     pub nearest: Option<String>,
 }
 
-/// Reads a `T`, and the keys on the way that mean nothing.
-pub fn read<'a, T: Deserialize<'a>>(node: &'a Node) -> Result<(T, Vec<UnknownKey>), Misfit> {
+/// Deserializes a `T` and collects unknown keys.
+pub fn read<'a, T: Deserialize<'a>>(node: &'a Node) -> Result<(T, Vec<UnknownKey>), InvalidValue> {
     let unknown = RefCell::new(Vec::new());
     let value = T::deserialize(Reader { node, path: None, unknown: &unknown })?;
     Ok((value, unknown.into_inner()))
@@ -67,8 +67,8 @@ struct Reader<'a, 'p> {
 }
 
 impl<'a, 'p> Reader<'a, 'p> {
-    fn placed<T>(&self, result: Result<T, Misfit>) -> Result<T, Misfit> {
-        result.map_err(|misfit| misfit.at(self.node, self.path))
+    fn placed<T>(&self, result: Result<T, InvalidValue>) -> Result<T, InvalidValue> {
+        result.map_err(|invalid| invalid.at(self.node, self.path))
     }
 
     fn fields(&self, object: &'a Object, known: Option<&'static [&'static str]>) -> Fields<'a, 'p> {
@@ -80,10 +80,10 @@ impl<'a, 'p> Reader<'a, 'p> {
         Fields { rest: fields.into_iter(), at: None, path: self.path, unknown: self.unknown }
     }
 
-    /// Makes a note of a key that means nothing; it is not looked into.
+    /// Records an unknown key; its value is skipped.
     fn is_unknown(&self, field: &Field, known: &[&str]) -> bool {
         let path = |key: &str| Path { above: self.path, key }.to_string();
-        // Editors look for `$schema`; a key like `//` is how people comment where comments are not allowed.
+        // Editors read `$schema`; keys like `//` are comments in plain JSON.
         if !field.key.starts_with(['$', '/']) {
             self.unknown.borrow_mut().push(UnknownKey {
                 origin: field.origin.clone(),
@@ -96,9 +96,9 @@ impl<'a, 'p> Reader<'a, 'p> {
 }
 
 impl<'a> Deserializer<'a> for Reader<'a, '_> {
-    type Error = Misfit;
+    type Error = InvalidValue;
 
-    fn deserialize_any<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_any<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, InvalidValue> {
         let result = match &self.node.value {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(*value),
@@ -118,7 +118,7 @@ impl<'a> Deserializer<'a> for Reader<'a, '_> {
         self.placed(result)
     }
 
-    fn deserialize_option<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_option<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, InvalidValue> {
         match self.node.value {
             Value::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
@@ -129,7 +129,7 @@ impl<'a> Deserializer<'a> for Reader<'a, '_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, InvalidValue> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -138,7 +138,7 @@ impl<'a> Deserializer<'a> for Reader<'a, '_> {
         name: &'static str,
         known: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, InvalidValue> {
         if name == sourced::NAME {
             return visitor.visit_map(WithOrigin { reader: Some(self), origin: None });
         }
@@ -147,7 +147,7 @@ impl<'a> Deserializer<'a> for Reader<'a, '_> {
                 let result = visitor.visit_map(self.fields(object, Some(known)));
                 self.placed(result)
             }
-            // A list would be read as a struct's fields in their order, which is nobody's intention.
+            // Serde would accept a list as the struct's fields in order, which is never intended.
             Value::List(_) => self.placed(Err(de::Error::invalid_type(Unexpected::Seq, &visitor))),
             _ => self.deserialize_any(visitor),
         }
@@ -158,10 +158,10 @@ impl<'a> Deserializer<'a> for Reader<'a, '_> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, InvalidValue> {
         let result = match &self.node.value {
             Value::Text(text) => {
-                let word: StrDeserializer<'_, Misfit> = text.as_str().into_deserializer();
+                let word: StrDeserializer<'_, InvalidValue> = text.as_str().into_deserializer();
                 visitor.visit_enum(word)
             }
             other => Err(de::Error::invalid_type(unexpected(other), &"a text")),
@@ -184,20 +184,20 @@ struct Fields<'a, 'p> {
 }
 
 impl<'a> MapAccess<'a> for Fields<'a, '_> {
-    type Error = Misfit;
+    type Error = InvalidValue;
 
-    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, Misfit> {
+    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, InvalidValue> {
         self.at = self.rest.next();
         let Some(field) = self.at else { return Ok(None) };
         seed.deserialize(BorrowedStrDeserializer::new(&field.key)).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value, Misfit> {
+    fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value, InvalidValue> {
         let Some(field) = self.at.take() else { return Err(de::Error::custom("a value without a key")) };
         let path = Path { above: self.path, key: &field.key };
         let value = seed.deserialize(Reader { node: &field.node, path: Some(&path), unknown: self.unknown });
-        // A value of the right form may still be refused, after its reader is gone.
-        value.map_err(|misfit| misfit.at(&field.node, Some(&path)))
+        // A value of the right type may still be rejected by its own validation.
+        value.map_err(|invalid| invalid.at(&field.node, Some(&path)))
     }
 }
 
@@ -208,27 +208,30 @@ struct Items<'a, 'p> {
 }
 
 impl<'a> SeqAccess<'a> for Items<'a, '_> {
-    type Error = Misfit;
+    type Error = InvalidValue;
 
-    fn next_element_seed<T: DeserializeSeed<'a>>(&mut self, seed: T) -> Result<Option<T::Value>, Misfit> {
+    fn next_element_seed<T: DeserializeSeed<'a>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, InvalidValue> {
         let Some((place, node)) = self.rest.next() else { return Ok(None) };
         let key = format!("[{place}]");
         let path = Path { above: self.path, key: &key };
         let value = seed.deserialize(Reader { node, path: Some(&path), unknown: self.unknown });
-        value.map(Some).map_err(|misfit| misfit.at(node, Some(&path)))
+        value.map(Some).map_err(|invalid| invalid.at(node, Some(&path)))
     }
 }
 
-/// Gives a value together with the place where it stands.
+/// Deserializes a value together with its position.
 struct WithOrigin<'a, 'p> {
     reader: Option<Reader<'a, 'p>>,
     origin: Option<String>,
 }
 
 impl<'a> MapAccess<'a> for WithOrigin<'a, '_> {
-    type Error = Misfit;
+    type Error = InvalidValue;
 
-    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, Misfit> {
+    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, InvalidValue> {
         let key = match (&self.reader, &self.origin) {
             (Some(_), _) => sourced::VALUE,
             (None, Some(_)) => sourced::ORIGIN,
@@ -237,7 +240,7 @@ impl<'a> MapAccess<'a> for WithOrigin<'a, '_> {
         seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value, Misfit> {
+    fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value, InvalidValue> {
         if let Some(reader) = self.reader.take() {
             self.origin = Some(reader.node.origin.to_string());
             return seed.deserialize(reader);
@@ -257,12 +260,12 @@ fn unexpected(value: &Value) -> Unexpected<'_> {
     }
 }
 
-impl Misfit {
+impl InvalidValue {
     fn new(problem: String) -> Self {
         Self { origin: None, path: String::new(), problem }
     }
 
-    /// Adds where the trouble is, unless that is known already.
+    /// Adds the position of the invalid value, unless it is set already.
     fn at(mut self, node: &Node, path: Option<&Path<'_>>) -> Self {
         if self.origin.is_none() {
             self.origin = Some(node.origin.clone());
@@ -272,7 +275,7 @@ impl Misfit {
     }
 }
 
-impl de::Error for Misfit {
+impl de::Error for InvalidValue {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::new(message.to_string())
     }
@@ -299,15 +302,15 @@ impl de::Error for Misfit {
     }
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for InvalidValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.problem)
     }
 }
 
-impl std::error::Error for Misfit {}
+impl std::error::Error for InvalidValue {}
 
-/// What was expected, in the words of people who never heard of Rust.
+/// Serde's description of the expected type, in terms of JSON instead of Rust.
 fn expected_words(expected: &str) -> &str {
     match expected {
         "a string" => "a text",

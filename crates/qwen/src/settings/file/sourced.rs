@@ -1,4 +1,4 @@
-//! A value that knows where it was written.
+//! A value with the place where it was written.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// The name by which the reader of settings knows that the place is wanted too.
+/// The struct name with which a value requests its position from the deserializer.
 pub(super) const NAME: &str = "$Sourced";
 pub(super) const VALUE: &str = "$value";
 pub(super) const ORIGIN: &str = "$origin";

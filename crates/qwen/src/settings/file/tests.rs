@@ -1,4 +1,4 @@
-//! What is read out of a file, and what is said about one that does not fit.
+//! Valid settings are read, and invalid ones are reported with their position.
 
 use super::*;
 

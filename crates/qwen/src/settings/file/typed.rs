@@ -1,4 +1,5 @@
-//! Everything that may stand in a settings file. What is absent is left to a weaker source, and at last to us.
+//! The keys of a settings file. An absent key is taken from a source with lower precedence, finally from the
+//! defaults.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,33 +19,33 @@ use super::{Hooks, McpServer, Sourced, words};
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Settings {
-    /// Which model answers, and how it is reached.
+    /// The model and its server.
     pub model: Model,
-    /// How output goes out.
+    /// The output format.
     pub output: Output,
-    /// What may happen without asking, and what may not happen at all.
+    /// Permission rules and the approval mode.
     pub permissions: Permissions,
     /// The tools.
     pub tools: Tools,
     /// MCP servers, by name.
     pub mcp_servers: BTreeMap<String, McpServer>,
-    /// Which MCP servers are used.
+    /// Which of the MCP servers are used.
     pub mcp: Mcp,
-    /// Programs and addresses that are told what happens.
+    /// Programs and URLs that are called at events.
     pub hooks: Hooks,
-    /// Run none of these hooks. A workspace can only switch off its own.
+    /// Disable all hooks. A workspace can only disable its own.
     pub disable_all_hooks: Option<bool>,
     /// The agent.
     pub agent: Agent,
-    /// What a prompt or a session may spend.
+    /// Limits for a prompt or a session.
     pub limits: Limits,
-    /// What fits nowhere else.
+    /// Other settings.
     pub general: General,
     /// Traces.
     pub telemetry: Telemetry,
-    /// Whom to trust.
+    /// Trusted folders and variables.
     pub security: Security,
-    /// What the agent is told besides the prompt.
+    /// Memory files and further directories.
     pub context: Context,
     /// How long stored sessions are kept.
     pub sessions: Sessions,
@@ -52,74 +53,76 @@ pub struct Settings {
     pub slash_commands: SlashCommands,
     /// The interactive terminal.
     pub terminal: TerminalSettings,
-    /// Variables, for where the environment does not set them.
+    /// Environment variables that are used if the environment does not set them.
     pub env: BTreeMap<String, String>,
 }
 
-/// Which model answers, and how it is reached.
+/// The model and its server.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Model {
     /// The model's name, or `demo`, `script:FILE` or `replay:FILE`, which a workspace cannot choose.
     pub name: Option<String>,
-    /// The wire it speaks: `openai`, `dashscope` or `anthropic`. A workspace cannot set this.
+    /// The protocol of its server: `openai`, `dashscope` or `anthropic`. A workspace cannot set this.
     #[serde(deserialize_with = "auth_type")]
     #[schemars(with = "Option<String>", extend("enum" = ["openai", "dashscope", "anthropic"]))]
     pub auth_type: Option<String>,
-    /// Its address. A workspace cannot set this.
+    /// The address of its server. A workspace cannot set this.
     pub base_url: Option<String>,
-    /// Its key; a variable is the better place. A workspace cannot set this.
+    /// Its API key; prefer an environment variable. A workspace cannot set this.
     pub api_key: Option<String>,
-    /// The variable that holds its key. A workspace cannot set this.
+    /// The environment variable that contains the API key. A workspace cannot set this.
     pub api_key_env: Option<String>,
-    /// Further headers of every request. A workspace cannot set this.
+    /// Additional headers of every request. A workspace cannot set this.
     pub headers: BTreeMap<String, String>,
-    /// A proxy for its traffic. A workspace cannot set this.
+    /// The proxy for requests to its server. A workspace cannot set this.
     pub proxy: Option<String>,
-    /// Trust every certificate. A workspace cannot set this.
+    /// Accept any TLS certificate. A workspace cannot set this.
     pub insecure: Option<bool>,
-    /// How often a call is tried again.
+    /// How often a failed call is retried.
     pub max_retries: Option<u32>,
-    /// Seconds until the connection stands.
+    /// Seconds to wait for the connection.
     #[serde(deserialize_with = "words::time")]
     #[schemars(with = "Option<f64>")]
     pub connect_timeout: Option<Duration>,
-    /// Seconds until the first word.
+    /// Seconds to wait for the first token.
     #[serde(deserialize_with = "words::time")]
     #[schemars(with = "Option<f64>")]
     pub first_token_timeout: Option<Duration>,
-    /// Seconds that the stream may stand still.
+    /// Seconds without data after which a stream counts as stalled.
     #[serde(deserialize_with = "words::time")]
     #[schemars(with = "Option<f64>")]
     pub stall_timeout: Option<Duration>,
-    /// How many tokens it can read. Near their end the conversation is replaced by a summary.
+    /// The size of its context window in tokens. When it is nearly full, the conversation is replaced by a
+    /// summary.
     pub context_window: Option<NonZeroU64>,
-    /// Models to go on with when this one fails.
+    /// Models to continue with when this one fails.
     pub fallback_models: Option<Vec<String>>,
-    /// The longest answer, in tokens.
+    /// The maximum length of an answer, in tokens.
     pub max_tokens: Option<u64>,
-    /// How freely it chooses its words: `temperature` of the request.
+    /// The sampling temperature (`temperature` of the request).
     pub temperature: Option<f64>,
-    /// The share of likely words that it chooses from: `top_p` of the request.
+    /// The nucleus sampling threshold (`top_p` of the request).
     pub top_p: Option<f64>,
-    /// How hard it thinks: `low`, `medium`, `high`, …
+    /// The reasoning effort: `low`, `medium`, `high`, …
     pub effort: Option<String>,
-    /// What models cost, by name; a name stands for all models whose names begin with it, `*` for all others. A
-    /// workspace cannot set this.
+    /// Prices by model name. A name applies to all models whose names start with it, `*` to all others. A
+    /// workspace
+    /// cannot set this.
     pub prices: BTreeMap<String, Price>,
 }
 
-/// What a model costs, in US dollars for a million tokens.
+/// The price of a model, in US dollars per million tokens.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Price {
-    /// Tokens read.
+    /// Input tokens.
     pub input: f64,
-    /// Tokens written.
+    /// Output tokens.
     pub output: f64,
-    /// Tokens read from the provider's cache; like `input` without it.
+    /// Tokens read from the provider's cache; the same as `input` if absent.
     pub cache_read: Option<f64>,
-    /// Tokens newly written to the provider's cache; like `input` without it.
+    /// Tokens written to the provider's cache; the same as `input` if absent.
     pub cache_write: Option<f64>,
 }
 
@@ -128,11 +131,11 @@ fn auth_type<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<String>,
     words::word(deserializer, "\"openai\", \"dashscope\" or \"anthropic\"", known).map(Some)
 }
 
-/// How output goes out.
+/// The output format.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Output {
-    /// The wire: qwen, claude, claude-lite, loom, loom-export or core.
+    /// The dialect: qwen, claude, claude-lite, loom, loom-export or core.
     #[serde(deserialize_with = "dialect")]
     #[schemars(with = "Option<String>", extend("enum" = ["qwen", "claude", "claude-lite", "loom", "loom-export", "core"]))]
     pub dialect: Option<Dialect>,
@@ -140,7 +143,7 @@ pub struct Output {
     #[serde(deserialize_with = "format")]
     #[schemars(with = "Option<String>", extend("enum" = ["text", "json", "stream-json", "stream-chunk-json"]))]
     pub format: Option<String>,
-    /// How answers are written: `default`, `Explanatory`, `Learning`, or a file of `output-styles` in Claude's
+    /// The style of answers: `default`, `Explanatory`, `Learning`, or a file of `output-styles` in Claude's
     /// configuration.
     pub style: Option<String>,
 }
@@ -156,15 +159,15 @@ fn format<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<String>, D:
     words::word(deserializer, "\"text\", \"json\", \"stream-json\" or \"stream-chunk-json\"", parse).map(Some)
 }
 
-/// What may happen without asking, and what may not happen at all.
+/// Permission rules and the approval mode.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Permissions {
-    /// Rules for what runs without asking, such as `Bash(git log *)`.
+    /// Rules for calls that run without approval, such as `Bash(git log *)`.
     pub allow: Vec<Sourced<String>>,
-    /// Rules for what asks.
+    /// Rules for calls that need approval.
     pub ask: Vec<Sourced<String>>,
-    /// Rules for what never runs.
+    /// Rules for calls that are denied.
     pub deny: Vec<Sourced<String>>,
     /// The approval mode. `auto` is the same as `default`, and `dontAsk` denies what `default` asks about. A workspace
     /// cannot choose `auto-edit` or `yolo`.
@@ -190,23 +193,26 @@ fn mode<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Mode>, D::Err
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Tools {
-    /// Whether commands run in a sandbox: `auto` where the machine has one, `true` always. A workspace can only ask for
-    /// more.
+    /// Whether commands run in a sandbox: `auto` if the machine supports one, `true` always. A workspace can
+    /// only make
+    /// this stricter.
     pub sandbox: Option<Sandbox>,
-    /// Let commands in the sandbox reach the network. A workspace cannot set this.
+    /// Give sandboxed commands network access. A workspace cannot set this.
     pub sandbox_network: Option<bool>,
-    /// Where there must be a sandbox (`tools.sandbox` is `true`), commands run in it without asking. A workspace cannot set
-    /// this.
+    /// If the sandbox is required (`tools.sandbox` is `true`), run commands in it without approval. A
+    /// workspace cannot
+    /// set this.
     pub sandbox_unasked: Option<bool>,
-    /// The names of tools and their arguments: `qwen` or `claude`. Without it, Claude's own hosts get Claude's.
+    /// The names of tools and their arguments: `qwen` or `claude`. By default, Claude's own hosts get
+    /// Claude's names.
     #[serde(deserialize_with = "vocabulary")]
     #[schemars(with = "Option<String>", extend("enum" = ["qwen", "claude"]))]
     pub names: Option<ToolVocabulary>,
-    /// Only these tools.
+    /// Offer only these tools.
     pub core: Option<Vec<String>>,
-    /// Tools that run without asking; the same as `permissions.allow`.
+    /// Tools that run without approval; the same as `permissions.allow`.
     pub allowed: Vec<Sourced<String>>,
-    /// Not these tools.
+    /// Do not offer these tools.
     pub exclude: Vec<Sourced<String>>,
     /// The shell.
     pub shell: Shell,
@@ -221,7 +227,7 @@ fn vocabulary<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<ToolVoc
 /// Whether commands run in a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sandbox {
-    /// Where the machine has one.
+    /// If the machine supports one.
     Auto,
     /// Always.
     On,
@@ -273,9 +279,9 @@ impl JsonSchema for Sandbox {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Shell {
-    /// Milliseconds until a command is ended whose call does not say.
+    /// The default time limit of a command, in milliseconds.
     pub timeout_ms: Option<NonZeroU64>,
-    /// How many characters of output the model is given.
+    /// How many characters of a command's output the model receives.
     pub output_limit: Option<usize>,
 }
 
@@ -283,17 +289,17 @@ pub struct Shell {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WebFetch {
-    /// Private addresses that may be visited, `host:port`. A workspace cannot set this.
+    /// Private addresses that may be fetched, as `host:port`. A workspace cannot set this.
     pub allow_private_hosts: Vec<String>,
 }
 
-/// Which MCP servers are used.
+/// Which of the MCP servers are used.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Mcp {
-    /// Only these servers.
+    /// Use only these servers.
     pub allowed: Option<Vec<String>>,
-    /// Not these servers.
+    /// Do not use these servers.
     pub excluded: Vec<String>,
 }
 
@@ -307,15 +313,15 @@ pub struct Agent {
     pub tot: Tot,
     /// The graph of thoughts.
     pub got: Got,
-    /// Choose how much to think by how hard the task is.
+    /// Expand thoughts according to the difficulty of the task.
     pub adaptive: Option<bool>,
-    /// How many thoughts are thought beside each other.
+    /// How many thoughts may run at the same time.
     pub parallel: Option<Sourced<i64>>,
-    /// Time for one thought, each time it is tried: seconds, or `90s`, `5m`.
+    /// The time limit of each attempt at a thought: seconds, or `90s`, `5m`.
     #[serde(deserialize_with = "words::time")]
     #[schemars(schema_with = "time_schema")]
     pub thought_timeout: Option<Duration>,
-    /// How often a thought is tried again after a failure that may pass.
+    /// How often a thought is retried after a transient failure.
     pub thought_retries: Option<Sourced<i64>>,
     /// How deep sub-agents may start sub-agents.
     pub max_subagent_depth: Option<u32>,
@@ -329,13 +335,13 @@ pub struct Tot {
     pub search: Option<String>,
     /// How many thoughts are kept at each step.
     pub breadth: Option<Sourced<i64>>,
-    /// How many thoughts are proposed from each.
+    /// How many thoughts are proposed for each.
     pub proposals: Option<Sourced<i64>>,
     /// How many steps a solution has at most.
     pub depth: Option<Sourced<i64>>,
-    /// How often each thought is judged.
+    /// How many votes value each thought.
     pub samples: Option<Sourced<i64>>,
-    /// Thoughts below this are given up.
+    /// Thoughts with a lower value are dropped.
     pub threshold: Option<Sourced<f64>>,
     /// How many thoughts a tree may have.
     pub max_thoughts: Option<Sourced<i64>>,
@@ -355,7 +361,7 @@ pub struct Got {
     pub max_per_layer: Option<Sourced<i64>>,
 }
 
-/// What a prompt or a session may spend. A negative number means no limit.
+/// Limits for a prompt or a session. A negative number means no limit.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Limits {
@@ -379,24 +385,25 @@ fn time_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({"type": ["number", "string", "null"]})
 }
 
-/// What fits nowhere else.
+/// Other settings.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct General {
-    /// Keep sessions on disk.
+    /// Store sessions on disk.
     pub chat_recording: Option<bool>,
 }
 
-/// How long stored sessions are kept. What exceeds a limit is deleted when a session starts, the oldest first; sessions in use stay. A
-/// workspace cannot set any of this.
+/// How long stored sessions are kept. Sessions beyond a limit are deleted when a session starts, oldest
+/// first, unless
+/// they are in use. A workspace cannot set any of this.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Sessions {
     /// Delete sessions without activity for this many days. A workspace cannot set this.
     pub max_age_days: Option<u64>,
-    /// Keep this many of the latest sessions and delete the others. A workspace cannot set this.
+    /// Keep only this many sessions, the latest ones. A workspace cannot set this.
     pub max_count: Option<usize>,
-    /// Keep the latest sessions up to this many MiB together and delete the others. A workspace cannot set this.
+    /// Keep only the latest sessions, up to this total size in MiB. A workspace cannot set this.
     pub max_size_mb: Option<u64>,
 }
 
@@ -406,11 +413,11 @@ pub struct Sessions {
 pub struct TerminalSettings {
     /// Other keys for actions, by the action's name: `{"submit": "ctrl+s", "suspend": ""}`. docs/terminal-parity.md lists the names.
     pub keys: BTreeMap<String, String>,
-    /// Vim's keys in the composer.
+    /// Vim keys in the prompt editor.
     pub vim: Option<bool>,
     /// What the footer shows, in this order: `model`, `mode`, `context`, `cost`, `directory`, `branch`, `queue`.
     pub footer: Option<Vec<String>>,
-    /// Who wraps prose: `words` wraps it at words, `terminal` leaves it to the terminal.
+    /// How prose is wrapped: `words` breaks lines between words, `terminal` leaves wrapping to the terminal.
     #[schemars(extend("enum" = ["words", "terminal"]))]
     pub wrap: Option<String>,
     /// How many lines of a call's output are printed.
@@ -425,32 +432,33 @@ pub struct TerminalSettings {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Telemetry {
-    /// Make traces and send them to an OpenTelemetry collector.
+    /// Send traces to an OpenTelemetry collector.
     pub enabled: Option<bool>,
-    /// Where traces go: `local` is the endpoint that is set, and there is no other.
+    /// Where traces are sent: only `local`, the configured endpoint, is supported.
     pub target: Option<String>,
     /// The collector's address; `/v1/traces` is added to it.
     pub otlp_endpoint: Option<String>,
-    /// How the collector is spoken to: there is only `http`.
+    /// The collector's protocol: only `http` is supported.
     pub otlp_protocol: Option<String>,
-    /// Write the traces to this file instead, a line of OTLP JSON for each batch.
+    /// Write the traces to this file instead, one line of OTLP JSON per batch.
     pub outfile: Option<String>,
-    /// Put prompts, answers and what tools are given and give back into the traces, without secrets.
+    /// Include prompts, answers, tool arguments and tool results in the traces, without secrets.
     pub log_prompts: Option<bool>,
 }
 
-/// Whom to trust. A workspace cannot set any of this.
+/// Trusted folders and variables. A workspace cannot set any of this.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Security {
-    /// Folders whose own settings count, with all that is in them.
+    /// Folders whose settings apply, including their subfolders.
     pub trusted_folders: Vec<String>,
-    /// Your variables that the configuration of a trusted workspace may name (`${NAME}`), and that its hooks and servers get
-    /// although they are named like secrets.
+    /// Environment variables that the configuration of a trusted workspace may reference (`${NAME}`) and that
+    /// its hooks
+    /// and servers receive although their names look like secrets.
     pub workspace_variables: Vec<String>,
 }
 
-/// What the agent is told besides the prompt.
+/// Memory files and further directories.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Context {
@@ -460,7 +468,7 @@ pub struct Context {
     pub file_name: Vec<String>,
     /// Further directories of the workspace. A workspace cannot set this.
     pub include_directories: Vec<String>,
-    /// How many bytes of a memory file are read.
+    /// How many bytes of each memory file are read.
     pub max_file_size: Option<usize>,
 }
 
@@ -472,12 +480,12 @@ fn texts_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlashCommands {
-    /// Not these commands, by name or alias.
+    /// Do not offer these commands, by name or alias.
     pub disabled: Vec<String>,
 }
 
 impl Settings {
-    /// What makes no sense although each value has the right form: a key and what is wrong with it.
+    /// Values that are valid separately but not together: the key and the problem.
     pub(super) fn check(&self) -> Result<(), (String, String)> {
         for (list, rules) in [
             ("allow", &self.permissions.allow),

@@ -1,4 +1,4 @@
-//! Values that are written as words, times or lists of one.
+//! Values written as keywords, durations, or a single text instead of a list.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use serde::de::{Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
 use crate::settings::limits;
 
-/// Reads a word that `parse` understands; `expected` says which ones there are.
+/// Deserializes a keyword with `parse`; `expected` lists the valid ones.
 pub(super) fn word<'a, D: Deserializer<'a>, T>(
     deserializer: D,
     expected: &'static str,
@@ -20,7 +20,7 @@ pub(super) fn word<'a, D: Deserializer<'a>, T>(
     parse(&word).ok_or_else(|| Error::invalid_value(Unexpected::Str(&word), &expected))
 }
 
-/// Reads a time: seconds, or a text like `90s`, `5m`.
+/// Deserializes a duration: seconds, or a text like `90s`, `5m`.
 pub(super) fn time<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     struct Time;
 
@@ -49,7 +49,7 @@ pub(super) fn time<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Du
     deserializer.deserialize_any(Time).map(Some)
 }
 
-/// Reads a list of texts; one text alone is a list of one.
+/// Deserializes a list of texts; a single text is a list of one.
 pub(super) fn texts<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     struct Texts<T>(PhantomData<T>);
 

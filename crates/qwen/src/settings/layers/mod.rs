@@ -76,7 +76,10 @@ impl Layered {
     }
 
     /// The same for commands that only show settings: no flags except those that name sources.
-    pub fn look(configuration: &Configuration, invocation: &mut Invocation) -> Result<Self, ErrorInfo> {
+    pub fn for_display(
+        configuration: &Configuration,
+        invocation: &mut Invocation,
+    ) -> Result<Self, ErrorInfo> {
         let mut layered = Self::files(configuration, invocation)?;
         let given = layered.given(configuration, invocation)?;
         layered.finish(given, Vec::new(), false, configuration, invocation)?;
@@ -165,7 +168,7 @@ impl Layered {
             return Ok(());
         }
         if !self.trust.decision().is_trusted() {
-            if !says_nothing(&path) {
+            if !is_empty_object(&path) {
                 self.warnings.push(format!(
                     "{} is ignored, because this folder is not trusted; trust it with 'qwen trust', or for one run with \
                      --trust-workspace",
@@ -268,7 +271,7 @@ impl Layered {
                 invocation.add(file::settings(root)?.env);
             }
         }
-        overlay::settle_provider(&mut self.root, &above);
+        overlay::discard_other_provider(&mut self.root, &above);
         for (path, node) in overlay::environment(&self.root, &above, invocation) {
             let mut variable = Node::empty(node.origin.clone());
             variable.put(path, &node.origin.clone(), node);
@@ -310,7 +313,7 @@ fn exists(path: &Path) -> bool {
 }
 
 /// True for a file with an empty object, such as the workspace layer of a settings profile that has none.
-fn says_nothing(path: &Path) -> bool {
+fn is_empty_object(path: &Path) -> bool {
     let is_short = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() < 64);
     is_short
         && std::fs::read_to_string(path).is_ok_and(|text| text.split_whitespace().collect::<String>() == "{}")

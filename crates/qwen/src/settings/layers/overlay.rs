@@ -76,7 +76,7 @@ pub(super) fn provider(
 
 /// Drops the address and the key of the files' provider when the command line names another one. Otherwise
 /// they would be sent to the wrong server.
-pub(super) fn settle_provider(below: &mut Node, above: &Node) {
+pub(super) fn discard_other_provider(below: &mut Node, above: &Node) {
     let word = |node: Option<&Node>| match node.map(|node| &node.value) {
         Some(Value::Text(word)) => Some(word.clone()),
         _ => None,

@@ -21,7 +21,7 @@ pub(super) fn load(profile: &str, invocation: &Invocation) -> Result<Vec<Documen
     let (text, name) = if profile.trim_start().starts_with('{') {
         (profile.to_owned(), "--settings-profile".to_owned())
     } else {
-        let path = place(profile, invocation);
+        let path = profile_path(profile, invocation);
         let text = file::read_file(&path).map_err(|error| {
             unusable(format!("--settings-profile {profile}: {} cannot be read: {error}", path.display()))
         })?;
@@ -46,7 +46,7 @@ pub(super) fn load(profile: &str, invocation: &Invocation) -> Result<Vec<Documen
 }
 
 /// A bare name refers to a file in our home directory; anything else is a path.
-fn place(profile: &str, invocation: &Invocation) -> PathBuf {
+fn profile_path(profile: &str, invocation: &Invocation) -> PathBuf {
     let is_name = !profile.contains('/') && !profile.ends_with(".json");
     match invocation.qwen_home() {
         Some(home) if is_name => invocation.cwd.join(home).join("profiles").join(format!("{profile}.json")),

@@ -36,7 +36,7 @@ impl TrustDecision {
     }
 
     /// The source of the decision, as text for users.
-    pub fn why(self) -> &'static str {
+    pub fn reason(self) -> &'static str {
         match self {
             Self::ByFlag => "trusted for this run (--trust-workspace)",
             Self::BySettings => "trusted (security.trustedFolders)",

@@ -30,7 +30,7 @@ impl Running {
                 Effect::Copy(text) => self.copy(&text),
                 Effect::Transcript(session) => self.show_transcript(session.as_ref()),
                 Effect::ShowPast(session) => match self.driver.stored.past(Some(&session)) {
-                    Ok(past) => self.terminal.show_past(&past),
+                    Ok(past) => self.terminal.show_recent_turns(&past),
                     Err(error) => self.terminal.notify(&format!("The session cannot be shown: {error}")),
                 },
                 Effect::Remember(prompt) => {
@@ -97,8 +97,8 @@ impl Running {
         self.terminal.warn(&done);
     }
 
-    /// Records the user's decision about the folder. A session in which nothing was said starts again with the folder's
-    /// configuration.
+    /// Records the user's decision about the folder. A session in which nothing was said starts again with
+    /// the folder's configuration.
     fn trust(&mut self, is_trusted: bool) {
         let request = &self.driver.trust;
         if !is_trusted {
@@ -133,9 +133,9 @@ impl Running {
     }
 
     fn edit(&mut self, text: &str) {
-        self.give_up_screen();
+        self.release_screen();
         let edited = external_editor::edit(&self.driver.editor, &self.driver.files.folder(), text);
-        self.take_screen();
+        self.acquire_screen();
         match edited {
             Ok(text) => self.terminal.edited(&text),
             Err(error) => self.terminal.notify(&format!("The editor failed: {error}")),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use qwen_engine::{Cancel, Stop};
 use qwen_events::{Body, Command, EndStatus, Event};
-use qwen_tui::{Decoder, Millis, Options, Past, Terminal, TerminalInput};
+use qwen_tui::{Decoder, Millis, Options, RecentTurns, Terminal, TerminalInput};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
@@ -111,8 +111,8 @@ struct Ready {
     has_errors: bool,
 }
 
-/// True for an event that answers what was just typed. It is drawn at once, as the key itself was, and not with the next
-/// frame.
+/// True for an event that answers what was just typed. It is drawn at once, as the key itself was, and not
+/// with the next frame.
 pub fn answers_key(event: &Event) -> bool {
     matches!(event.body, Body::HintResult(_) | Body::CommandResult(_))
 }
@@ -123,13 +123,13 @@ fn enter(tty: &Tty, is_plain: bool, pending: PendingInput) -> io::Result<()> {
 
 impl Driver {
     /// Runs until the session ends, the user quits or the terminal disappears.
-    pub fn run(self, options: Options, past: Past) {
+    pub fn run(self, options: Options, past: RecentTurns) {
         let ending = self.ending.clone();
-        let stderr = stderr::take_over().unwrap_or_default();
+        let stderr = stderr::redirect().unwrap_or_default();
         let is_plain = options.plain;
         let size = (options.columns, options.rows);
         if enter(&self.tty, is_plain, PendingInput::Kept).is_err() {
-            stderr::give_back();
+            stderr::restore();
             ending.stop(Stop { status: EndStatus::Interrupted, error: None });
             return;
         }
@@ -150,7 +150,7 @@ impl Driver {
             typed: Vec::new(),
             size,
         };
-        running.terminal.show_past(&past);
+        running.terminal.show_recent_turns(&past);
         drop(past);
         let ended = running.run();
         if ended.is_err() {
@@ -198,7 +198,7 @@ impl Running {
 
     /// Handles the session's messages. Returns true if no more will follow.
     fn messages(&mut self, now: Millis) -> bool {
-        while self.takes_messages() {
+        while self.can_accept_messages() {
             match self.driver.messages.try_recv() {
                 Ok(DriverMessage::Event(event)) => {
                     self.terminal.event(&event, now);
@@ -216,7 +216,7 @@ impl Running {
     }
 
     /// False while the terminal is too slow for what is already to be written.
-    fn takes_messages(&self) -> bool {
+    fn can_accept_messages(&self) -> bool {
         self.terminal.backlog() + self.pending.len() < MAX_BACKLOG
     }
 
@@ -303,7 +303,7 @@ impl Running {
             let left = FRAME.saturating_sub(passed).as_millis();
             at(now + Millis::try_from(left).unwrap_or_default() + 1);
         }
-        let is_idle = !is_early && self.takes_messages();
+        let is_idle = !is_early && self.can_accept_messages();
         self.driver.wake.set_idle(is_idle);
         if is_idle && !self.driver.messages.is_empty() {
             at(now);
@@ -402,7 +402,7 @@ impl Running {
 
     /// Releases the terminal, stops the process, and takes the terminal over again when it continues.
     fn suspend(&mut self) {
-        self.give_up_screen();
+        self.release_screen();
         let own = rustix::process::getpid();
         // Stop the whole process group, as the kernel does for the key, unless we do not lead the group.
         let _ = if rustix::process::getpgrp() == own {
@@ -419,16 +419,16 @@ impl Running {
                 DriverMessage::Resized | DriverMessage::Suspend => {}
             }
         }
-        self.take_screen();
+        self.acquire_screen();
     }
 
     /// Restores the terminal after the process was stopped from outside and continued.
     fn resume(&mut self) {
         modes::undo();
-        self.take_screen();
+        self.acquire_screen();
     }
 
-    fn give_up_screen(&mut self) {
+    fn release_screen(&mut self) {
         let last = self.terminal.clear();
         self.pending.extend_from_slice(last.as_bytes());
         self.flush_at_end();
@@ -436,8 +436,8 @@ impl Running {
         modes::undo();
     }
 
-    fn take_screen(&mut self) {
-        if let Ok(reader) = stderr::take_over() {
+    fn acquire_screen(&mut self) {
+        if let Ok(reader) = stderr::redirect() {
             self.stderr = reader;
         }
         // If the terminal has disappeared, the next read reports it.

@@ -285,7 +285,7 @@ impl Host for ControlHost {
     fn may_start(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Some(parent) = self.parent.get() {
-                parent.wait_until_heard().await;
+                parent.wait_for_contact().await;
             }
         })
     }

@@ -11,12 +11,12 @@ use tokio::task::AbortHandle;
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Work that runs concurrently until it completes or this handle is dropped.
-pub(super) struct Tethered {
+pub(super) struct AbortOnDrop {
     _work: Arc<Mutex<Option<Work>>>,
     task: AbortHandle,
 }
 
-impl Tethered {
+impl AbortOnDrop {
     pub(super) fn start(work: impl Future<Output = ()> + Send + 'static) -> Self {
         let work: Arc<Mutex<Option<Work>>> = Arc::new(Mutex::new(Some(Box::pin(work))));
         let held = Arc::downgrade(&work);
@@ -34,7 +34,7 @@ impl Tethered {
     }
 }
 
-impl Drop for Tethered {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.task.abort();
     }

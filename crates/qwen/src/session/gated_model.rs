@@ -11,22 +11,22 @@ use qwen_model::{Model, ModelError, Piece, Pieces, Request};
 const AHEAD: Duration = Duration::from_millis(20);
 
 /// Delays each call of `model`, and each further attempt after a failure, until `host` lets work start.
-pub fn leashed(model: Arc<dyn Model>, host: Arc<dyn Host>) -> Arc<dyn Model> {
-    Arc::new(LeashedModel { model, host })
+pub fn gated(model: Arc<dyn Model>, host: Arc<dyn Host>) -> Arc<dyn Model> {
+    Arc::new(GatedModel { model, host })
 }
 
-struct LeashedModel {
+struct GatedModel {
     model: Arc<dyn Model>,
     host: Arc<dyn Host>,
 }
 
-impl Model for LeashedModel {
+impl Model for GatedModel {
     fn name(&self) -> &str {
         self.model.name()
     }
 
     fn call(&self, request: Request) -> Pieces {
-        let call = LeashedCall {
+        let call = GatedCall {
             pieces: self.model.call(request),
             host: self.host.clone(),
             attempts_in: Some(Duration::ZERO),
@@ -40,14 +40,14 @@ impl Model for LeashedModel {
 }
 
 /// One call with all its attempts. A model does nothing while it is not polled.
-struct LeashedCall {
+struct GatedCall {
     pieces: Pieces,
     host: Arc<dyn Host>,
     /// How long the model will wait before its next attempt, if one follows.
     attempts_in: Option<Duration>,
 }
 
-impl LeashedCall {
+impl GatedCall {
     async fn next(&mut self) -> Option<Result<Piece, ModelError>> {
         if let Some(pause) = self.attempts_in.take() {
             if pause > AHEAD {

@@ -12,14 +12,14 @@ const TURNS: usize = 3;
 
 /// The last turns of a session. Everything older is counted and dropped, so a long session needs no memory.
 #[derive(Debug, Default)]
-pub struct Past {
+pub struct RecentTurns {
     /// The shown events, by turn, oldest first.
     turns: std::collections::VecDeque<Vec<Body>>,
     /// The number of turns before them.
     earlier: usize,
 }
 
-impl Past {
+impl RecentTurns {
     /// Adds the next event of the session.
     pub fn push(&mut self, event: Event) {
         if event.scope.parent.is_some() || event.scope.thought.is_some() {
@@ -44,7 +44,7 @@ impl Past {
 
 impl Terminal {
     /// Prints the last turns of a session.
-    pub fn show_past(&mut self, past: &Past) {
+    pub fn show_recent_turns(&mut self, past: &RecentTurns) {
         if past.earlier > 0 {
             let note = format!("({} earlier turns{})", past.earlier, self.shows_all());
             self.print_block(vec![Rendered::logical(StyledLine::styled(note, Style::DIM))]);

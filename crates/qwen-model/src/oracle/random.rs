@@ -1,9 +1,9 @@
 //! Reproducible random numbers.
 
 /// Random numbers derived from a seed and a text.
-pub(super) struct Chance(fastrand::Rng);
+pub(super) struct SeededRandom(fastrand::Rng);
 
-impl Chance {
+impl SeededRandom {
     /// Random numbers for `text`.
     pub fn new(seed: u64, text: &str) -> Self {
         // FNV-1a: the hashes of the standard library are not guaranteed to be stable.
@@ -36,8 +36,8 @@ mod tests {
     #[test]
     fn draws_follow_from_seed_and_text_alone() {
         let draws = |seed, text| {
-            let mut chance = Chance::new(seed, text);
-            (0..8).map(|_| chance.below(1000)).collect::<Vec<_>>()
+            let mut random = SeededRandom::new(seed, text);
+            (0..8).map(|_| random.below(1000)).collect::<Vec<_>>()
         };
         assert_eq!(draws(1, "a"), draws(1, "a"));
         assert_ne!(draws(1, "a"), draws(2, "a"));
