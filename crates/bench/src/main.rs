@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            // With standard error closed there is nobody left to tell.
+            // If standard error is closed, the failure cannot be reported.
             let _ = writeln!(std::io::stderr(), "bench: {error}");
             ExitCode::FAILURE
         }

@@ -1,4 +1,4 @@
-//! The mock model in a process of its own, and the little that has to be asked of it.
+//! The mock model in a separate process, and queries to it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -40,7 +40,7 @@ impl Mock {
             file.flush().map(|()| file)
         };
         let file = write().map_err(|error: std::io::Error| format!("cannot write a script: {error}"))?;
-        // It has read the script by the time it says where it listens.
+        // It prints its address after it has read the script.
         Self::start(&["--script", &file.path().to_string_lossy()])
     }
 

@@ -52,7 +52,7 @@ impl Options {
         if self.quick { few } else { usual }
     }
 
-    /// True if this section was asked for.
+    /// True if this section was requested.
     pub fn wants(&self, section: &str) -> bool {
         self.sections.is_empty() || self.sections.iter().any(|name| name == section)
     }

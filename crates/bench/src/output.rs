@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-/// What is spoken.
+/// The dialect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// `--dialect claude`: whole messages.
@@ -67,7 +67,7 @@ impl Lines {
 
 /// The mark in each chunk's text that is counted.
 const MARK: u8 = b'~';
-/// What each chunk of a flood says.
+/// The text of each chunk of a flood.
 pub const CHUNK_TEXT: &str = "word~";
 
 /// Counts what arrives of a flood of [`CHUNK_TEXT`]s.

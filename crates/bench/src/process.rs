@@ -1,4 +1,4 @@
-//! What the kernel knows about a process: its processor time, its memory, how often it woke up.
+//! Reads a process's CPU time, memory and wake-ups from `/proc`.
 
 use std::time::Duration;
 

@@ -16,7 +16,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use crate::output::contains;
 use crate::process::Measured;
 
-/// A program that does not show what is waited for within this time hangs.
+/// The longest wait for an expected output.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// How much of the output is searched; what is waited for is shorter than a part of it.

@@ -67,7 +67,7 @@ impl Subject {
         command
     }
 
-    /// A worker that speaks the `qwen` dialect, in whole messages.
+    /// A worker with the `qwen` dialect, in whole messages.
     pub fn worker(&self, mock: &Mock, home: &IsolatedHome) -> Command {
         let mut command = Command::new(&self.path);
         command.args(["--input-format", "stream-json", "--dialect", "qwen", "--model", "m"]);
@@ -84,7 +84,7 @@ impl Subject {
         command
     }
 
-    /// A hub with flags of its own, whose workers speak the `qwen` dialect.
+    /// A hub with additional flags, whose workers use the `qwen` dialect.
     pub fn hub(&self, mock: &Mock, home: &IsolatedHome, flags: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
         command.arg("hub").args(flags).args(["--", "--model", "m"]);
@@ -93,7 +93,7 @@ impl Subject {
     }
 }
 
-/// A home and a working directory of their own.
+/// A temporary home and working directory.
 pub struct IsolatedHome {
     dir: tempfile::TempDir,
 }
@@ -128,7 +128,7 @@ impl IsolatedHome {
         write().map_err(|error: std::io::Error| format!("cannot write settings: {error}"))
     }
 
-    /// Puts a command into this place, with an environment that has only what a turn needs.
+    /// Runs a command in these directories, with only the environment variables that a turn needs.
     pub fn isolate(&self, command: &mut Command, mock: &Mock) {
         command.env_clear();
         if let Some(path) = std::env::var_os("PATH") {

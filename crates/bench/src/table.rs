@@ -1,10 +1,10 @@
-//! The table that is printed: a row says what was measured and what was wanted.
+//! The printed table: a row has the measured value and its target.
 
 use std::fmt;
 
 pub const HEAD: &str = "| what | measured | target | ok? |\n|---|---:|---:|:-:|";
 
-/// How a measurement compares with what was wanted.
+/// How a measurement compares with its target.
 enum Verdict {
     /// There is no target.
     Told,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::output::contains;
 use crate::process::Measured;
 
-/// A worker that says nothing for so long hangs.
+/// A worker without output for this long hangs.
 const TIME_LIMIT: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
 
 /// What only the terminal record of a turn contains, in the `qwen` dialect.
@@ -34,7 +34,7 @@ impl Measured for Worker {
 }
 
 impl Worker {
-    /// Starts one, which must speak the `qwen` dialect, and waits for its first line.
+    /// Starts a worker with the `qwen` dialect and waits for its first line.
     pub fn start(mut command: Command) -> Result<Self, String> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().map_err(|error| format!("cannot start a worker: {error}"))?;
@@ -54,7 +54,7 @@ impl Worker {
         Ok(now)
     }
 
-    /// Reads up to the line that is `wanted`; that line, and when it came.
+    /// Reads up to the first line that satisfies `wanted`. Returns it and its arrival time.
     pub fn until(&mut self, what: &str, wanted: impl Fn(&[u8]) -> bool) -> Result<(Vec<u8>, u64), String> {
         let mut now = monotonic_ns();
         loop {

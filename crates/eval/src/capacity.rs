@@ -11,7 +11,7 @@ pub fn prompt(size: u64) -> String {
     format!("Solve a task of size {size}")
 }
 
-/// True if a reply says that the whole task is solved.
+/// True if a reply claims that the whole task is solved.
 pub fn solves(size: u64, reply: &str) -> bool {
     reply.trim() == format!("solved {size}")
 }

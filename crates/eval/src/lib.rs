@@ -2,7 +2,7 @@
 //! intersection for graphs of thoughts, tasks of a size for adaptive ones, each against simpler ways to spend
 //! the same calls.
 //!
-//! Nothing here knows how an oracle works: a reply is checked as a person would check it.
+//! Replies are checked independently of how an oracle works.
 
 pub mod capacity;
 pub mod game24;

@@ -1,4 +1,4 @@
-//! `make eval`: the table, on standard output. Ends with 1 when something that was wanted does not hold.
+//! `make eval`: prints the table to standard output. Exits with 1 if a target is missed.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         }
         Err(error) => (format!("eval: {error}\n"), ExitCode::FAILURE),
     };
-    // Without a reader there is nobody to print for.
+    // A closed standard output is not an error.
     let _ = std::io::stdout().write_all(text.as_bytes());
     code
 }

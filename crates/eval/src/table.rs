@@ -14,7 +14,7 @@ pub struct Row {
     pub calls: f64,
     /// Tokens a problem.
     pub tokens: f64,
-    /// What was wanted, and whether it holds.
+    /// The target, and whether it is met.
     pub wanted: Option<(String, bool)>,
 }
 
@@ -23,7 +23,7 @@ impl Row {
     pub const HEAD: &'static str =
         "| problems | way | result | calls | tokens | wanted | ok? |\n|---|---|---:|---:|---:|---:|:-:|";
 
-    /// True if what was wanted holds.
+    /// True if the target is met.
     pub fn holds(&self) -> bool {
         self.wanted.as_ref().is_none_or(|(_, holds)| *holds)
     }

@@ -249,7 +249,7 @@ pub enum NestedResponse<'a> {
     },
 }
 
-/// Writes `event` if it is about the connection, and says whether it was.
+/// Writes `event` if it is about the connection. Returns whether it was.
 pub(crate) fn push_flat(event: &Event, out: &mut Vec<u8>) -> bool {
     match &event.body {
         Body::Heartbeat(beat) => push_line(out, &heartbeat(beat, event.at)),

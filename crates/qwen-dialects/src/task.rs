@@ -6,16 +6,16 @@ use qwen_events::{TaskEvent, TaskStatus, TaskUpdate};
 /// The name of the notice and its text; none if there is nothing to report.
 pub(crate) fn notice(event: &TaskEvent) -> Option<(&'static str, String)> {
     let task = event.task.as_ref();
-    let told = |name, words| Some((name, words)).filter(|_| task.background);
+    let notice = |name, words| Some((name, words)).filter(|_| task.background);
     match &event.news {
-        TaskUpdate::Started => told(
+        TaskUpdate::Started => notice(
             "TaskStarted",
             format!("The task {} goes on in the background: {}", task.id, task.description),
         ),
         TaskUpdate::Progress { .. } => None,
         TaskUpdate::Ended(end) => {
             let status = if end.status == TaskStatus::Stopped { "killed" } else { end.status.name() };
-            told("TaskUpdated", format!("The task {} is {status}: {}", task.id, end.summary))
+            notice("TaskUpdated", format!("The task {} is {status}: {}", task.id, end.summary))
         }
     }
 }

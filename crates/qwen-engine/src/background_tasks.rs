@@ -68,7 +68,7 @@ fn describe(task: &BackgroundTask, limit: usize, viewer: &str, text: &mut String
     let _ = match &ended.report {
         Some(report) => writeln!(text, "Its report:\n{}", shorten(report, limit, &task.output)),
         None => {
-            writeln!(text, "What it wrote is in {}; {viewer} shows what is new of it.", task.output.display())
+            writeln!(text, "Its output is in {}; {viewer} shows what is new.", task.output.display())
         }
     };
 }

@@ -27,7 +27,7 @@ impl Stop {
     pub(crate) fn deferred(calls: &[Arc<ToolCall>]) -> Self {
         let named: Vec<String> = calls.iter().map(|call| format!("{} ({})", call.id, call.name)).collect();
         let message = format!(
-            "{} wait{} for an answer: go on with --resume and --answer CALL=allow or CALL=deny for each",
+            "{} wait{} for an answer: continue with --resume and --answer CALL=allow or CALL=deny for each",
             named.join(", "),
             if calls.len() == 1 { "s" } else { "" }
         );

@@ -246,7 +246,7 @@ pub(crate) fn now() -> Timestamp {
 
 /// The error that readers get once if the log cannot be written. The session continues without a log.
 fn unlogged(error: &LogError) -> Event {
-    let text = format!("{error}; this session goes on, but what is said from here on is not kept");
+    let text = format!("{error}; this session continues, but its further messages are not stored");
     let body = Body::Console { level: ConsoleLevel::Warn, scope: LogScope::System, text: text.into() };
     Event { at: now(), scope: Scope::default(), body }
 }

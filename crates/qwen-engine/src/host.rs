@@ -234,5 +234,5 @@ pub fn denial(message: Option<Arc<str>>) -> PermissionAnswer {
 }
 
 fn nobody() -> ErrorInfo {
-    ErrorInfo::new(ErrorKind::Input, "no_host", "nobody listens on the control channel")
+    ErrorInfo::new(ErrorKind::Input, "no_host", "no host is attached to the control channel")
 }

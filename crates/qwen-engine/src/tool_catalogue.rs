@@ -64,9 +64,9 @@ mod tests {
             for name in
                 [declaration.name].into_iter().chain(declaration.aliases.iter().copied()).chain(claude)
             {
-                let meant: Vec<&str> =
+                let named: Vec<&str> =
                     TOOLS.all().filter(|other| other.answers_to(name)).map(|other| other.name).collect();
-                assert_eq!(meant, [declaration.name], "{name}");
+                assert_eq!(named, [declaration.name], "{name}");
             }
         }
     }

@@ -214,7 +214,7 @@ async fn tunnel(stream: &mut TcpStream, origin: &Origin, proxy: &Proxy) -> Resul
         let byte = stream.read_u8().await.map_err(|e| failed(format!("it closed the connection: {e}")))?;
         head.push(byte);
         if head.len() > MAX_PROXY_HEAD {
-            return Err(failed("its answer to CONNECT does not end".to_owned()));
+            return Err(failed("its response to CONNECT is too long".to_owned()));
         }
     }
     let line: String =

@@ -46,7 +46,7 @@ pub struct SseReader {
     data: Data,
     joined: Vec<u8>,
     after_cr: bool,
-    begun: bool,
+    has_started: bool,
     limit: usize,
 }
 
@@ -78,7 +78,7 @@ impl SseReader {
             data: Data::None,
             joined: Vec::new(),
             after_cr: false,
-            begun: false,
+            has_started: false,
             limit,
         }
     }
@@ -91,7 +91,7 @@ impl SseReader {
 
     /// Marks the end of input: an event without its closing blank line then counts as complete.
     pub fn end(&mut self) {
-        self.begun = true;
+        self.has_started = true;
         self.push(b"\n\n");
     }
 
@@ -109,7 +109,7 @@ impl SseReader {
 
     /// Reads lines up to the end of an event and returns the location of its parts.
     fn advance(&mut self) -> Result<Option<(Range<usize>, Data)>, SseError> {
-        if !self.begun && !self.skip_bom() {
+        if !self.has_started && !self.skip_bom() {
             return Ok(None);
         }
         loop {
@@ -192,7 +192,7 @@ impl SseReader {
             self.line = BOM.len();
             self.scanned = BOM.len();
         }
-        self.begun = true;
+        self.has_started = true;
         true
     }
 

@@ -110,9 +110,7 @@ fn check_characters(text: &str) -> Result<(), String> {
     let odd = text.chars().find(|c| c.is_control() || c.is_whitespace() || *c == '\\');
     match odd {
         None => Ok(()),
-        Some(odd) => {
-            Err(format!("it holds the character {}, which does not belong there", odd.escape_unicode()))
-        }
+        Some(odd) => Err(format!("it contains the invalid character {}", odd.escape_unicode())),
     }
 }
 
@@ -126,7 +124,7 @@ fn has_scheme(text: &str) -> bool {
 /// The host and the port, as written.
 fn authority_parts(authority: &str) -> Result<(&str, Option<&str>), String> {
     if authority.contains('@') {
-        return Err("user and password do not belong into an address".to_owned());
+        return Err("an address must not contain a user and password".to_owned());
     }
     let host_end = match authority.strip_prefix('[') {
         Some(inner) => inner.find(']').map(|at| at + 2).ok_or_else(|| "its [ is not closed".to_owned())?,
@@ -136,7 +134,7 @@ fn authority_parts(authority: &str) -> Result<(&str, Option<&str>), String> {
     match rest.strip_prefix(':') {
         Some(port) => Ok((host, Some(port))),
         None if rest.is_empty() => Ok((host, None)),
-        None => Err("its host is written oddly".to_owned()),
+        None => Err("its host is malformed".to_owned()),
     }
 }
 

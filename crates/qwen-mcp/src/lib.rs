@@ -4,6 +4,7 @@
 //! the only effect is an error for the affected call. A server's claims about itself grant nothing.
 
 mod config;
+mod connection;
 mod error;
 mod peer;
 mod request;
@@ -11,7 +12,6 @@ mod server;
 mod servers;
 mod tools;
 mod transport;
-mod up;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ pub use config::expand::expand;
 pub use config::{
     Confinement, McpConfigError, ServerConfig, Transport, parse_config, parse_server, parse_servers,
 };
+pub use connection::ResourceEntry;
 pub use error::McpError;
 pub use servers::{ServerStatus, Servers, Status, ToolEntry};
 pub use tools::remote_tool::{ProgressSink, RemoteCallContext, RemoteTool};
 pub use tools::result::{CallResult, ResourceContents, TextSink};
 pub use transport::host::{HostAnswer, HostLink};
-pub use up::ResourceEntry;
 
 use qwen_sandbox::ProcessSandbox;
 use qwen_sandbox::process::Environment;

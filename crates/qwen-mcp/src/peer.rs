@@ -223,7 +223,7 @@ impl Peer {
         }
     }
 
-    /// From now on every request says which version it speaks.
+    /// From now on every request carries the protocol version.
     pub(super) fn set_stateless(&self) {
         self.inbox.set_stateless();
         if let Wire::Http(http) = &self.wire {
@@ -240,7 +240,7 @@ impl Peer {
     pub(super) async fn subscribe(&self) -> Result<(), McpError> {
         let request =
             Request::new("subscriptions/listen", r#""notifications":{"toolsListChanged":true}"#.to_owned());
-        // The response comes when the subscription ends, and nobody waits for it.
+        // The response arrives when the subscription ends and is ignored.
         let id = self.inbox.expect(false)?.id;
         let message = self.message(id, &request, None, false);
         match &self.wire {
@@ -293,7 +293,7 @@ impl Peer {
     }
 
     /// Notifies the server that a request was cancelled. `initialize` cannot be cancelled, and to a stateless
-    /// server over HTTP the closed connection says the same.
+    /// server over HTTP the closed connection has the same meaning.
     fn withdraw_request(&self, id: u64, method: &str, error: &McpError) {
         if method != "initialize" && !self.has_headers() {
             let reason = if error.code == CANCELLED { "cancelled" } else { "timed out" };

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// The revision without a handshake: every request says which version it speaks.
+/// The revision without a handshake: every request carries the protocol version.
 pub(crate) const STATELESS: &str = "2026-07-28";
 
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");

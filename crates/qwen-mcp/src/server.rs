@@ -10,13 +10,13 @@ use tokio::time::Instant;
 
 use super::config::REFERENCEABLE_VARIABLES;
 use super::config::expand::expand;
+use super::connection::Connection;
 use super::error::{NO_SERVER, START_FAILED, TIMEOUT};
 use super::peer::{Peer, Wire};
 use super::transport::host::HostWire;
 use super::transport::http::Http;
 use super::transport::inbox::Inbox;
 use super::transport::stdio::Stdio;
-use super::up::Up;
 use super::{Deps, McpError, ServerConfig, Transport};
 use qwen_sandbox::process::ProcessSpec;
 use qwen_sandbox::{ProcessSandbox, SandboxWatcher, Tampering, WatchedCall};
@@ -61,7 +61,7 @@ pub(super) enum Phase {
     #[default]
     Pending,
     /// Connected, unless the connection was closed since.
-    Up(Arc<Up>),
+    Connected(Arc<Connection>),
     Failed(McpError),
 }
 
@@ -80,9 +80,9 @@ impl Server {
     }
 
     /// The connection, if it is open.
-    pub(super) fn connected(&self) -> Option<Arc<Up>> {
+    pub(super) fn connected(&self) -> Option<Arc<Connection>> {
         match &self.state().phase {
-            Phase::Up(up) if up.peer.closed().is_none() => Some(up.clone()),
+            Phase::Connected(connection) if connection.peer.closed().is_none() => Some(connection.clone()),
             _ => None,
         }
     }
@@ -93,23 +93,23 @@ impl Server {
     }
 
     /// Returns the connection, and connects first if there is none.
-    pub(super) async fn up(&self) -> Result<Arc<Up>, McpError> {
-        if let Some(up) = self.connected() {
-            return Ok(up);
+    pub(super) async fn connection(&self) -> Result<Arc<Connection>, McpError> {
+        if let Some(connection) = self.connected() {
+            return Ok(connection);
         }
         let _one_at_a_time = self.starting.lock().await;
-        if let Some(up) = self.connected() {
-            return Ok(up);
+        if let Some(connection) = self.connected() {
+            return Ok(connection);
         }
         if !self.is_enabled() {
             return Err(McpError::new(NO_SERVER, format!("The MCP server `{}` is switched off.", self.name)));
         }
         tokio::time::sleep(self.admit()?).await;
         match self.start().await {
-            Ok(up) => {
-                let up = Arc::new(up);
-                self.state().phase = Phase::Up(up.clone());
-                Ok(up)
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                self.state().phase = Phase::Connected(connection.clone());
+                Ok(connection)
             }
             Err(error) => {
                 self.state().phase = Phase::Failed(error.clone());
@@ -124,7 +124,7 @@ impl Server {
         let current = match self.phase() {
             Phase::Pending => false,
             Phase::Failed(_) => true,
-            Phase::Up(up) => up.peer.closed().is_none() && !up.is_outdated(),
+            Phase::Connected(connection) => connection.peer.closed().is_none() && !connection.is_outdated(),
         };
         if current || !self.is_enabled() {
             return;
@@ -136,8 +136,8 @@ impl Server {
         let server = self.clone();
         let task = tokio::spawn(async move {
             // Errors appear in the server's status.
-            if let Ok(up) = server.up().await {
-                let _ = up.refresh().await;
+            if let Ok(connection) = server.connection().await {
+                let _ = connection.refresh().await;
             }
         });
         self.state().task = Some(task.abort_handle());
@@ -163,7 +163,7 @@ impl Server {
     pub(super) async fn toggle(&self, enabled: bool) -> Result<(), McpError> {
         self.enabled.store(enabled, Ordering::Relaxed);
         if enabled {
-            self.up().await.map(drop)
+            self.connection().await.map(drop)
         } else {
             self.close().await;
             Ok(())
@@ -174,7 +174,7 @@ impl Server {
     pub(super) async fn reconnect(&self) -> Result<(), McpError> {
         self.close().await;
         self.state().starts.clear();
-        self.up().await.map(drop)
+        self.connection().await.map(drop)
     }
 
     /// Ends the connection, if there is one.
@@ -182,8 +182,8 @@ impl Server {
         self.stop_starting();
         let _not_while_starting = self.starting.lock().await;
         let phase = std::mem::take(&mut self.state().phase);
-        if let Phase::Up(up) = phase {
-            up.peer.close().await;
+        if let Phase::Connected(connection) = phase {
+            connection.peer.close().await;
         }
     }
 
@@ -214,7 +214,7 @@ impl Server {
         let restarts = state.starts.len();
         if restarts > RESTARTS {
             let last = match &state.phase {
-                Phase::Up(up) => up.peer.closed(),
+                Phase::Connected(connection) => connection.peer.closed(),
                 Phase::Failed(error) => Some(error.clone()),
                 Phase::Pending => None,
             };
@@ -237,12 +237,12 @@ impl Server {
         })
     }
 
-    async fn start(&self) -> Result<Up, McpError> {
+    async fn start(&self) -> Result<Connection, McpError> {
         // A long call time-out implies a slow server.
         let limit = self.deps.start_timeout.max(self.config.timeout.unwrap_or_default());
         let inbox = Arc::new(Inbox::new(self.name.clone()));
         match tokio::time::timeout(limit, self.connect(&inbox, limit)).await {
-            Ok(Ok(up)) => Ok(up),
+            Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(McpError { code: START_FAILED, ..error }),
             Err(_) => {
                 let invalid_line = inbox.invalid_line();
@@ -258,12 +258,12 @@ impl Server {
         }
     }
 
-    async fn connect(&self, inbox: &Arc<Inbox>, limit: Duration) -> Result<Up, McpError> {
+    async fn connect(&self, inbox: &Arc<Inbox>, limit: Duration) -> Result<Connection, McpError> {
         let peer = Peer::new(self.name.clone(), self.wire(inbox).await?, inbox.clone());
-        let up = Up::introduced(peer, self.name.clone(), self.config.clone(), limit).await;
+        let connection = Connection::introduced(peer, self.name.clone(), self.config.clone(), limit).await;
         let starting = std::mem::take(&mut self.state().starting);
         self.add_tampered(starting.map(WatchedCall::end).unwrap_or_default());
-        up
+        connection
     }
 
     async fn wire(&self, inbox: &Arc<Inbox>) -> Result<Wire, McpError> {

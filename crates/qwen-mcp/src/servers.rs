@@ -9,13 +9,13 @@ use qwen_events::Json;
 use tokio_util::sync::CancellationToken;
 
 use super::config::check_name;
+use super::connection::ResourceEntry;
 use super::error::NO_SERVER;
 use super::peer::CallLimits;
 use super::server::{Phase, Server};
 use super::tools::catalogue::Fingerprint;
 use super::tools::remote_tool::RemoteTool;
 use super::tools::result::ResourceContents;
-use super::up::ResourceEntry;
 use super::{Deps, McpConfigError, McpError, ServerConfig, Transport};
 
 /// All servers of a session. Nothing is started before [`Servers::connect_all`] or the first call. Dropping
@@ -26,7 +26,7 @@ pub struct Servers {
     accepted: Mutex<HashMap<Arc<str>, Fingerprint>>,
     offered: Mutex<HashMap<Arc<str>, Fingerprint>>,
     /// The problems that were already reported.
-    told: Mutex<HashSet<String>>,
+    reported: Mutex<HashSet<String>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Servers {
             all: Mutex::default(),
             accepted: Mutex::default(),
             offered: Mutex::default(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         }
     }
 
@@ -114,7 +114,7 @@ impl Servers {
             all: Mutex::default(),
             accepted: Mutex::default(),
             offered: Mutex::default(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
         };
         for (name, config) in configs {
             servers.add(name, config)?;
@@ -173,8 +173,8 @@ impl Servers {
         let mut tools = Vec::new();
         let mut offered = HashMap::new();
         for server in self.servers() {
-            let Some(up) = server.connected() else { continue };
-            for definition in &up.catalogue().tools {
+            let Some(connection) = server.connected() else { continue };
+            for definition in &connection.catalogue().tools {
                 let tool = RemoteTool::new(server.clone(), definition.clone());
                 let name = definition.spec.name.clone();
                 lock(&self.accepted).entry(name.clone()).or_insert(tool.fingerprint());
@@ -219,15 +219,15 @@ impl Servers {
     /// suspicious tools.
     pub fn take_problems(&self) -> Vec<String> {
         let servers = self.status();
-        let troubles = servers.iter().flat_map(|server| {
+        let problems = servers.iter().flat_map(|server| {
             let failed = server.error.iter().filter(|_| server.status == Status::Failed);
             let failed =
                 failed.map(|error| format!("The MCP server '{}' cannot be used: {error}", server.name));
             let warned = server.warnings.iter();
             failed.chain(warned.map(|warning| format!("The MCP server '{}': {warning}", server.name)))
         });
-        let mut told = lock(&self.told);
-        troubles.filter(|trouble| told.insert(trouble.clone())).collect()
+        let mut reported = lock(&self.reported);
+        problems.filter(|problem| reported.insert(problem.clone())).collect()
     }
 
     /// The instructions of connected servers for the model: name and text.
@@ -259,8 +259,8 @@ impl Servers {
         let limits = CallLimits { limit: Some(server.call_limit()), cancel: Some(cancel), output: None };
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(McpError::new(super::error::CANCELLED, "The resource is no longer wanted.")),
-            up = server.up() => up?.read_resource(uri, &limits).await,
+            () = cancel.cancelled() => Err(McpError::new(super::error::CANCELLED, "The request for the resource was withdrawn.")),
+            connection = server.connection() => connection?.read_resource(uri, &limits).await,
         }
     }
 
@@ -270,7 +270,7 @@ impl Servers {
     pub async fn resources(&self, limit: Duration) -> Vec<ResourceEntry> {
         let of = |server: Arc<Server>| async move {
             match server.connected().filter(|_| !matches!(server.config.transport, Transport::Host)) {
-                Some(up) => match tokio::time::timeout(limit, up.resources()).await {
+                Some(connection) => match tokio::time::timeout(limit, connection.resources()).await {
                     Ok(listed) => listed.unwrap_or_default(),
                     Err(_) => Vec::new(),
                 },
@@ -282,12 +282,12 @@ impl Servers {
 
     /// Processes an unsolicited message from a server in the host.
     pub async fn receive(&self, server: &str, message: &Json) -> Result<(), McpError> {
-        let up = self.get(server)?.connected();
-        let up = up.ok_or_else(|| {
+        let connection = self.get(server)?.connected();
+        let connection = connection.ok_or_else(|| {
             McpError::new(NO_SERVER, format!("The MCP server `{server}` is not connected."))
         })?;
         // All its requests are refused. A refusal could only be returned as the response to this message.
-        up.peer.inbox().receive(message.as_str().as_bytes()).await.map(drop)
+        connection.peer.inbox().receive(message.as_str().as_bytes()).await.map(drop)
     }
 
     /// Ends all servers and waits until all their processes have ended.
@@ -323,13 +323,14 @@ fn status(server: &Server) -> ServerStatus {
         _ if !server.is_enabled() => found.status = Status::Disabled,
         Phase::Pending => {}
         Phase::Failed(error) => (found.status, found.error) = failed(&error),
-        Phase::Up(up) => {
-            (found.status, found.error) = match up.peer.closed() {
+        Phase::Connected(connection) => {
+            (found.status, found.error) = match connection.peer.closed() {
                 Some(error) => failed(&error),
                 None => (Status::Connected, None),
             };
-            found.server_info = up.introduction.info.as_ref().map(|info| Json::trusted(info.to_string()));
-            let catalogue = up.catalogue();
+            found.server_info =
+                connection.introduction.info.as_ref().map(|info| Json::trusted(info.to_string()));
+            let catalogue = connection.catalogue();
             found.warnings.clone_from(&catalogue.warnings);
             let entry = |tool: &super::tools::catalogue::Definition| ToolEntry {
                 name: tool.name.clone(),

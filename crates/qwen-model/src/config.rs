@@ -162,7 +162,7 @@ fn served<W: Wire>(
         headers.insert(name, value);
     }
     if config.model.trim().is_empty() {
-        return Err(settings("no_model", "no model is named; name one with --model or in the settings"));
+        return Err(settings("no_model", "no model is selected; name one with --model or in the settings"));
     }
     let client = Client::new(ClientConfig {
         connect_timeout: config.timeouts.connect,
@@ -201,7 +201,7 @@ fn header(text: &str, what: &str) -> Result<HeaderValue, ErrorInfo> {
     let mut value = HeaderValue::try_from(text.trim()).map_err(|_| {
         settings(
             "invalid_header",
-            format!("{what} has characters in it that cannot be sent, such as a line break"),
+            format!("{what} contains characters that cannot be sent, such as a line break"),
         )
     })?;
     value.set_sensitive(true);

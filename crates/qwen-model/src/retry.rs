@@ -72,8 +72,8 @@ impl<B: Backend> Model for Retrying<B> {
             model,
             call: None,
             stage: Stage::Begin,
-            begun: None,
-            spoken: false,
+            pending_start: None,
+            has_output: false,
         };
         Box::pin(stream::unfold(Box::new(run), |mut run| async move {
             let piece = run.next().await?;
@@ -95,9 +95,9 @@ struct Run<B: Backend> {
     stage: Stage<B::Attempt>,
     /// The start of the current attempt, held back until its first token: an attempt that fails earlier
     /// leaves no trace.
-    begun: Option<Piece>,
+    pending_start: Option<Piece>,
     /// True once a token was emitted; from then on a failure is final.
-    spoken: bool,
+    has_output: bool,
 }
 
 enum Stage<A> {
@@ -133,7 +133,7 @@ impl<B: Backend> Run<B> {
                 }
                 Stage::Trying(mut attempt) => match attempt.next().await {
                     Ok(Some(start @ Piece::Start { .. })) => {
-                        self.begun = Some(start);
+                        self.pending_start = Some(start);
                         self.stage = Stage::Trying(attempt);
                     }
                     // Neither is part of the answer: a failure after them may be retried.
@@ -142,7 +142,7 @@ impl<B: Backend> Run<B> {
                         return Some(Ok(aside));
                     }
                     Ok(Some(piece)) => {
-                        if let Some(start) = self.begun.take() {
+                        if let Some(start) = self.pending_start.take() {
                             self.stage = Stage::Held(piece, attempt);
                             return Some(Ok(start));
                         }
@@ -158,7 +158,7 @@ impl<B: Backend> Run<B> {
 
     /// Records that `piece` is emitted.
     fn record_emitted(&mut self, piece: &Piece, attempt: Box<B::Attempt>) {
-        self.spoken = true;
+        self.has_output = true;
         if !matches!(piece, Piece::Finish(_)) {
             self.stage = Stage::Trying(attempt);
         }
@@ -167,8 +167,8 @@ impl<B: Backend> Run<B> {
     /// Decides how to continue after a failed attempt.
     fn failed(&mut self, failure: Failure) -> Result<Piece, ModelError> {
         let Failure { error, retry_after } = failure;
-        self.begun = None;
-        if self.spoken {
+        self.pending_start = None;
+        if self.has_output {
             return Err(ModelError(error));
         }
         let further = self.policy.fallback_models.iter().enumerate().skip(self.fallbacks_used);

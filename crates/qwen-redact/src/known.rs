@@ -90,8 +90,8 @@ impl Pattern {
 /// ends inside a line break, the part that is present counts.
 fn line_break(text: &[u8]) -> Option<usize> {
     let whole = ["\n", "\r\n", "\\n", "\\r\\n"].iter().find(|form| text.starts_with(form.as_bytes()));
-    let begun = || ["\r\n", "\\n", "\\r\\n"].iter().any(|form| form.as_bytes().starts_with(text));
-    whole.map(|form| form.len()).or_else(|| begun().then_some(text.len()))
+    let is_prefix = || ["\r\n", "\\n", "\\r\\n"].iter().any(|form| form.as_bytes().starts_with(text));
+    whole.map(|form| form.len()).or_else(|| is_prefix().then_some(text.len()))
 }
 
 /// Adds the encodings of `value`, unless it is too common to be a secret.

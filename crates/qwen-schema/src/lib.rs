@@ -1,7 +1,7 @@
 //! JSON Schema draft 2020-12, as far as it describes data: one implementation for `--json-schema`, host tools
 //! and MCP tools.
 //!
-//! [`Schema::parse`] refuses a schema that uses a keyword we do not enforce, so that nobody relies on a
+//! [`Schema::parse`] refuses a schema that uses a keyword we do not enforce, so that no caller relies on a
 //! promise that is not kept. [`Schema::parse_supported`] is for schemas that others write: it enforces what
 //! is supported and lists the rest, which the caller reports when the schema arrives.
 //!

@@ -55,7 +55,7 @@ impl<'a> Validator<'a> {
         }
         self.depth += 1;
         match schema {
-            Value::Bool(false) => self.problem(at, "must not be there"),
+            Value::Bool(false) => self.problem(at, "is not allowed"),
             Value::Object(keywords) => {
                 self.general(keywords, value, at);
                 self.combined(keywords, value, at);
@@ -191,7 +191,7 @@ impl<'a> Validator<'a> {
         if keywords.get("uniqueItems") == Some(&Value::Bool(true)) {
             let twice = items.iter().enumerate().any(|(n, item)| items[..n].iter().any(|i| same(i, item)));
             if twice {
-                self.problem(at, "must not hold the same item twice");
+                self.problem(at, "must not contain the same item twice");
             }
         }
         if let Some(schema) = keywords.get("contains") {

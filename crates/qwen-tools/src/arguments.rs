@@ -38,11 +38,11 @@ impl Arguments {
     pub fn of(call: &ToolCall) -> Result<Self, ArgumentError> {
         let refuse = |problem: String| ArgumentError { tool: call.name.clone(), problem };
         if call.malformed.is_some() {
-            return Err(refuse("the arguments are no JSON object; send one JSON object".to_owned()));
+            return Err(refuse("the arguments are not a JSON object; send one JSON object".to_owned()));
         }
         match serde_json::from_str(call.arguments.as_str()) {
             Ok(fields) => Ok(Self { tool: call.name.clone(), fields }),
-            Err(error) => Err(refuse(format!("the arguments are no JSON object: {error}"))),
+            Err(error) => Err(refuse(format!("the arguments are not a JSON object: {error}"))),
         }
     }
 
@@ -115,7 +115,7 @@ impl Arguments {
 
     fn without_nul<'a>(&self, field: &str, text: &'a str) -> Result<&'a str, ArgumentError> {
         match text.find('\0') {
-            Some(at) => Err(self.refuse(field, format_args!("holds a NUL character at byte {at}"))),
+            Some(at) => Err(self.refuse(field, format_args!("contains a NUL character at byte {at}"))),
             None => Ok(text),
         }
     }
@@ -261,6 +261,6 @@ mod tests {
         assert_eq!(text("{}"), "t: `s` is missing; it must be a string");
         assert_eq!(text(r#"{"s":1}"#), "t: `s` must be a string, not a number");
         assert_eq!(text(r#"{"s":" "}"#), "t: `s` is empty");
-        assert_eq!(text(r#"{"s":"a\u0000"}"#), "t: `s` holds a NUL character at byte 1");
+        assert_eq!(text(r#"{"s":"a\u0000"}"#), "t: `s` contains a NUL character at byte 1");
     }
 }

@@ -293,7 +293,7 @@ async fn an_unreadable_page_is_refused_with_a_reason() {
         ("ftp://h/", "only http:// and https://"),
         ("h", "must start with http://"),
         ("http://a\u{0}b/", "NUL"),
-        ("http://h/\u{202e}", "which does not belong there"),
+        ("http://h/\u{202e}", "the invalid character"),
     ] {
         let outcome = fetch(&fixture, url).await;
         assert!(outcome.error_code.is_some() && outcome.text.contains(words), "{url}: {}", outcome.text);

@@ -1,4 +1,5 @@
-//! A program that only copies: sends the request, writes what comes to standard output. What nobody can beat.
+//! A program that only copies: it sends the request and writes the response to standard output. This is the
+//! lower bound.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,5 @@
-//! Small programs that the harness starts beside the subject, to compare with it or to be used by it.
+//! Small programs that the harness starts in addition to the subject, for comparison or for the subject to
+//! use.
 
 mod copy;
 mod forks;

@@ -1,4 +1,4 @@
-//! How soon a worker that is busy with a turn answers what else it is asked.
+//! How soon a worker that is busy with a turn answers other requests.
 
 use serde_json::{Value, json};
 
@@ -82,11 +82,11 @@ fn control(id: &str, request: &Value) -> Value {
     json!({ "type": "control_request", "request_id": id, "request": request })
 }
 
-/// Milliseconds from the `n`th time that something is asked to its answer.
+/// Milliseconds from the `n`th request to its answer.
 fn time(worker: &mut Worker, (what, ask, answer): Question, n: usize) -> Result<f64, String> {
     let id = format!("{what}-{n}");
     let question = ask(&id);
-    // Whoever is asked under an id answers under it.
+    // An answer carries the id of its request.
     let id = if question.to_string().contains(&id) { format!("\"{id}\"") } else { String::new() };
     let asked = worker.send(&question)?;
     let answers = |line: &[u8]| contains(line, answer) && (id.is_empty() || contains(line, id.as_bytes()));

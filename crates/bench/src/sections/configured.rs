@@ -18,7 +18,7 @@ const SERVERS: [&str; 2] = ["one", "two"];
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
     let runs = bench.options.runs;
-    // None of these fires in a turn without tools: a hook that does is a process that somebody asked for.
+    // None of these fires in a turn without tools, so no process is started.
     let hook = json!([{ "matcher": "write_file|edit", "hooks": [{ "type": "command", "command": "true" }] }]);
     let mut settings = json!({
         "permissions": { "allow": ["Bash(git log *)", "Edit(/src/**)"], "deny": ["Bash(rm *)"] },

@@ -1,4 +1,4 @@
-//! `grep_search` over many files, beside ripgrep over the same.
+//! `grep_search` over many files, compared with ripgrep over the same files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -98,12 +98,12 @@ fn plant(root: &Path, files: usize) -> std::io::Result<()> {
 
 /// One turn that searches once.
 fn search(bench: &Bench, mock: &Mock, home: &IsolatedHome, files: usize) -> Result<Sample, String> {
-    let (mut called, mut told, mut found) = (0, 0, 0);
+    let (mut called, mut answered, mut found) = (0, 0, 0);
     let cost = tool_turn(&mut bench.subject.turn(Mode::Claude, mock, home), 1, |line, now| {
         if contains(line, br#""type":"tool_use""#) {
             called = now;
         } else if contains(line, br#""tool_result""#) {
-            told = now;
+            answered = now;
             // The result may be in a line twice: as text and as an object.
             found = String::from_utf8_lossy(line).matches("fn needle_").count();
         }
@@ -111,7 +111,7 @@ fn search(bench: &Bench, mock: &Mock, home: &IsolatedHome, files: usize) -> Resu
     if found < hidden(files) {
         return Err(format!("grep_search found {found} of {} lines", hidden(files)));
     }
-    Ok(Sample { cpu_ms: cost.cpu_ms, wall_ms: milliseconds(called, told) })
+    Ok(Sample { cpu_ms: cost.cpu_ms, wall_ms: milliseconds(called, answered) })
 }
 
 fn milliseconds(from_ns: u64, to_ns: u64) -> f64 {

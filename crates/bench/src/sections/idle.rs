@@ -52,7 +52,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     ])
 }
 
-/// Waits until what is left of a start or a turn is done.
+/// Waits until work left over from a start or a turn is done.
 fn settle() {
     std::thread::sleep(SETTLE_TIME);
 }
@@ -61,7 +61,7 @@ fn total(workers: &[Worker]) -> Result<f64, String> {
     workers.iter().map(|worker| Ok(worker.memory()?.pss_mb)).sum()
 }
 
-/// What a worker did while nobody wanted anything.
+/// The usage of a worker without requests.
 struct IdleUsage {
     cpu_us: f64,
     wakeups: f64,

@@ -55,7 +55,7 @@ pub const ALL: &[Section] = &[
     Section { name: "instructions", measure: instructions::measure },
 ];
 
-/// Runs one turn and checks that its output is what the mock said.
+/// Runs one turn and checks that its output is the mock's answer.
 fn turn(command: &mut Command, mode: Mode, chunks: usize) -> Result<Cost, String> {
     let mut tally = Tally::new(mode);
     let cost = child::run(command, |bytes, _| tally.feed(bytes))?;

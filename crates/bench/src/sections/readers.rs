@@ -14,7 +14,7 @@ use crate::subject::IsolatedHome;
 use crate::table::Row;
 
 const RATIO: f64 = 1.05;
-/// The session that nobody reads is given this long to fill its buffers.
+/// How long the unread session has to fill its buffers.
 const STALL: Duration = Duration::from_secs(2);
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
@@ -55,20 +55,20 @@ async fn ask(session: &Session) -> Result<f64, String> {
     Ok(took)
 }
 
-/// Asks a session of a calm kernel and one beside an unread session in turns, so that whatever else the
-/// machine does falls on both.
+/// Alternates between a session of a quiet kernel and one next to an unread session, so that other load
+/// affects both equally.
 async fn compare(bench: &Bench) -> Result<Vec<Row>, String> {
     let chunks = (bench.options.chunks * 10).to_string();
     let mock = Mock::start(&["--chunks", &chunks, "--chunk-text", CHUNK_TEXT, "--write-size", "many"])?;
     let (calm_place, other_place) = (IsolatedHome::fresh()?, IsolatedHome::fresh()?);
     let (calm, other) = (kernel(bench, &mock, &calm_place)?, kernel(bench, &mock, &other_place)?);
-    let (quiet, beside, mut unread) = (open(&calm).await?, open(&other).await?, open(&other).await?);
+    let (quiet, neighbour, mut unread) = (open(&calm).await?, open(&other).await?, open(&other).await?);
     let stream = unread.stream("hi").map_err(|error| error.to_string())?;
     tokio::time::sleep(STALL).await;
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for _ in 0..bench.options.count(3000, 20) {
         without.push(ask(&quiet).await?);
-        with.push(ask(&beside).await?);
+        with.push(ask(&neighbour).await?);
     }
     drop(stream);
     calm.close().await;

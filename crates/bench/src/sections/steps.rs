@@ -14,10 +14,10 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let steps = bench.options.count(STEPS, 1000);
     // In a process of its own, like everything that is measured.
     let spent = repeat(bench.options.runs.div_ceil(4), || {
-        let mut told = Vec::new();
-        child::run(&mut program("graph", &steps.to_string())?, |bytes, _| told.extend_from_slice(bytes))?;
-        let told = String::from_utf8_lossy(&told).into_owned();
-        told.trim().parse::<f64>().map_err(|_| format!("`graph` answered {told:?}"))
+        let mut output = Vec::new();
+        child::run(&mut program("graph", &steps.to_string())?, |bytes, _| output.extend_from_slice(bytes))?;
+        let output = String::from_utf8_lossy(&output).into_owned();
+        output.trim().parse::<f64>().map_err(|_| format!("`graph` answered {output:?}"))
     })?;
     #[expect(clippy::cast_precision_loss, reason = "a count of steps is small")]
     let each = median(spent) / 1e3 / steps as f64;

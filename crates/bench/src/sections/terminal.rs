@@ -239,8 +239,8 @@ fn paste(bench: &Bench) -> Result<Vec<Row>, String> {
     let mut times = Vec::new();
     for _ in 0..bench.options.count(5, 1) {
         let mut pty = ready(bench, &mock, &home, &[])?;
-        let begun = pty.paste(format!("\u{1b}[200~{text}\u{1b}[201~").into_bytes())?;
-        times.push(milliseconds(begun, pty.until("[paste 1:")?));
+        let pasted = pty.paste(format!("\u{1b}[200~{text}\u{1b}[201~").into_bytes())?;
+        times.push(milliseconds(pasted, pty.until("[paste 1:")?));
         // The draft is not kept for the next one.
         pty.type_keys("\u{3}")?;
         pty.until("Cleared")?;

@@ -50,7 +50,7 @@ fn growing(bench: &Bench, mock: &Mock, turns: usize, window: usize) -> Result<Ve
     ])
 }
 
-/// What the heap gains in so many turns, beyond what was said in them.
+/// How much the heap grows in so many turns, without the text of the turns.
 fn memory(bench: &Bench, mock: &Mock, turns: usize) -> Result<Vec<Row>, String> {
     let home = IsolatedHome::fresh()?;
     let mut worker = Worker::start(bench.subject.worker(mock, &home))?;
@@ -61,7 +61,7 @@ fn memory(bench: &Bench, mock: &Mock, turns: usize) -> Result<Vec<Row>, String> 
     }
     let growth = worker.memory()?.anonymous_mb - before;
     #[expect(clippy::cast_precision_loss, reason = "a few kilobytes")]
-    let said = (turns * (PROMPT.len() + 2 * ANSWER.len())) as f64 / 1e6;
-    let what = format!("memory gained over {turns} further turns, beyond the {said:.3} MB of history");
-    Ok(vec![Row::at_most(what, growth - said, "MB", GROWTH_MB)])
+    let text_mb = (turns * (PROMPT.len() + 2 * ANSWER.len())) as f64 / 1e6;
+    let what = format!("memory gained over {turns} further turns, beyond the {text_mb:.3} MB of history");
+    Ok(vec![Row::at_most(what, growth - text_mb, "MB", GROWTH_MB)])
 }

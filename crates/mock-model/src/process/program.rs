@@ -131,14 +131,14 @@ impl Program {
     fn spawn(&self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> Run {
         let mut command = self.command();
         command.stdin(stdin).stdout(stdout).stderr(stderr);
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             match command.spawn() {
                 Ok(child) => return Run::new(self.describe(), child, &self.input, self.clone()),
                 // A file that the test has just written is busy while another thread's child, not yet
                 // executing its own program, holds a copy of the descriptor.
                 Err(error)
-                    if error.kind() == ErrorKind::ExecutableFileBusy && begun.elapsed() < WAIT_LIMIT =>
+                    if error.kind() == ErrorKind::ExecutableFileBusy && started.elapsed() < WAIT_LIMIT =>
                 {
                     std::thread::yield_now();
                 }

@@ -92,7 +92,7 @@ impl CoreRules {
         match line {
             CoreLine::ToolCallRequest(request) => self.calls.record_call(&request.call_id, report),
             CoreLine::ToolCallConfirmation(question) => {
-                self.calls.check_question(&question.request.call_id, report)
+                self.calls.check_question(&question.request.call_id, report);
             }
             CoreLine::ToolCallResponse(response) => self.calls.answered(&response.call_id, report),
             _ => {}

@@ -102,7 +102,7 @@ impl From<&TaskTotals> for TaskUsage {
     }
 }
 
-/// What a stream has told of tasks, and what it still has to.
+/// The tasks that the stream has reported, and the reports that are still due.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     /// The calls whose sub-agents work in the background.
@@ -143,7 +143,7 @@ impl Tasks {
         }
     }
 
-    /// Whether a sub-agent asks that works in the background: the session's own state is that of its turn.
+    /// True if a background sub-agent asks the question: the session's own state is that of its turn.
     pub(super) fn is_from_background_agent(&self, question: &ControlCall) -> bool {
         let ControlCall::CanUseTool { agent_id: Some(agent), .. } = question else { return false };
         self.agents.iter().any(|call| *call.as_str() == **agent)

@@ -20,12 +20,12 @@ pub(super) fn user(object: &Object<'_>) -> Result<Command> {
         }
     }
     let content = message.need("content", "a text or an array of blocks")?;
-    let said = parts(&content)?;
-    if said.is_empty() && content.kind() == Kind::Array {
+    let message_parts = parts(&content)?;
+    if message_parts.is_empty() && content.kind() == Kind::Array {
         return Err(missing(&format!("{}[0]", content.path()), "at least one block"));
     }
-    let answers = said.iter().all(|part| matches!(part, Part::Result(_)));
-    let tool_call_id = match said.first() {
+    let answers = message_parts.iter().all(|part| matches!(part, Part::Result(_)));
+    let tool_call_id = match message_parts.first() {
         Some(Part::Result(result)) if answers => Some(result.call_id.clone()),
         _ => None,
     };
@@ -36,7 +36,7 @@ pub(super) fn user(object: &Object<'_>) -> Result<Command> {
             .filter(|origin| origin.kind() == Kind::Object)
             .map(|origin| origin.json()),
         origin: if answers { PromptOrigin::ToolResponse } else { PromptOrigin::User },
-        parts: said,
+        parts: message_parts,
         tool_call_id,
         // The SDKs mark text that their user did not type this way.
         verbatim: object.bool("client_composed")?.unwrap_or(false),

@@ -115,13 +115,13 @@ fn message(value: &Value<'_>) -> Result<Entry> {
         "system" | "developer" => return Ok(Entry::System(joined(&needed()?))),
         "user" => Message { role: Role::User, parts: needed()? },
         "assistant" => {
-            let mut said = content()?.unwrap_or_default();
+            let mut message_parts = content()?.unwrap_or_default();
             if let Some(calls) = object.get("tool_calls") {
                 for call in calls.array()? {
-                    said.push(Part::Call(Arc::new(tool_call(&call)?)));
+                    message_parts.push(Part::Call(Arc::new(tool_call(&call)?)));
                 }
             }
-            Message { role: Role::Assistant, parts: said }
+            Message { role: Role::Assistant, parts: message_parts }
         }
         "tool" | "function" => {
             let call_id = filled(&object.need("tool_call_id", "the call that is answered")?)?;

@@ -19,7 +19,7 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
     let input = object.need("input", "an object")?.object()?;
     let origin = origin(&input)?;
     let command = input.get("command").map(|value| command(&value)).transpose()?;
-    let mut spoken = input.get("parts").map(|value| parts(&value)).transpose()?.unwrap_or_default();
+    let mut content = input.get("parts").map(|value| parts(&value)).transpose()?.unwrap_or_default();
     // Spec 1 does not say whether its extended fields are next to `input` or inside it, so both are
     // accepted.
     let extended = |name: &str| object.get(name).or_else(|| input.get(name));
@@ -38,13 +38,13 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
         }
         tool_call_id = Some(id);
     }
-    if command.is_none() && origin != PromptOrigin::ToolResponse && !have_content(&spoken) {
+    if command.is_none() && origin != PromptOrigin::ToolResponse && !have_content(&content) {
         let path = input.path_of("parts");
         return Err(if tool_request.is_some() {
             let message = "`tool_request` starts no tool: it names the call that `input.parts` answer, with `input.origin` \
                            `tool_response`; ask for a tool in words, or with a `command`";
             refuse_at("empty_prompt", &path, message)
-        } else if spoken.is_empty() {
+        } else if content.is_empty() {
             missing(&path, "a list of parts, unless there is a `command`")
         } else {
             refuse_at("empty_prompt", &path, format!("`{path}` says nothing and there is no `command`"))
@@ -55,7 +55,7 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
             Some(request) => request.string("name")?,
             None => None,
         };
-        spoken = answer(spoken, tool_call_id.as_ref(), &tool.unwrap_or_default())?;
+        content = answer(content, tool_call_id.as_ref(), &tool.unwrap_or_default())?;
     }
     let mut options = match object.get("options") {
         Some(value) => options(&value.object()?)?,
@@ -76,7 +76,7 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
         uuid: object.string("uuid")?,
         message_origin: None,
         origin,
-        parts: spoken,
+        parts: content,
         command,
         history: Vec::new(),
         system: None,
@@ -138,11 +138,11 @@ fn command(value: &Value<'_>) -> Result<CommandCall> {
 
 /// The result of a tool that the host ran. Function responses are unchanged; other parts together are the
 /// answer to the call that the request names.
-fn answer(spoken: Vec<Part>, call_id: Option<&Arc<str>>, tool: &Arc<str>) -> Result<Vec<Part>> {
+fn answer(content: Vec<Part>, call_id: Option<&Arc<str>>, tool: &Arc<str>) -> Result<Vec<Part>> {
     let expected = "the call that is answered, since `input.origin` is `tool_response`";
     let named = || call_id.map(|id| CallId::new(id.clone())).ok_or_else(|| missing("tool_call_id", expected));
     let (results, plain): (Vec<_>, Vec<_>) =
-        spoken.into_iter().partition(|part| matches!(part, Part::Result(_)));
+        content.into_iter().partition(|part| matches!(part, Part::Result(_)));
     let mut answers = Vec::with_capacity(results.len() + 1);
     for part in results {
         if let Part::Result(mut result) = part {

@@ -1,4 +1,4 @@
-//! Lines that cannot be used although they name who waits for an answer: the error goes to whoever waits.
+//! Unusable lines that still identify their sender: the error is the answer to that sender.
 
 use std::sync::Arc;
 

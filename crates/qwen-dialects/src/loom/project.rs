@@ -59,7 +59,7 @@ impl Projector {
         }
         // All lines between the entry and the exit of a node share its id, including those about concurrent
         // events such as a bad line of input.
-        let beside = match &self.open {
+        let detached = match &self.open {
             Some(open) if event.scope.node.is_none() => {
                 let mut event = event.clone();
                 event.scope.node = Some(open.clone());
@@ -67,7 +67,7 @@ impl Projector {
             }
             _ => None,
         };
-        let event = beside.as_ref().unwrap_or(event);
+        let event = detached.as_ref().unwrap_or(event);
         let node = event.scope.node.as_ref();
         if let Some(node) = node
             && !self.node.as_ref().is_some_and(|known| Arc::ptr_eq(known, node))

@@ -30,7 +30,7 @@ impl CallView {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// Remembers what an edit changes, for streams whose results do not tell.
+    /// Stores what an edit changes, for streams whose results do not contain it.
     pub(super) fn changing(mut self, arguments: &str) -> Self {
         let Ok(arguments) = serde_json::from_str::<serde_json::Value>(arguments) else { return self };
         let text = |name: &str| arguments.get(name).and_then(serde_json::Value::as_str);

@@ -9,7 +9,7 @@ pub(super) struct ViewLine {
     pub(super) session: Option<Box<str>>,
     /// The call whose sub-agent wrote the line.
     pub(super) parent: Option<Box<str>>,
-    /// The node run that the line belongs to, where the dialect tells.
+    /// The node run that the line belongs to, if the dialect has node runs.
     pub(super) node: Option<Box<str>>,
     /// The line's number in its stream.
     pub(super) number: Option<u64>,

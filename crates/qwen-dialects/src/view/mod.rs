@@ -66,12 +66,12 @@ impl Viewer {
         if text.trim().is_empty() {
             return;
         }
-        let heard = match Object::parse(text) {
+        let lines = match Object::parse(text) {
             Ok(object) => self.read(&object),
             Err(_) => vec![ViewLine::of(ViewEvent::Unknown(text.to_owned()))],
         };
-        for heard in heard {
-            self.order.push(heard, &mut |line| {
+        for line in lines {
+            self.order.push(line, &mut |line| {
                 self.sequencer.push(line, &mut |line| self.renderer.show(line, out));
             });
         }
@@ -98,26 +98,26 @@ impl Viewer {
 
     fn read(&mut self, object: &Object<'_>) -> Vec<ViewLine> {
         if let Some(Ok(document)) = Document::read(object) {
-            let mut heard = Vec::new();
+            let mut lines = Vec::new();
             for event in &document.events {
                 match Object::parse(event.get()) {
-                    Ok(event) => heard.extend(self.read_line(&event)),
-                    Err(_) => heard.push(ViewLine::of(ViewEvent::Unknown(event.get().to_owned()))),
+                    Ok(event) => lines.extend(self.read_line(&event)),
+                    Err(_) => lines.push(ViewLine::of(ViewEvent::Unknown(event.get().to_owned()))),
                 }
             }
-            let last = heard.last().cloned().unwrap_or_else(|| ViewLine::of(ViewEvent::Nothing));
+            let last = lines.last().cloned().unwrap_or_else(|| ViewLine::of(ViewEvent::Nothing));
             // The events of a document may already include the end of the turn.
-            if !heard.iter().any(|heard| matches!(heard.event, ViewEvent::TurnEnd(_))) {
+            if !lines.iter().any(|line| matches!(line.event, ViewEvent::TurnEnd(_))) {
                 let end = End { reply: document.reply, ..End::default() };
                 // In a stream the reply is a separate line with its own number.
                 let number = last.number.and_then(|number| number.checked_add(1));
-                heard.push(ViewLine {
+                lines.push(ViewLine {
                     number,
                     session: last.session,
                     ..ViewLine::of(ViewEvent::TurnEnd(end))
                 });
             }
-            return heard;
+            return lines;
         }
         self.read_line(object)
     }

@@ -36,56 +36,56 @@ impl Idle for Numbers {
 
 impl Order {
     /// Adds the next line and shows the lines that are due.
-    pub(super) fn push(&mut self, heard: ViewLine, show: &mut impl FnMut(ViewLine)) {
-        let Some(number) = heard.number else { return show(heard) };
+    pub(super) fn push(&mut self, line: ViewLine, show: &mut impl FnMut(ViewLine)) {
+        let Some(number) = line.number else { return show(line) };
         // Several sessions may share one numbering; then consecutive lines are in order.
         let follows = self.last.is_some_and(|last| last.checked_add(1) == Some(number));
         self.last = Some(number);
-        self.sessions.of(heard.session.as_deref().unwrap_or_default()).push(number, follows, heard, show);
+        self.sessions.of(line.session.as_deref().unwrap_or_default()).push(number, follows, line, show);
     }
 
     /// Shows the waiting lines.
     pub(super) fn finish(&mut self, show: &mut impl FnMut(ViewLine)) {
         for (_, numbers) in self.sessions.all() {
-            while let Some((number, heard)) = numbers.waiting.pop_first() {
-                numbers.show(number, heard, show);
+            while let Some((number, line)) = numbers.waiting.pop_first() {
+                numbers.show(number, line, show);
             }
         }
     }
 }
 
 impl Numbers {
-    fn push(&mut self, number: u64, follows: bool, heard: ViewLine, show: &mut impl FnMut(ViewLine)) {
+    fn push(&mut self, number: u64, follows: bool, line: ViewLine, show: &mut impl FnMut(ViewLine)) {
         match self.shown {
             Some((first, last)) if number <= last => {
                 // Late, or a duplicate.
                 if number < first || self.missing.remove(&number) {
-                    show(heard);
+                    show(line);
                 }
                 return;
             }
-            Some((_, last)) if number - last == 1 => self.show(number, heard, show),
+            Some((_, last)) if number - last == 1 => self.show(number, line, show),
             // A stream starts with 0 or 1; one that starts later lacks its beginning.
-            None if number <= 1 || number > WINDOW as u64 => self.show(number, heard, show),
-            _ if follows && self.waiting.is_empty() => self.show(number, heard, show),
+            None if number <= 1 || number > WINDOW as u64 => self.show(number, line, show),
+            _ if follows && self.waiting.is_empty() => self.show(number, line, show),
             _ => {
-                self.waiting.entry(number).or_insert(heard);
+                self.waiting.entry(number).or_insert(line);
                 if self.waiting.len() > WINDOW
-                    && let Some((number, heard)) = self.waiting.pop_first()
+                    && let Some((number, line)) = self.waiting.pop_first()
                 {
-                    self.show(number, heard, show);
+                    self.show(number, line, show);
                 }
             }
         }
         while let Some(entry) = self.waiting.first_entry()
             && self.shown.is_some_and(|(_, last)| last.checked_add(1) == Some(*entry.key()))
         {
-            let (number, heard) = entry.remove_entry();
-            self.show(number, heard, show);
+            let (number, line) = entry.remove_entry();
+            self.show(number, line, show);
         }
     }
 
-    fn show(&mut self, number: u64, heard: ViewLine, show: &mut impl FnMut(ViewLine)) {
+    fn show(&mut self, number: u64, line: ViewLine, show: &mut impl FnMut(ViewLine)) {
         if let Some((_, last)) = self.shown {
             let given_up = (last.saturating_add(1)..number).rev().take(WINDOW);
             self.missing.extend(given_up);
@@ -95,7 +95,7 @@ impl Numbers {
         }
         let first = self.shown.map_or(number, |(first, _)| first);
         self.shown = Some((first, number));
-        show(heard);
+        show(line);
     }
 }
 
@@ -108,10 +108,10 @@ mod tests {
     fn shown(numbers: &[u64], finished: bool) -> Vec<u64> {
         let mut order = Order::default();
         let mut shown = Vec::new();
-        let mut show = |heard: ViewLine| shown.extend(heard.number);
+        let mut show = |line: ViewLine| shown.extend(line.number);
         for number in numbers {
-            let heard = ViewLine { number: Some(*number), ..ViewLine::of(ViewEvent::Nothing) };
-            order.push(heard, &mut show);
+            let line = ViewLine { number: Some(*number), ..ViewLine::of(ViewEvent::Nothing) };
+            order.push(line, &mut show);
         }
         if finished {
             order.finish(&mut show);

@@ -71,15 +71,15 @@ impl Renderer {
         }
     }
 
-    pub(super) fn show(&mut self, heard: &ViewLine, out: &mut Vec<u8>) {
-        if heard.event == ViewEvent::Nothing {
+    pub(super) fn show(&mut self, line: &ViewLine, out: &mut Vec<u8>) {
+        if line.event == ViewEvent::Nothing {
             return;
         }
         // A line without a session belongs to that of the line before.
-        let session = heard.session.clone().or_else(|| self.speaker.session.take());
-        self.speaker = Speaker { session, parent: heard.parent.clone() };
-        self.enter_node(heard, out);
-        match &heard.event {
+        let session = line.session.clone().or_else(|| self.speaker.session.take());
+        self.speaker = Speaker { session, parent: line.parent.clone() };
+        self.enter_node(line, out);
+        match &line.event {
             ViewEvent::Nothing => {}
             ViewEvent::TurnStart { message, by } => self.turn_start(message.as_deref(), by.as_deref(), out),
             ViewEvent::NodeEnter(name)
@@ -88,7 +88,7 @@ impl Renderer {
             ViewEvent::NodeExit(None) => {}
             ViewEvent::NodeExit(Some(error)) => self.line(Style::Yellow, &format!("· ended: {error}"), out),
             ViewEvent::Text(text) => {
-                self.session().spoke = true;
+                self.session().has_text = true;
                 self.flow(Flow::Text, text, out);
             }
             ViewEvent::ThoughtPiece(text) => self.flow(Flow::Thought, text, out),
@@ -115,7 +115,7 @@ impl Renderer {
                 self.words(Style::Red, "✗", text, out);
             }
             ViewEvent::Step(step) => {
-                if heard.parent.is_none() {
+                if line.parent.is_none() {
                     self.search();
                     self.thoughts.step(step);
                 }
@@ -129,8 +129,8 @@ impl Renderer {
             ViewEvent::State(state) => {
                 // A state only adds detail to the existing drawing; after the answer it would be drawn
                 // again.
-                let told = heard.parent.is_none() && !self.next_search && self.thoughts.state(state);
-                if told && self.drawn > 0 {
+                let is_shown = line.parent.is_none() && !self.next_search && self.thoughts.state(state);
+                if is_shown && self.drawn > 0 {
                     self.draw(out);
                 }
             }
@@ -143,7 +143,7 @@ impl Renderer {
             ViewEvent::TurnEnd(end) => self.turn_end(end, out),
             ViewEvent::Unknown(text) => self.line(Style::Dim, &format!("⚠ not understood: {text}"), out),
         }
-        match heard.event {
+        match line.event {
             // These may occur between turns.
             ViewEvent::Unknown(_)
             | ViewEvent::Error(_)
@@ -156,11 +156,11 @@ impl Renderer {
     }
 
     /// Starts a new line for the text of another node run, with its name if its start was shown.
-    fn enter_node(&mut self, heard: &ViewLine, out: &mut Vec<u8>) {
-        let Some(node) = heard.node.as_deref().filter(|node| self.node.as_deref() != Some(*node)) else {
+    fn enter_node(&mut self, line: &ViewLine, out: &mut Vec<u8>) {
+        let Some(node) = line.node.as_deref().filter(|node| self.node.as_deref() != Some(*node)) else {
             return;
         };
-        match &heard.event {
+        match &line.event {
             ViewEvent::NodeEnter(name) => {
                 self.session().nodes.insert(node, name.clone());
             }
@@ -281,7 +281,7 @@ impl Renderer {
     fn call_end(&mut self, id: &str, name: &str, ok: bool, text: &str, out: &mut Vec<u8>) {
         let mut call = self.session().calls.remove(id).unwrap_or_else(|| CallView::new(name));
         let mut lines = Vec::new();
-        // The last line of a failure tells why, unless that is the only one, such as a refusal.
+        // The last line of a failure has its reason, unless it is the only line, such as a refusal.
         let (before, why) = match text.trim_end().rsplit_once('\n') {
             Some((before, why)) => (before, why),
             None => ("", text.trim_end()),
@@ -303,7 +303,7 @@ impl Renderer {
         }
     }
 
-    /// Shows what an edit changed, as its arguments tell.
+    /// Shows what an edit changed, derived from its arguments.
     fn change(&mut self, lines: &[String], out: &mut Vec<u8>) {
         for line in lines {
             let style = if line.starts_with('-') { Style::Red } else { Style::Green };
@@ -340,7 +340,7 @@ impl Renderer {
         let lines = self.session().steps.unscored();
         self.lines(&lines, out);
         let session = std::mem::take(self.session());
-        if !session.spoke && !end.reply.is_empty() {
+        if !session.has_text && !end.reply.is_empty() {
             self.flow(Flow::Text, &end.reply, out);
         }
         for error in end.errors.iter().filter(|error| Some(*error) != session.error.as_ref()) {

@@ -98,8 +98,8 @@ impl BlockSequencer {
     }
 }
 
-/// True if a waiting line must be shown before another one: what a node said before what it does, and all
-/// that a session said before its turn ends.
+/// True if a waiting line must be shown before another one: a node's text before its calls, and all text of a
+/// session before the end of its turn.
 fn precedes(waiting: &ViewLine, line: &ViewLine) -> bool {
     match line.event {
         ViewEvent::TurnEnd(_) => waiting.session == line.session,

@@ -10,7 +10,7 @@ use crate::check::bounded::{Idle, Names, Open};
 pub(super) struct SessionView {
     pub(super) in_turn: bool,
     /// True if a part of the answer was shown.
-    pub(super) spoke: bool,
+    pub(super) has_text: bool,
     /// The running calls.
     pub(super) calls: Open<CallView>,
     /// The names of node runs.

@@ -6,10 +6,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a request waits for the end of a walk through the tree if some paths are known already.
+/// How long a request waits for a walk through the tree if some paths are known already.
 const REFRESH_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How long a request waits for the first paths, and one for something in particular for all of them.
+/// How long a request waits for the first paths, or, with a search term, for all paths.
 const FIRST_WALK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A tree whose walk takes longer than this is not read for each request.
@@ -109,7 +109,7 @@ impl PathIndex {
     fn walk(&self, root: &Path) -> bool {
         let (index, root) = (self.clone(), root.to_owned());
         let work = move || {
-            let begun = Instant::now();
+            let started = Instant::now();
             let mut list = PathList::default();
             // Unreadable directories are skipped.
             for entry in qwen_tools::tree_walk(&root).build().take(MAX_PATHS).filter_map(Result::ok) {
@@ -130,7 +130,7 @@ impl PathIndex {
             let mut state = index.lock();
             if state.root == root {
                 state.paths = Arc::new(list);
-                state.walked = Some((Instant::now(), begun.elapsed()));
+                state.walked = Some((Instant::now(), started.elapsed()));
                 state.is_walking = false;
             }
             drop(state);

@@ -37,8 +37,8 @@ impl Node<GotState> for Answer {
 fn nothing(state: &GotState) -> Step<Delta> {
     let first = state.thoughts.iter().find_map(|thought| Some((&thought.id, thought.error.as_ref()?)));
     let message = match first {
-        Some((id, error)) => format!("no thought came to a result; the first to fail was '{id}': {error}"),
-        None => "no thought came to a result".to_owned(),
+        Some((id, error)) => format!("no thought produced a result; the first to fail was '{id}': {error}"),
+        None => "no thought produced a result".to_owned(),
     };
     let error = ErrorInfo::new(ErrorKind::Model, "no_result", message);
     Step { delta: Delta::Answered(Conclusion::default()), next: Next::Stop(Stop::failed(error)) }

@@ -114,7 +114,7 @@ fn finish(work: Work, stop: Option<Stop>) -> Step<Delta> {
     let shortfall = match (&stop, missing) {
         (Some(_), _) => Some("A limit ended the thinking.".to_owned()),
         (None, 0) => None,
-        (None, n) => Some(format!("{n} of {} thoughts came to nothing.", thoughts.len())),
+        (None, n) => Some(format!("{n} of {} thoughts produced no result.", thoughts.len())),
     };
     let next = match stop.clone().filter(|_| cancelled) {
         Some(stop) => Next::Stop(stop),

@@ -132,7 +132,7 @@ async fn make(
     for answer in fan_out(tries).await {
         match answer {
             Ok(text) if !text.trim().is_empty() => {
-                made.push(ThoughtResult { text: text.trim().into(), score: None })
+                made.push(ThoughtResult { text: text.trim().into(), score: None });
             }
             Ok(_) => {}
             Err(ThoughtFailure::Run(stop)) => return Err(ThoughtFailure::Run(stop)),

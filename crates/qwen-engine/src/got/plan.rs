@@ -111,7 +111,7 @@ fn resolve(nodes: Vec<NodeForm>, bounds: Bounds) -> Result<Vec<Planned>, String>
         let sound = (1..=LONGEST_ID).contains(&node.id.len())
             && !node.id.contains(|c: char| c.is_control() || c == '/');
         if !sound {
-            return Err(format!("'{}' is no name for a thought", crate::thinking::summary(&node.id)));
+            return Err(format!("'{}' is not a valid name of a thought", crate::thinking::summary(&node.id)));
         }
         if places.insert(node.id.clone(), place).is_some() {
             return Err(format!("two thoughts are called '{}'", node.id));
@@ -182,7 +182,7 @@ pub(super) fn order<T>(thoughts: &[T], inputs: impl Fn(&T) -> &[usize]) -> Optio
 fn check_order(plan: &[Planned]) -> Result<(), String> {
     match order(plan, |node| &node.inputs) {
         Some(_) => Ok(()),
-        None => Err("some of its thoughts wait for each other in a circle".to_owned()),
+        None => Err("some of its thoughts depend on each other in a cycle".to_owned()),
     }
 }
 
@@ -233,13 +233,13 @@ mod tests {
             (r#"{"id":"a","op":"generate","inputs":["b"]}"#, "'a' needs 'b', which is not in it"),
             (r#"{"id":"a","op":"generate"},{"id":"a","op":"generate"}"#, "two thoughts are called 'a'"),
             (r#"{"id":"a","op":"score"}"#, "'a' is to score and has no inputs"),
-            (r#"{"id":"","op":"generate"}"#, "is no name for a thought"),
+            (r#"{"id":"","op":"generate"}"#, "is not a valid name of a thought"),
             (r#"{"id":"a","op":"generate","k":0}"#, "has 0 tries"),
             (r#"{"id":"a","op":"generate","k":1000000}"#, "has 1000000 tries"),
-            (r#"{"id":"a","op":"improve","inputs":["a"]}"#, "in a circle"),
+            (r#"{"id":"a","op":"improve","inputs":["a"]}"#, "in a cycle"),
             (
                 r#"{"id":"a","op":"improve","inputs":["b"]},{"id":"b","op":"improve","inputs":["a"]}"#,
-                "in a circle",
+                "in a cycle",
             ),
         ] {
             assert!(error(nodes).contains(why), "{nodes}: {}", error(nodes));

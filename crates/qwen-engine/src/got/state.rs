@@ -157,8 +157,8 @@ impl GotState {
                 ));
             }
         }
-        let circle = plan::order(&self.thoughts, |thought| &thought.inputs).is_none();
-        circle.then(|| "some of its thoughts wait for each other in a circle".to_owned())
+        let has_cycle = plan::order(&self.thoughts, |thought| &thought.inputs).is_none();
+        has_cycle.then(|| "some of its thoughts depend on each other in a cycle".to_owned())
     }
 
     /// The thoughts of the outermost graph that no other thought depends on: they hold the result.

@@ -62,7 +62,7 @@ impl fmt::Display for BuildError {
             Self::Empty => f.write_str("the graph has no nodes"),
             Self::Twice(name) => write!(f, "two nodes are called '{name}'"),
             Self::Unknown(name) => write!(f, "an edge names the node '{name}', which is not in the graph"),
-            Self::Unreachable(name) => write!(f, "no way leads from the start to the node '{name}'"),
+            Self::Unreachable(name) => write!(f, "no path leads from the start to the node '{name}'"),
         }
     }
 }

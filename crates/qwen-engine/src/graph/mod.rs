@@ -8,10 +8,10 @@
 
 mod attempt;
 mod build;
+mod concurrent;
 mod effects;
-mod fan;
+mod nested;
 mod run;
-mod sub;
 
 use futures_util::future::BoxFuture;
 use qwen_events::Json;
@@ -19,10 +19,10 @@ use qwen_events::Json;
 pub use attempt::Retry;
 pub(crate) use attempt::within;
 pub use build::{BuildError, END, Edge, Graph, GraphBuilder, mermaid};
+pub use concurrent::fan_out;
 pub use effects::Effects;
-pub use fan::fan_out;
+pub use nested::SubGraph;
 pub use run::{NodeCounter, RunContext, RunOutcome};
-pub use sub::SubGraph;
 
 use crate::Stop;
 

@@ -26,7 +26,7 @@ pub struct LogReader {
 /// The result of reading a line.
 pub(super) enum NextLine {
     Entry(Box<Entry>),
-    /// A damaged line, or one of a type that only a later version knows.
+    /// A damaged line, or one of a type that a later version added.
     Other,
     End,
 }

@@ -34,9 +34,9 @@ pub struct Replay {
     ended: Vec<CallId>,
     /// Calls of sub-agents and thoughts that have no end yet.
     inner: Vec<Inner>,
-    checkpoint_told: bool,
+    checkpoint_emitted: bool,
     /// The last state of the turn's agent, if it cannot be derived from the conversation.
-    in_mind: Option<Json>,
+    shown_state: Option<Json>,
     last: Timestamp,
     done: bool,
     /// The turns of the conversation so far, and how many messages were before each.
@@ -64,8 +64,8 @@ impl Replay {
             node: None,
             ended: Vec::new(),
             inner: Vec::new(),
-            checkpoint_told: false,
-            in_mind: None,
+            checkpoint_emitted: false,
+            shown_state: None,
             last: Timestamp::default(),
             done: false,
             turns: Vec::new(),
@@ -164,13 +164,13 @@ impl Replay {
             }
             Body::TurnStart(_) if main => {
                 self.ended.clear();
-                self.checkpoint_told = false;
-                self.in_mind = None;
+                self.checkpoint_emitted = false;
+                self.shown_state = None;
                 self.queue.push_back(event);
             }
             Body::Checkpoint(checkpoint) => {
                 if self.with_state {
-                    self.checkpoint_told = true;
+                    self.checkpoint_emitted = true;
                     let state = if checkpoint.state.as_str() == "{}" {
                         self.state()
                     } else {
@@ -263,9 +263,9 @@ impl Replay {
             && let Some(stored_run) = StoredRun::of(&turn.journal)
         {
             // If the state can no longer be read, the state is derived from the conversation alone.
-            self.in_mind = agent::shown(&turn.start.agent, &stored_run).ok().flatten();
+            self.shown_state = agent::shown(&turn.start.agent, &stored_run).ok().flatten();
         }
-        if let Some(state) = &self.in_mind {
+        if let Some(state) = &self.shown_state {
             return state.clone();
         }
         let pending: Vec<Arc<ToolCall>> = self.folded.open_calls.waiting().cloned().collect();
@@ -348,7 +348,7 @@ impl Replay {
         let Some((id, step)) = self.folded.checkpoints.last().map(|last| (last.turn, last.step)) else {
             return;
         };
-        if !self.with_state || std::mem::replace(&mut self.checkpoint_told, true) {
+        if !self.with_state || std::mem::replace(&mut self.checkpoint_emitted, true) {
             return;
         }
         let session = self.folded.header.session_id.clone();

@@ -1,4 +1,4 @@
-//! Finds sessions by what was said in them.
+//! Finds sessions by their text.
 
 use std::io;
 use std::path::Path;

@@ -241,10 +241,10 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Locks a log for as long as the file is open; fails if another process holds the lock.
 fn lock(file: &File, id: &SessionId) -> Result<(), LogError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) if begun.elapsed() < LOCK_TIMEOUT => std::thread::sleep(LOCK_PAUSE),
+            Err(Errno::WOULDBLOCK) if started.elapsed() < LOCK_TIMEOUT => std::thread::sleep(LOCK_PAUSE),
             Err(Errno::WOULDBLOCK) => return Err(LogError::InUse(id.clone())),
             // Some network file systems do not support locks; an unlocked session is better than none.
             Ok(()) | Err(_) => return Ok(()),

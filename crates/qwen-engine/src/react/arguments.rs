@@ -16,7 +16,7 @@ pub(crate) fn parse_arguments(text: &str) -> Result<Json, String> {
         return Ok(Json::empty_object());
     }
     if !text.starts_with('{') {
-        return Err("they are no JSON object".to_owned());
+        return Err("they are not a JSON object".to_owned());
     }
     // The parser's recursion limit bounds the nesting, and the range of a double bounds numbers.
     serde_json::from_str::<Unambiguous>(text).map_err(|error| error.to_string())?;
@@ -89,7 +89,7 @@ impl<'de> Visitor<'de> for Unambiguous {
         while let Some(key) = entries.next_key::<String>()? {
             entries.next_value::<Self>()?;
             if keys.contains(&key) {
-                return Err(A::Error::custom(format_args!("the key {key:?} stands there twice")));
+                return Err(A::Error::custom(format_args!("the key {key:?} is there twice")));
             }
             keys.insert(key);
         }

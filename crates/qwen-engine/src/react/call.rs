@@ -54,10 +54,10 @@ pub(crate) async fn run(
     let postponed = matches!(attempted, Err(NotRun::Postponed));
     let (ended, limit) = match attempted {
         Err(NotRun::Postponed) => {
-            (Ended::Postponed("not run: a hook put it off until the session goes on".into()), None)
+            (Ended::Postponed("not run: a hook postponed it until the session continues".into()), None)
         }
         Err(NotRun::Deferred) => {
-            (Ended::Stopped("not run: it waits for an answer that a later run brings".into()), None)
+            (Ended::Stopped("not run: it waits for an answer in a later run".into()), None)
         }
         Ok(outcome) => (Ended::Completed(outcome), None),
         Err(NotRun::Failed(code, text)) => (Ended::Completed(Outcome::failure(code, text)), None),

@@ -51,11 +51,11 @@ pub(super) fn explain(step: &mut Step<Delta>, compressed: bool) {
         && let Some(error) = stop.error.as_mut().filter(|error| error.code == TOO_LONG)
     {
         let tried = if compressed {
-            "it is too long even with a summary in place of what was said before"
+            "it is too long even with a summary in place of the earlier messages"
         } else {
-            "nothing that was said before could be summarized to make room"
+            "no earlier messages could be summarized to free space"
         };
-        let advice = "send less at once, start anew (/clear) or use a model with a larger window";
+        let advice = "send less at once, start over (/clear) or use a model with a larger window";
         error.message = format!("{}; {tried}: {advice}", error.message).into();
     }
 }

@@ -1,8 +1,8 @@
 //! Redacts secrets in events before the log, a dialect or a person reads them.
 
 mod calls;
-mod echo;
 mod message;
+mod restore;
 mod whole;
 
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use qwen_events::{
 pub use qwen_redact::{Redactor, TextStream, secret_values};
 
 use self::calls::Calls;
-pub(crate) use self::echo::restore_redacted;
 use self::message::MessageRedaction;
+pub(crate) use self::restore::restore_redacted;
 use self::whole::Whole;
 
 /// Redacts texts that go to the model, because its server is a third party.

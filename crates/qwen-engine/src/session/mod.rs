@@ -6,10 +6,10 @@ mod compact;
 mod ending;
 mod resources;
 mod resume;
+mod return_point;
 mod rewind;
 mod sent_history;
 mod session_hooks;
-mod time_travel;
 mod tool;
 mod turn;
 mod typed_command;
@@ -86,7 +86,7 @@ pub struct Session {
     /// The turn that an earlier process left unfinished.
     unfinished: Option<Unfinished>,
     /// Set when `unfinished` is a turn the session went back to, not the last one.
-    returned: Option<time_travel::ReturnPoint>,
+    returned: Option<return_point::ReturnPoint>,
     open_calls: OpenCalls,
     /// A hook postponed `open_calls`: the next turn decides about them first.
     postponed: bool,
@@ -121,7 +121,7 @@ struct Turn {
     /// Steps that an earlier process already took in this turn.
     steps: u64,
     /// Set if the last message has calls still to be made: the message is emitted again.
-    retold: Option<ReplayTarget>,
+    replay_target: Option<ReplayTarget>,
     /// The agent's stored state from that process.
     stored_run: Option<StoredRun>,
     /// The turn continues under the id of a turn that had already ended.

@@ -13,8 +13,8 @@ use crate::react::{self, ReactState};
 use crate::{AnswerSchema, Budget, Cancel, Emitter, SessionContext, Stop};
 
 impl Session {
-    /// Creates a session from its log. [`go_on`](Self::go_on) continues an unfinished turn; a new turn closes
-    /// it first.
+    /// Creates a session from its log. [`continue_unfinished`](Self::continue_unfinished) continues an
+    /// unfinished turn; a new turn closes it first.
     pub fn resume(context: SessionContext, folded: Folded) -> Self {
         let runs = NodeCounter::continuing(folded.node_runs.iter().map(|(name, count)| (word(name), *count)));
         let prompts = folded.prompt_ids.iter().cloned().chain(folded.steered).collect();
@@ -122,13 +122,13 @@ impl Session {
             input.message_uuid = None;
         }
         let tools = self.tools(&input, cancel).await;
-        let retold = (!state.pending.is_empty()).then_some(if again.is_some() {
+        let replay_target = (!state.pending.is_empty()).then_some(if again.is_some() {
             ReplayTarget::ReadersAndLog
         } else {
             ReplayTarget::Readers
         });
         let steps = match again {
-            Some(_) => u64::from(retold.is_some()),
+            Some(_) => u64::from(replay_target.is_some()),
             None => unfinished.steps,
         };
         let start = match again {
@@ -148,7 +148,7 @@ impl Session {
             state,
             from,
             steps,
-            retold,
+            replay_target,
             stored_run,
             continuation: false,
             warnings: Vec::new(),

@@ -33,11 +33,11 @@ impl Session {
     /// does not change.
     pub fn rewind(&self, prompt: &str, dry_run: bool) -> Result<RewindReport, ErrorInfo> {
         let unknown = || {
-            let message = format!("there is no prompt '{prompt}' in this session to put files back to");
+            let message = format!("there is no prompt '{prompt}' in this session to restore files from");
             ErrorInfo::new(ErrorKind::Input, "unknown_message", message).with_param("message_id")
         };
         let Some(log) = &self.log else {
-            let message = "this session is not kept, so there are no files to put back";
+            let message = "this session is not stored, so there are no files to restore";
             return Err(ErrorInfo::new(ErrorKind::Input, "not_kept", message));
         };
         let (Some(store), id) = log.location() else { return Err(LogError::NotOnDisk.into()) };

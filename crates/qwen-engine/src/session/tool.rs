@@ -13,7 +13,7 @@ impl Session {
     /// the user typed the command.
     pub async fn run_tool(&self, call: &ToolCall, cancel: &Cancel) -> Result<String, String> {
         let Some(tool) = self.context.tools.get(&call.name) else {
-            return Err(format!("The tool {} is not there in this session.", call.name));
+            return Err(format!("The tool {} is not available in this session.", call.name));
         };
         let resources = self.context.resources.clone();
         let cx = CallContext::new(resources, cancel.token().clone(), Arc::new(DiscardedOutput));

@@ -76,12 +76,12 @@ impl Session {
         let decides = decides && review.objection.is_none();
         let message = Message { role: Role::User, parts: start.parts.clone() };
         let mut state = if decides { self.decide_first(message) } else { self.with_user_message(message) };
-        let mut retold = decides.then_some(ReplayTarget::Readers);
+        let mut replay_target = decides.then_some(ReplayTarget::Readers);
         if let Some(command) = typed_command.filter(|_| review.objection.is_none()) {
             state = typed_command::request(&command, &tools, state);
-            retold = Some(ReplayTarget::ReadersAndLog);
+            replay_target = Some(ReplayTarget::ReadersAndLog);
         }
-        let begin = if retold.is_some() { react::ACT } else { react::START };
+        let begin = if replay_target.is_some() { react::ACT } else { react::START };
         let budget = Budget::new(self.context.limits.clone(), self.model_calls).after_cost(self.cost_usd);
         let answer_schema = input.answer_schema.or_else(|| self.context.overrides.answer_schema());
         let mut context = self.turn_context(&start, tools, input.model, input.sampling);
@@ -97,7 +97,7 @@ impl Session {
             state,
             from: review.objection.clone().map_or(Ok(begin), |stop| Err(Some(stop))),
             steps: 0,
-            retold,
+            replay_target,
             stored_run: None,
             continuation,
             warnings: input.warnings,
@@ -193,7 +193,7 @@ impl Session {
             mut state,
             from,
             steps,
-            retold,
+            replay_target,
             stored_run,
             continuation,
             warnings,
@@ -237,7 +237,7 @@ impl Session {
             let (level, scope) = (ConsoleLevel::Warn, LogScope::System);
             emit.emit(Body::Console { level, scope, text }).await;
         }
-        match retold {
+        match replay_target {
             Some(ReplayTarget::Readers) => self.emit_pending_message(&state, live).await,
             Some(ReplayTarget::ReadersAndLog) => self.emit_pending_message(&state, emit).await,
             None => {}

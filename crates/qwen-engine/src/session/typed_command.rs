@@ -29,8 +29,8 @@ pub(super) fn request(command: &str, tools: &Registry, mut state: ReactState) ->
     state
 }
 
-/// Answers the permission question about a command that the user typed: nobody has to ask whether it is
-/// wanted. What a rule denies stays denied, because no question is asked about it.
+/// Answers the permission question about a command that the user typed with yes. What a rule denies stays
+/// denied, because no question is asked about it.
 pub(super) struct TypedByUser(pub Arc<dyn Host>);
 
 impl Host for TypedByUser {

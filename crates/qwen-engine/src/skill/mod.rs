@@ -55,7 +55,7 @@ pub fn load(place: &Path, whose: DefinitionSource, warnings: &mut Vec<String>) -
         .collect();
     directories.sort();
     if directories.len() > MAX_SKILLS {
-        warnings.push(format!("{}: only the first {MAX_SKILLS} skills are taken", place.display()));
+        warnings.push(format!("{}: only the first {MAX_SKILLS} skills are used", place.display()));
         directories.truncate(MAX_SKILLS);
     }
     let mut found: Vec<Skill> = Vec::new();
@@ -69,7 +69,10 @@ pub fn load(place: &Path, whose: DefinitionSource, warnings: &mut Vec<String>) -
             )),
             Ok(skill) => found.push(skill),
             Err(problem) => {
-                warnings.push(format!("{}: this is no skill and is left out: {problem}", shown.display()));
+                warnings.push(format!(
+                    "{}: this is not a valid skill and is left out: {problem}",
+                    shown.display()
+                ));
             }
         }
     }
@@ -86,7 +89,10 @@ fn read(directory: &Path, whose: DefinitionSource) -> Result<Skill, String> {
         None => directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
     };
     if !is_name(&name) {
-        return Err(format!("'{}' is no name: letters, digits, '-' and '_' make one", name.escape_debug()));
+        return Err(format!(
+            "'{}' is not a valid name: use letters, digits, '-' and '_'",
+            name.escape_debug()
+        ));
     }
     let description = front.text("description").ok_or("its front matter has no description")?;
     let description: String = description.chars().take(MAX_DESCRIPTION).collect();

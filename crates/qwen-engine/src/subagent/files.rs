@@ -26,7 +26,7 @@ pub fn load(place: &Path, whose: DefinitionSource, warnings: &mut Vec<String>) -
         .collect();
     files.sort();
     if files.len() > MAX_FILES {
-        warnings.push(format!("{}: only the first {MAX_FILES} agents are taken", place.display()));
+        warnings.push(format!("{}: only the first {MAX_FILES} agents are used", place.display()));
         files.truncate(MAX_FILES);
     }
     let mut found: Vec<AgentDefinition> = Vec::new();
@@ -41,7 +41,10 @@ pub fn load(place: &Path, whose: DefinitionSource, warnings: &mut Vec<String>) -
             }
             Ok(agent) => found.push(agent),
             Err(problem) => {
-                warnings.push(format!("{}: this is no agent and is left out: {problem}", path.display()));
+                warnings.push(format!(
+                    "{}: this is not a valid agent and is left out: {problem}",
+                    path.display()
+                ));
             }
         }
     }
@@ -54,12 +57,15 @@ fn read(path: &Path) -> Result<AgentDefinition, String> {
         front_matter::split(&text).ok_or("it must start with front matter between two lines of ---")?;
     let name = front.text("name").ok_or("its front matter has no name")?;
     if !is_name(&name) {
-        return Err(format!("'{}' is no name: letters, digits, '-' and '_' make one", name.escape_debug()));
+        return Err(format!(
+            "'{}' is not a valid name: use letters, digits, '-' and '_'",
+            name.escape_debug()
+        ));
     }
     let description = front.text("description").ok_or("its front matter has no description")?;
     let prompt = body.trim();
     if prompt.is_empty() {
-        return Err("it says nothing below its front matter".to_owned());
+        return Err("it has no text below its front matter".to_owned());
     }
     let bare = |tools: Vec<String>| tools.iter().map(|tool| bare_name(tool)).collect::<Vec<_>>();
     Ok(AgentDefinition {
@@ -190,8 +196,8 @@ mod tests {
             ("no front matter".to_owned(), "front matter"),
             (front("description: d"), "no name"),
             (front("name: a"), "no description"),
-            (front("name: ../a\ndescription: d"), "is no name"),
-            ("---\nname: a\ndescription: d\n---\n \n".to_owned(), "says nothing"),
+            (front("name: ../a\ndescription: d"), "is not a valid name"),
+            ("---\nname: a\ndescription: d\n---\n \n".to_owned(), "has no text"),
             (front("name: a\ndescription: d\nmaxTurns: many"), "maxTurns"),
             (front("name: a\ndescription: d\nlimits:\n  maxWallTime: -1s"), "maxWallTime"),
             ("x".repeat(70_000), "larger than"),

@@ -29,7 +29,7 @@ fn a_graph_that_cannot_work_is_refused_with_the_name_of_what_is_wrong() {
     for (got, expected) in cases {
         assert_eq!(got, expected);
     }
-    assert_eq!(BuildError::Unreachable("b").to_string(), "no way leads from the start to the node 'b'");
+    assert_eq!(BuildError::Unreachable("b").to_string(), "no path leads from the start to the node 'b'");
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl fmt::Debug for Transport {
 /// Why a configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum McpConfigError {
-    #[error("the MCP configuration is no JSON: {0}")]
+    #[error("the MCP configuration is not JSON: {0}")]
     Json(String),
     /// The `mcpServers` object is missing.
     #[error("the MCP configuration must be an object with `mcpServers`, an object of servers by name")]
@@ -165,9 +165,9 @@ pub fn parse_server(name: &str, value: &Value) -> Result<ServerConfig, McpConfig
 /// Checks that `mcp__<server>__<tool>` can be split unambiguously, so that no server can impersonate another.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() || !name.bytes().all(is_name_byte) {
-        Err("its name may hold only letters, digits, `_`, `.` and `-`".to_owned())
+        Err("its name may contain only letters, digits, `_`, `.` and `-`".to_owned())
     } else if name.contains("__") || name.ends_with('_') {
-        Err("its name must not hold `__` nor end with `_`, which separate servers from tools".to_owned())
+        Err("its name must not contain `__` nor end with `_`, which separate servers from tools".to_owned())
     } else if name.len() > 64 {
         Err("its name is longer than 64 characters".to_owned())
     } else {
@@ -231,7 +231,7 @@ fn transport(fields: &Fields<'_>) -> Result<Transport, String> {
         "sse" => Ok(Transport::Unsupported(
             "the old transport `sse` is not supported; use the server's streamable HTTP address with type `http`".into(),
         )),
-        other => Err(format!("its type is `{other}`; known are stdio, http and sdk")),
+        other => Err(format!("its type is `{other}`; the types are stdio, http and sdk")),
     }
 }
 
@@ -361,7 +361,7 @@ mod tests {
             (json!({"url": "ftp://h"}), "`url` is missing; it must be an http:// or https:// address"),
             (
                 json!({"type": "carrier-pigeon"}),
-                "its type is `carrier-pigeon`; known are stdio, http and sdk",
+                "its type is `carrier-pigeon`; the types are stdio, http and sdk",
             ),
         ] {
             let error = one(&value).unwrap_err();

@@ -110,7 +110,7 @@ impl Catalogue {
             }
             if listed.name.is_empty() || !listed.name.bytes().all(is_name_byte) {
                 catalogue.warn(format!(
-                    "The tool `{shown}` is left out: its name may hold only letters, digits, `_`, `.` and `-`."
+                    "The tool `{shown}` is left out: its name may contain only letters, digits, `_`, `.` and `-`."
                 ));
                 continue;
             }
@@ -128,14 +128,14 @@ impl Catalogue {
                     text += definition.spec.description.len() + definition.spec.parameters.as_str().len();
                     if text > MOST_TEXT {
                         catalogue.warn(
-                            "Its tools say more about themselves than can be sent; the rest is left out."
+                            "The descriptions of its tools are too long in total; the remaining tools are left out."
                                 .to_owned(),
                         );
                         break;
                     }
                     if hidden > 0 {
                         catalogue.warn(format!(
-                            "The description of the tool `{shown}` holds {hidden} hidden characters, which are now shown."
+                            "The description of the tool `{shown}` contains {hidden} hidden characters, which are now shown."
                         ));
                     }
                     if let Some(problem) = unenforced(&definition.spec) {
@@ -230,7 +230,7 @@ fn schema(given: Option<&RawValue>) -> Result<(String, usize), &'static str> {
     let mut value: Value =
         serde_json::from_str(text).map_err(|_| "the schema of its arguments cannot be read")?;
     if !value.is_object() {
-        return Err("the schema of its arguments is no object");
+        return Err("the schema of its arguments is not an object");
     }
     let hidden = reveal(&mut value);
     if value.get("type").is_none() {

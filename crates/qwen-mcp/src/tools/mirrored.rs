@@ -37,7 +37,7 @@ fn collect(
     if let Some(name) = keywords.get(ANNOTATION) {
         let header = name.as_str().filter(|name| !name.is_empty());
         let header = header.and_then(|name| HeaderName::try_from(format!("{PREFIX}{name}")).ok());
-        let header = header.ok_or("an `x-mcp-header` of its schema is no name of a header")?;
+        let header = header.ok_or("an `x-mcp-header` of its schema is not the name of a header")?;
         if found.iter().any(|other| other.header == header) {
             return Err("two arguments of its schema have the same `x-mcp-header`");
         }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::McpError;
+use crate::connection::Connection;
 use crate::error::{CANCELLED, HEADER_MISMATCH, PROTOCOL, SESSION_EXPIRED, TOOL_CHANGED};
 use crate::peer::CallLimits;
 use crate::request::Request;
@@ -16,7 +17,6 @@ use crate::server::Server;
 use crate::tools::catalogue::{Definition, Fingerprint};
 use crate::tools::mirrored;
 use crate::tools::result::{self, CallResult, TextSink};
-use crate::up::Up;
 
 /// Receives what a server reports while a call runs. The call waits while the receiver is slow.
 pub trait ProgressSink: Send + Sync {
@@ -132,14 +132,14 @@ impl RemoteTool {
         let answer = answer?;
         result::call_result(&answer, out).ok_or_else(|| {
             let words =
-                format!("The MCP server `{}` gave back a result that cannot be read.", self.server.name);
+                format!("The MCP server `{}` returned a result that cannot be read.", self.server.name);
             McpError::new(PROTOCOL, words)
         })
     }
 
     /// Returns the connection, after checking that the tool's definition is the one that was offered.
-    async fn ready(&self) -> Result<Arc<Up>, McpError> {
-        let up = self.server.up().await?;
+    async fn ready(&self) -> Result<Arc<Connection>, McpError> {
+        let up = self.server.connection().await?;
         up.refresh().await?;
         match up.catalogue().get(&self.definition.name) {
             Some(now) if now.fingerprint == self.definition.fingerprint => Ok(up),

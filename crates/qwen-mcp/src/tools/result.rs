@@ -132,24 +132,24 @@ impl TextSink for String {
 struct Collected<'a> {
     out: &'a mut dyn TextSink,
     media: Vec<Media>,
-    begun: bool,
+    has_output: bool,
     any_text: bool,
 }
 
 impl<'a> Collected<'a> {
     fn new(out: &'a mut dyn TextSink) -> Self {
-        Self { out, media: Vec::new(), begun: false, any_text: false }
+        Self { out, media: Vec::new(), has_output: false, any_text: false }
     }
 
     fn is_empty(&self) -> bool {
-        !self.begun && self.media.is_empty()
+        !self.has_output && self.media.is_empty()
     }
 
     fn text(&mut self, text: &str) {
-        if self.begun {
+        if self.has_output {
             self.out.append("\n");
         }
-        self.begun = true;
+        self.has_output = true;
         self.any_text = true;
         self.out.append(text);
     }
@@ -165,7 +165,7 @@ impl<'a> Collected<'a> {
             Block::Text { text } => self.text(&text),
             Block::Image { data } => self.image(&data, "an image"),
             Block::Audio { mime_type } => {
-                self.note(&format!("a sound of type {}, which is not shown", label(&mime_type)));
+                self.note(&format!("audio of type {}, which is not shown", label(&mime_type)));
             }
             Block::Resource { resource } => self.resource(resource),
             Block::ResourceLink { uri, name, description } => {
@@ -176,7 +176,7 @@ impl<'a> Collected<'a> {
                 }
                 self.note(&note);
             }
-            Block::Unknown => self.note("something of a kind that is not known here"),
+            Block::Unknown => self.note("content of an unknown kind"),
         }
     }
 
@@ -209,7 +209,7 @@ impl<'a> Collected<'a> {
     /// declared MIME type.
     fn image(&mut self, data: &str, name: &str) {
         if self.media.len() == MOST_IMAGES {
-            self.note(&format!("{name} is one too many and not shown"));
+            self.note(&format!("{name} exceeds the number of images and is not shown"));
             return;
         }
         if data.len() / 4 * 3 > LARGEST_IMAGE {
@@ -260,7 +260,7 @@ mod tests {
             text,
             "one\n[the resource file:///a]\ntwo\n[the resource file:///b, about 6 bytes of type application/pdf, is not shown]\n\
              [a resource: n x://y\\u{200b}]\n[a sound of type audio/wav, which is not shown]\n\
-             [something of a kind that is not known here]"
+             [content of an unknown kind]"
         );
         assert!(!made.is_error);
         let image = Media { mime_type: "image/gif".into(), source: MediaSource::Base64(PIXEL.into()) };

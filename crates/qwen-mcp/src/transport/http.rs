@@ -63,7 +63,7 @@ impl Http {
         for (name, value) in headers {
             let wrong = || {
                 let words = format!(
-                    "The MCP server `{server}` cannot be reached: `{}` is no HTTP header.",
+                    "The MCP server `{server}` cannot be reached: `{}` is not an HTTP header.",
                     name.escape_debug()
                 );
                 McpError::new(START_FAILED, words)
@@ -221,7 +221,10 @@ impl Endpoint {
                     Err(error) => {
                         return Err(McpError::new(
                             PROTOCOL,
-                            format!("The MCP server `{}` sent what cannot be read: {error}.", self.server),
+                            format!(
+                                "The MCP server `{}` sent a message that cannot be read: {error}.",
+                                self.server
+                            ),
                         ));
                     }
                 };
@@ -293,7 +296,7 @@ impl Endpoint {
         if status == StatusCode::NOT_FOUND && self.agreed().remove(SESSION).is_some() {
             return McpError::new(
                 SESSION_EXPIRED,
-                format!("The MCP server `{}` has ended our session.", self.server),
+                format!("The MCP server `{}` has ended the session.", self.server),
             );
         }
         let mut page = Vec::new();
@@ -319,11 +322,11 @@ impl Endpoint {
             }
             _ => "",
         };
-        let said = if words.is_empty() { String::new() } else { format!(": {words}") };
+        let detail = if words.is_empty() { String::new() } else { format!(": {words}") };
         McpError::new(
             REFUSED,
             format!(
-                "The MCP server `{}` at {} answered {status}{said}.{hint}",
+                "The MCP server `{}` at {} answered {status}{detail}.{hint}",
                 self.server,
                 without_secrets(&self.url)
             ),

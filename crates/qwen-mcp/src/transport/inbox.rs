@@ -36,7 +36,7 @@ pub(crate) struct Inbox {
     server: Arc<str>,
     state: Mutex<State>,
     tools_changed: AtomicBool,
-    /// True if the server speaks the stateless revision.
+    /// True if the server uses the stateless revision.
     stateless: AtomicBool,
 }
 
@@ -206,7 +206,7 @@ impl Inbox {
         Err(McpError::new(
             FLOOD,
             format!(
-                "The MCP server `{}` sent a flood of messages that nobody asked for and was cut off.",
+                "The MCP server `{}` sent a flood of messages that were not requested and was disconnected.",
                 self.server
             ),
         ))

@@ -104,7 +104,7 @@ fn classify(frame: Frame<'_>) -> Option<Incoming<'_>> {
             let result = match (frame.error, frame.result) {
                 (Some(error), _) => Err(describe(&error)),
                 (None, Some(result)) => Ok(result),
-                (None, None) => Err("the answer holds neither a result nor an error".to_owned()),
+                (None, None) => Err("the answer contains neither a result nor an error".to_owned()),
             };
             Some(Incoming::Answer { id: id.get().parse().ok()?, result })
         }
@@ -157,7 +157,7 @@ mod tests {
                 r"error 7 no\u{1b}[31m (code -32602)",
             ),
             (r#"{"id":7,"error":"odd"}"#, "error 7 (no words)"),
-            (r#"{"id":7}"#, "error 7 the answer holds neither a result nor an error"),
+            (r#"{"id":7}"#, "error 7 the answer contains neither a result nor an error"),
             (r#"{"id":"x","method":"ping"}"#, r#"request "x" ping"#),
             (r#"{"method":"n","params":[1]}"#, "notification n [1]"),
             (r#"{"id":null,"method":"n"}"#, "notification n -"),

@@ -105,13 +105,13 @@ struct ServerTask {
 impl ServerTask {
     async fn run(self, mut running: Running, messages: mpsc::Receiver<String>) {
         let mut stderr = StderrTail { pipe: running.stderr.take(), last: VecDeque::new() };
-        let heard = {
+        let stopped = {
             let stdout = running.stdout.take();
             let mut write_messages = pin!(write_messages(running.stdin.take(), messages));
             tokio::select! {
                 biased;
                 () = self.ending.cancelled() => None,
-                heard = self.listen(stdout) => Some(heard),
+                stopped = self.listen(stdout) => Some(stopped),
                 () = &mut write_messages => None,
                 () = stderr.follow() => None,
             }
@@ -122,7 +122,7 @@ impl ServerTask {
             running.terminate();
             running.gone().await;
         }
-        let error = match heard {
+        let error = match stopped {
             None => McpError::new(DIED, format!("The MCP server `{}` was switched off.", self.server)),
             Some(Err(error)) => error,
             Some(Ok(())) => {
@@ -168,7 +168,7 @@ impl ServerTask {
                 let error = McpError::new(
                     PROTOCOL,
                     format!(
-                        "The MCP server `{}` sent a message of more than {} MiB and was cut off.",
+                        "The MCP server `{}` sent a message of more than {} MiB and was disconnected.",
                         self.server,
                         MAX_MESSAGE >> 20
                     ),

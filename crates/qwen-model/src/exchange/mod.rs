@@ -363,10 +363,13 @@ pub(crate) fn empty_stream(model: &str) -> Failure {
 }
 
 fn connection_lost_message(model: &str, error: Option<&http::Error>, has_output: bool) -> String {
-    let when = if has_output { "before its answer was whole" } else { "before its first token" };
+    let when = if has_output { "before its answer was complete" } else { "before its first token" };
     match error {
         Some(error) => {
-            format!("the stream of the model `{model}` broke {when}: {}", failure::with_causes(error))
+            format!(
+                "the stream of the model `{model}` was interrupted {when}: {}",
+                failure::with_causes(error)
+            )
         }
         None => format!("the stream of the model `{model}` ended {when}"),
     }
@@ -381,7 +384,7 @@ fn timed_out(which: Timeout, limit: Duration, model: &str) -> Failure {
         ("first_token_timeout", message)
     } else {
         let message = format!(
-            "the stream of the model `{model}` stood still for {limit} s (time-out `stream stall`, setting model.stallTimeout)"
+            "the stream of the model `{model}` stalled for {limit} s (time-out `stream stall`, setting model.stallTimeout)"
         );
         ("stall_timeout", message)
     };

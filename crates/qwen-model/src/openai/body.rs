@@ -153,8 +153,8 @@ fn tool_result(w: &mut JsonWriter, result: &ToolResult) {
 /// A user message: a single text as a string, because some servers accept nothing else; anything else as
 /// parts.
 fn user(w: &mut JsonWriter, message: &Message) {
-    let mut said = message.parts.iter().filter(|part| matches!(part, Part::Text(_) | Part::Media(_)));
-    let (first, more) = (said.next(), said.next().is_some());
+    let mut visible = message.parts.iter().filter(|part| matches!(part, Part::Text(_) | Part::Media(_)));
+    let (first, more) = (visible.next(), visible.next().is_some());
     let Some(first) = first else {
         if message.role == Role::User && message.parts.is_empty() {
             text_message(w, "user", "");

@@ -71,8 +71,8 @@ impl Decoder {
             }
             out.push_back(Piece::Start { model: Arc::clone(&self.model) });
         }
-        let spoken = choice.delta.as_ref().or(choice.message.as_deref());
-        let nested = choice.usage.clone().or_else(|| spoken.and_then(|delta| delta.usage.clone()));
+        let delta = choice.delta.as_ref().or(choice.message.as_deref());
+        let nested = choice.usage.clone().or_else(|| delta.and_then(|delta| delta.usage.clone()));
         let counts = usage.or(nested).or_else(|| timings.map(|timings| Box::new(Counts::from(*timings))));
         let read = self.choice(choice, out);
         if let Some(counts) = counts {

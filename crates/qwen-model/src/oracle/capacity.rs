@@ -5,7 +5,7 @@ use super::numbers;
 use super::prompt::{Prompt, Task};
 use super::random::SeededRandom;
 
-/// A solver that is right as long as a task is no larger than `cap`, and knows it.
+/// A solver that succeeds if a task is at most `cap` in size, and otherwise reports that it failed.
 pub(super) struct Capacity {
     /// The largest task that it solves in one go.
     pub cap: u64,

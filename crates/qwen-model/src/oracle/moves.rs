@@ -88,7 +88,7 @@ pub(super) fn can_reach_24(numbers: &[Rational]) -> bool {
 /// A puzzle has four.
 const MOST_NUMBERS: usize = 4;
 
-/// The same for the first `count` of `all`; where it says no, they are as before.
+/// The same for the first `count` of `all`, which are unchanged if the result is false.
 fn reaches(all: &mut [Rational; MOST_NUMBERS], count: usize) -> bool {
     if count == 1 {
         return all[0] == Rational::whole(24);

@@ -66,7 +66,7 @@ impl Model for Recorder {
             pieces: Vec::new(),
         };
         let inner = self.inner.call(request);
-        Box::pin(Recording { inner, call: Some(call), log: Arc::clone(&self.log), begun: None })
+        Box::pin(Recording { inner, call: Some(call), log: Arc::clone(&self.log), started: None })
     }
 }
 
@@ -77,16 +77,16 @@ struct Recording {
     call: Option<RecordedCall>,
     log: Arc<Log>,
     // None before the first poll, when the call has not begun.
-    begun: Option<Instant>,
+    started: Option<Instant>,
 }
 
 impl Stream for Recording {
     type Item = Result<Piece, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let begun = *self.begun.get_or_insert_with(Instant::now);
+        let started = *self.started.get_or_insert_with(Instant::now);
         let Poll::Ready(item) = self.inner.as_mut().poll_next(cx) else { return Poll::Pending };
-        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let (Some(item), Some(call)) = (&item, &mut self.call) {
             call.pieces.extend(RecordedPiece::of(item).map(|piece| (ms, piece)));
         }
@@ -109,7 +109,7 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         // A cancelled call is recorded too; a failure here cannot be reported.
-        if self.begun.is_some() {
+        if self.started.is_some() {
             let _ = self.write();
         }
     }

@@ -1,4 +1,4 @@
-//! Calls that wait for their command, and the request to wait no longer.
+//! Calls that wait for their command, and requests to move it to the background.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,7 +27,7 @@ impl ForegroundCalls {
         ForegroundCall { id: call.clone(), moved, waiting: self.waiting.clone() }
     }
 
-    /// Asks one call, or all, to leave their commands to the background. Returns how many were asked.
+    /// Requests that one call, or all, move their command to the background. Returns how many were asked.
     pub(super) fn move_away(&self, call: Option<&CallId>) -> usize {
         let waiting = lock(&self.waiting);
         let named = waiting.iter().filter(|(id, _)| call.is_none_or(|call| call == id));
@@ -36,7 +36,7 @@ impl ForegroundCalls {
 }
 
 impl ForegroundCall {
-    /// Waits until the command shall go on in the background.
+    /// Waits for the request to move the command to the background.
     pub(crate) async fn moved(&self) {
         self.moved.cancelled().await;
     }

@@ -23,7 +23,7 @@ pub(super) struct PlannedChange {
 /// Computes the change that a call asks for.
 type Planner = fn(&ToolCall, &CallContext) -> Result<PlannedChange, Refusal>;
 
-/// The change that a call asks for, as the user is asked about it; none if it cannot be made.
+/// The proposed change of a call, as shown to the user; `None` if it cannot be made.
 pub(super) fn confirmation(plan: Planner, call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
     let change = plan(call, cx).ok()?;
     Some(Confirmation::Edit(change.file.diff(&change.after)))

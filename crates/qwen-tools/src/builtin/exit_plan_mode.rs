@@ -50,9 +50,9 @@ impl DeclaredTool for ExitPlanMode {
 
 fn run(call: &ToolCall) -> Result<Outcome, Refusal> {
     let (Input { plan }, _) = Input::parse(call)?;
-    let display = Display::Plan { message: "The plan was agreed to.".into(), plan: plan.into() };
+    let display = Display::Plan { message: "The plan was approved.".into(), plan: plan.into() };
     Ok(Outcome {
         display: Some(display),
-        ..Outcome::success("The user agreed to the plan. Begin with it now.")
+        ..Outcome::success("The user approved the plan. Start with it now.")
     })
 }

@@ -78,7 +78,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     }
     let matcher = matcher
         .build(&pattern)
-        .map_err(|error| arguments.refuse("pattern", format_args!("is no regular expression: {error}")))?;
+        .map_err(|error| arguments.refuse("pattern", format_args!("is not a regular expression: {error}")))?;
     let glob = match glob.as_deref() {
         // A glob without a slash matches file names in any directory.
         Some(glob) if !glob.contains('/') => Some(walk::pattern(&arguments, "glob", &format!("**/{glob}"))?),

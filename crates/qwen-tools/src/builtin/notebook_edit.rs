@@ -68,7 +68,7 @@ fn invalid(text: String) -> Refusal {
     Refusal::new("invalid_arguments", text)
 }
 
-/// Applies the change and says what was done.
+/// Applies the change and describes it.
 fn edit_cells(notebook: &mut Value, input: &Input) -> Result<String, String> {
     // Cells have ids since version 4.5.
     let version = |name: &str| notebook.get(name).and_then(Value::as_u64).unwrap_or(0);

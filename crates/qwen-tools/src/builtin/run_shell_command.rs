@@ -161,7 +161,7 @@ async fn move_to_background(
     let (path, file) = match output {
         Ok(output) => output,
         Err(error) => {
-            // Without the file nobody could see what it does; dropping it ends it.
+            // Without the file its output would be lost, so it is ended by dropping it.
             let text =
                 format!("The command cannot go on in the background and was ended: {error}.\n{so_far}");
             return Outcome::failure("not_started", text);

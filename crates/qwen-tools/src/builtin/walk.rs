@@ -94,7 +94,7 @@ fn walk(root: &Path) -> WalkBuilder {
 pub(super) fn pattern(arguments: &Arguments, field: &str, text: &str) -> Result<GlobMatcher, ArgumentError> {
     match GlobBuilder::new(text).literal_separator(true).build() {
         Ok(glob) => Ok(glob.compile_matcher()),
-        Err(error) => Err(arguments.refuse(field, format_args!("is no pattern: {error}"))),
+        Err(error) => Err(arguments.refuse(field, format_args!("is not a valid pattern: {error}"))),
     }
 }
 

@@ -120,7 +120,7 @@ fn note(cut: usize, file: Option<&Spill>) -> String {
         Some(Spill { path, error: Some(error), .. }) => {
             format!("a part of the output is in {}, then writing failed: {error}", path.display())
         }
-        None => "it could not be kept in a file".to_owned(),
+        None => "it could not be stored in a file".to_owned(),
     };
     format!("[… {cut} characters cut out here; {rest} …]\n")
 }
@@ -193,7 +193,7 @@ mod tests {
         let mut transcript = Transcript::new(4, &scratch, "t");
         transcript.push("abcdefgh");
         let (text, file) = transcript.finish();
-        assert_eq!(text, "ab\n[… 4 characters cut out here; it could not be kept in a file …]\ngh");
+        assert_eq!(text, "ab\n[… 4 characters cut out here; it could not be stored in a file …]\ngh");
         assert_eq!(file, None);
     }
 }

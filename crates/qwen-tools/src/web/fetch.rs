@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 pub(crate) async fn fetch(access: &WebAccess, url: Url) -> Result<Page, Refusal> {
     tokio::time::timeout(access.timeout, follow(access, url)).await.unwrap_or_else(|_| {
         let seconds = access.timeout.as_secs_f64();
-        Err(Refusal::new("tool_timeout", format!("The page was not there within {seconds} s.")))
+        Err(Refusal::new("tool_timeout", format!("The page was not received within {seconds} s.")))
     })
 }
 

@@ -18,9 +18,7 @@ pub(crate) use html::{Readable, readable};
 /// Parses an address that is shown to the user. Characters that cannot be seen would hide what is visited.
 pub(crate) fn parse_address(text: &str) -> Result<Url, String> {
     match text.trim().chars().find(|character| qwen_events::is_hidden(*character)) {
-        Some(hidden) => {
-            Err(format!("it holds the character {}, which does not belong there", hidden.escape_unicode()))
-        }
+        Some(hidden) => Err(format!("it contains the invalid character {}", hidden.escape_unicode())),
         None => Url::parse(text),
     }
 }

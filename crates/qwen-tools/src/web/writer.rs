@@ -46,8 +46,8 @@ impl Writer {
         } else if space && !self.out.is_empty() && !self.out.ends_with([' ', '\n']) {
             self.out.push(' ');
         }
-        if let Some((_, begun @ false)) = &mut self.link {
-            *begun = true;
+        if let Some((_, has_text @ false)) = &mut self.link {
+            *has_text = true;
             self.out.push('[');
         }
     }

@@ -24,7 +24,7 @@ pub enum PathError {
     #[error("{} may be read but not written: it is kept for the session's own output", .0.display())]
     ReadOnly(PathBuf),
     /// The path is empty, contains a NUL, or does not end in a file name.
-    #[error("{:?} is no path of a file", .0.display())]
+    #[error("{:?} is not the path of a file", .0.display())]
     NoName(PathBuf),
     /// The file was moved while it was opened.
     #[error("{} was moved or replaced while it was being opened; try again", .0.display())]

@@ -18,14 +18,14 @@ async fn a_call_that_goes_wrong_costs_one_error_and_the_next_one_works() {
         ("die", &hostile("plain"), "mcp_server_died", "ended with exit code 7. It last wrote: out of luck"),
         ("flood", &hostile("plain"), "mcp_flood", "sent a flood of messages"),
         ("huge", &hostile("plain"), "mcp_protocol_error", "sent a message of more than 16 MiB"),
-        ("nonsense", &hostile("plain"), "mcp_protocol_error", "gave back a result that cannot be read"),
+        ("nonsense", &hostile("plain"), "mcp_protocol_error", "returned a result that cannot be read"),
         (
             "refuse",
             &hostile("plain"),
             "mcp_error",
             "answered with an error: not today\\u{202e} (code -32000)",
         ),
-        ("bare", &hostile("plain"), "mcp_error", "holds neither a result nor an error"),
+        ("bare", &hostile("plain"), "mcp_error", "contains neither a result nor an error"),
     ] {
         let scene = Scene::new(config);
         scene.connect().await;
@@ -45,7 +45,7 @@ async fn a_server_that_cannot_be_used_has_failed_and_says_why() {
     for (mode, words) in [
         ("dies-at-once", "ended with exit code 3. It last wrote: no license found\\u{1b}[31m"),
         ("floods-at-once", "sent a flood of messages"),
-        ("odd-version", "speaks the version `2099-01-01`"),
+        ("odd-version", "uses protocol version `2099-01-01`"),
     ] {
         let scene = Scene::hostile(mode);
         scene.connect().await;

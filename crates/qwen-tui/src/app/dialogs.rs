@@ -74,7 +74,7 @@ impl Terminal {
         if let Some(session) = field("session_id").and_then(|id| SessionId::parse(id).ok()) {
             self.todos.clear();
             self.session = Some(session.clone());
-            self.effects.push(Effect::ShowPast(session));
+            self.effects.push(Effect::ShowRecentTurns(session));
         }
         true
     }

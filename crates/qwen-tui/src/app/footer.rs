@@ -54,7 +54,7 @@ impl Terminal {
         line
     }
 
-    /// The text of an item; empty if there is nothing to tell.
+    /// The text of an item; empty if it is unknown.
     fn fact(&self, item: FooterItem) -> String {
         match item {
             FooterItem::Model => self.options.model.clone(),

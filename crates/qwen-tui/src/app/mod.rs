@@ -103,7 +103,7 @@ pub enum Effect {
     Transcript(Option<SessionId>),
     /// Reads the log of the session that the conversation continues in, and passes it to
     /// [`Terminal::show_recent_turns`].
-    ShowPast(SessionId),
+    ShowRecentTurns(SessionId),
     /// Reads a picture from the clipboard and passes it to [`Terminal::paste_image`].
     PasteImage,
     /// Reads the pasted path as a picture and, if it is one, passes it to [`Terminal::replace_by_image`]. The
@@ -293,9 +293,11 @@ impl Terminal {
         }
     }
 
-    /// Shows the whole transcript, from the events of the session log.
-    pub fn show_transcript(&mut self, events: &[qwen_events::Event]) {
-        self.overlay = Some(TranscriptView::new(events, self.options.columns, self.options.rows));
+    /// Shows the whole transcript, from the events of the session log. The turns `rewound` are no longer a
+    /// part of the conversation.
+    pub fn show_transcript(&mut self, events: &[qwen_events::Event], rewound: &[PromptId]) {
+        let size = (self.options.columns, self.options.rows);
+        self.overlay = Some(TranscriptView::new(events, rewound, self.marks, size));
     }
 
     /// True while the alternate screen is shown.

@@ -44,12 +44,12 @@ impl RecentTurns {
 
 impl Terminal {
     /// Prints the last turns of a session.
-    pub fn show_recent_turns(&mut self, past: &RecentTurns) {
-        if past.earlier > 0 {
-            let note = format!("({} earlier turns{})", past.earlier, self.shows_all());
+    pub fn show_recent_turns(&mut self, recent: &RecentTurns) {
+        if recent.earlier > 0 {
+            let note = format!("({} earlier turns{})", recent.earlier, self.shows_all());
             self.print_block(vec![Rendered::logical(StyledLine::styled(note, Style::DIM))]);
         }
-        for body in past.turns.iter().flatten() {
+        for body in recent.turns.iter().flatten() {
             if let Body::TurnStart(start) = body {
                 self.print_prompt(&start.message);
             } else if let Body::MessageEnd(end) = body {

@@ -1,12 +1,15 @@
 //! The blocks of a transcript, each with its source text.
 
 use qwen_events::{
-    Body, Event, ToolStatus, call_progress, channel_events, graph_events, message_pieces, notices,
+    Body, Event, PromptId, ToolStatus, call_progress, channel_events, graph_events, message_pieces, notices,
 };
 
 use crate::markdown::{Rendered, render};
 use crate::text::{Color, Style, StyledLine, clean, clean_line};
 use crate::view::{Marks, OutputLimit, ThoughtTree, command_result, error, finished_call, summary, turn_end};
+
+/// Follows the prompt of a turn that the session went back behind.
+const REWOUND: &str = " (rewound)";
 
 /// A block of the transcript.
 #[derive(Debug)]
@@ -37,9 +40,9 @@ pub(super) fn block(source: &str, rendered: Vec<Rendered>) -> Block {
     Block { source: source.to_owned(), title, rendered, is_folded: false }
 }
 
-/// The blocks of these events: complete, with thoughts folded.
-pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
-    let marks = Marks::UNICODE;
+/// The blocks of these events: complete, with thoughts folded. The prompts of `rewound` turns are marked: the
+/// conversation no longer contains those turns.
+pub(super) fn blocks(events: &[Event], rewound: &[PromptId], marks: Marks) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut thoughts = ThoughtTree::default();
     let all = OutputLimit { lines: usize::MAX, rest: String::new() };
@@ -47,12 +50,17 @@ pub(super) fn blocks(events: &[Event]) -> Vec<Block> {
         match &event.body {
             Body::TurnStart(start) => {
                 thoughts = ThoughtTree::default();
-                let style = Style::BOLD;
+                let is_rewound = rewound.contains(&start.prompt_id);
+                let style = if is_rewound { Style::DIM } else { Style::BOLD };
                 let text = clean(&start.message);
                 let prompt = |line: &str| {
                     Rendered::logical(StyledLine::styled("> ", Style::color(Color::Cyan)).with(line, style))
                 };
-                blocks.push(block(&start.message, text.lines().map(prompt).collect()));
+                let mut lines: Vec<Rendered> = text.lines().map(prompt).collect();
+                if let Some(last) = lines.last_mut().filter(|_| is_rewound) {
+                    last.line.push(REWOUND, Style::DIM);
+                }
+                blocks.push(block(&start.message, lines));
             }
             Body::MessageEnd(end) => {
                 if !end.thought.trim().is_empty() {

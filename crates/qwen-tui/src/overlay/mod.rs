@@ -6,12 +6,13 @@
 
 mod blocks;
 
-use qwen_events::Event;
+use qwen_events::{Event, PromptId};
 
 use self::blocks::{Block, block, blocks};
 use crate::input::{Key, KeyAction, KeyCode, Keymap, TerminalInput};
 use crate::markdown::Rendered;
 use crate::text::{Style, StyledLine, clean_line, cut};
+use crate::view::Marks;
 
 const ENTER: &str = "\x1b[?1049h\x1b[?1007h";
 const LEAVE: &str = "\x1b[?1007l\x1b[?1049l";
@@ -42,9 +43,14 @@ pub struct TranscriptView {
 }
 
 impl TranscriptView {
-    /// The transcript of these events, shown from its end.
-    pub fn new(events: &[Event], columns: usize, rows: usize) -> Self {
-        let mut transcript = Self::of_blocks(blocks(events), columns, rows);
+    /// The transcript of these events, shown from its end. The turns `rewound` are marked.
+    pub fn new(
+        events: &[Event],
+        rewound: &[PromptId],
+        marks: Marks,
+        (columns, rows): (usize, usize),
+    ) -> Self {
+        let mut transcript = Self::of_blocks(blocks(events, rewound, marks), columns, rows);
         transcript.top = transcript.last_top();
         transcript
     }

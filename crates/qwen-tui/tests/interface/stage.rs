@@ -219,7 +219,7 @@ impl Stage {
     pub fn transcript(&mut self, bodies: &[Body]) {
         let event = |body: &Body| Event { at: Timestamp(0), scope: Scope::default(), body: body.clone() };
         let events: Vec<Event> = bodies.iter().map(event).collect();
-        self.terminal.show_transcript(&events);
+        self.terminal.show_transcript(&events, &[]);
         self.paint();
     }
 

@@ -64,7 +64,8 @@ impl EntryContext<'_> {
             "version": env!("CARGO_PKG_VERSION"),
             "message": field("message"),
         });
-        // The blocks of one message are entries with the same usage; programs that add it up tell by this id
+        // The blocks of one message are entries with the same usage; programs that add it up recognize by
+        // this id
         // that they belong together.
         if let Some(id) = entry["message"]["id"].as_str() {
             entry["requestId"] = format!("req_{id}").into();

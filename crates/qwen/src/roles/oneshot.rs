@@ -35,7 +35,7 @@ pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
     };
     let cancel = Cancel::default();
     if let Err(error) = signals::listen(&cancel) {
-        exit::report(&format!("qwen: signals cannot be heard: {error}"));
+        exit::report(&format!("qwen: signals cannot be handled: {error}"));
         return 1;
     }
     let (sender, receiver) = mpsc::channel(stream::CAPACITY);

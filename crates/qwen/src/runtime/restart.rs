@@ -40,7 +40,7 @@ pub fn restart_if_requested() {
         command.arg0(name);
     }
     let error = command.args(with_descriptors(args, &numbers.join(","))).exec();
-    exit::report(&format!("qwen: the worker cannot be started anew: {error}"));
+    exit::report(&format!("qwen: the worker cannot be restarted: {error}"));
 }
 
 /// The arguments with another value of `--commit-fd`.
@@ -62,7 +62,7 @@ fn with_descriptors(args: impl Iterator<Item = OsString>, numbers: &str) -> Vec<
     replaced
 }
 
-/// Waits for the children of the session, which nobody could wait for later. False if one does not end.
+/// Reaps the children of the session, which a new process image could not do. False if one does not end.
 fn children_ended() -> bool {
     let deadline = Instant::now() + CHILDREN_LIMIT;
     loop {

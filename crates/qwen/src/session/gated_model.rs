@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 use qwen_engine::Host;
 use qwen_model::{Model, ModelError, Piece, Pieces, Request};
 
-/// How long before the next attempt of a model the host is asked.
+/// How long before the next attempt of a model call the host is queried.
 const AHEAD: Duration = Duration::from_millis(20);
 
 /// Delays each call of `model`, and each further attempt after a failure, until `host` lets work start.

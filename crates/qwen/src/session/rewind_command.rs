@@ -38,7 +38,7 @@ fn preview(session: &Session, prompt: &PromptId) -> Result<CommandResultBody, St
     let point = session.rewind_points().into_iter().find(|point| point.prompt_id == *prompt);
     let point = point.ok_or_else(|| format!("There is no prompt '{prompt}' to go back to."))?;
     let report = session.rewind(prompt.as_str(), true).map_err(|error| error.to_string())?;
-    let changes = changed(&report, "would be put back", "would be removed");
+    let changes = changed(&report, "would be restored", "would be removed");
     let files = if changes.is_empty() { vec!["No file would change.".to_owned()] } else { changes };
     let item = |scope: &str, label: &str, preview: &[String]| json!({"value": format!("{prompt} {scope}"), "label": label, "preview": preview});
     let both: Vec<String> = files.iter().cloned().chain(not_restored(&report)).collect();
@@ -59,7 +59,7 @@ fn rewind(session: &mut Session, prompt: &PromptId, scope: RewindScope) -> Resul
     let message = session.rewind_points().into_iter().find(|point| point.prompt_id == *prompt);
     let message = message.map(|point| point.message);
     let mut words = Vec::new();
-    // The files come first: if they cannot be restored, the conversation still tells about them.
+    // The files come first: if they cannot be restored, the conversation still mentions them.
     if scope != RewindScope::Conversation {
         let report = session.rewind(prompt.as_str(), false).map_err(failed)?;
         let changes = changed(&report, "put back", "removed");
@@ -88,7 +88,7 @@ fn changed(report: &RewindReport, restored: &str, removed: &str) -> Vec<String> 
 fn not_restored(report: &RewindReport) -> Vec<String> {
     let lists = [
         ("Left as they are, because they were edited after the turn", &report.edited),
-        ("Left as they are, because they could not be put back", &report.skipped),
+        ("Left as they are, because they could not be restored", &report.skipped),
     ];
     let non_empty = lists.into_iter().filter(|(_, paths)| !paths.is_empty());
     let mut words: Vec<String> =
@@ -107,13 +107,13 @@ fn not_restored(report: &RewindReport) -> Vec<String> {
 
 /// The message about a turn that was undone.
 pub(super) fn undone(report: Option<&RewindReport>) -> String {
-    let mut words = vec!["The last turn is taken out of the conversation.".to_owned()];
+    let mut words = vec!["The last turn was removed from the conversation.".to_owned()];
     match report {
         Some(report) => {
             words.extend(changed(report, "put back", "removed"));
             words.extend(not_restored(report));
         }
-        None => words.push("Files stay as they are: nothing of them was kept.".to_owned()),
+        None => words.push("Files are unchanged: there are no backups of them.".to_owned()),
     }
     words.join(" ")
 }

@@ -29,7 +29,7 @@ pub struct CommandRun<'a> {
     pub cancel: &'a Cancel,
 }
 
-/// What a host says about the message that holds a command.
+/// What a host specifies for the message that contains a command.
 #[derive(Default)]
 pub struct HostMessage {
     /// Its id.
@@ -167,14 +167,14 @@ impl<'a> CommandRun<'a> {
         let copy = |id: &SessionId| stored::copy(&self.process.config, &self.session_id, id);
         let (words, other) = match action.take()? {
             CommandAction::Resume(id) if id == self.session_id => return None,
-            CommandAction::Resume(id) => (format!("Going on with {id}."), open(&id).map(Some)),
+            CommandAction::Resume(id) => (format!("Continuing with {id}."), open(&id).map(Some)),
             CommandAction::Fork => {
                 let id = SessionId::from_random(fastrand::u128(..));
                 let copied = copy(&id).and_then(|()| open(&id));
-                (format!("The session goes on in a copy, {id}."), copied.map(Some))
+                (format!("The session continues in a copy, {id}."), copied.map(Some))
             }
             CommandAction::Save(id) => {
-                (format!("A copy of this session is kept under the name {id}."), copy(&id).map(|()| None))
+                (format!("A copy of this session is stored as {id}."), copy(&id).map(|()| None))
             }
             other => {
                 *action = Some(other);
@@ -182,7 +182,7 @@ impl<'a> CommandRun<'a> {
             }
         };
         *body = match &other {
-            // The command's own result tells more.
+            // The command's own result is more specific.
             Ok(_) if matches!(body, CommandResultBody::Dialog { .. }) => return other.transpose(),
             Ok(_) => CommandOutcome::info(words).body,
             Err(error) => CommandOutcome::error(error.to_string()).body,
@@ -290,7 +290,7 @@ impl StartedCommand<'_> {
                 let words = format!("The conversation was compressed from {before} to {after} tokens.");
                 return Ok(say(words));
             }
-            _ => return Err("This needs a session, and there is none yet.".to_owned()),
+            _ => return Err("This needs a session, which starts with the first prompt.".to_owned()),
         }
         Ok(None)
     }

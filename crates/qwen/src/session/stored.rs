@@ -55,7 +55,7 @@ pub fn open(
         session = session.with_log(recorder);
     }
     if let Some(back) = back {
-        session.go_back(back);
+        session.return_to(back);
     }
     if let Some(messages) = elsewhere {
         session.replace_history(messages);
@@ -68,7 +68,7 @@ fn report_damage(id: &SessionId, lines: u64) {
     if lines > 0 {
         let lines = if lines == 1 { "a line".to_owned() } else { format!("{lines} lines") };
         exit::report(&format!(
-            "qwen: {lines} of the log of the session '{id}' cannot be read, and the session goes on without"
+            "qwen: {lines} of the log of the session '{id}' cannot be read, and the session continues without"
         ));
     }
 }
@@ -151,7 +151,7 @@ fn import_claude_session(config: &Config, store: &Store, id: &SessionId) -> Resu
     let text = std::fs::read_to_string(&path).map_err(|error| unusable(error.to_string()))?;
     let messages = transcript::read(&text, at.as_deref()).ok_or_else(|| match at {
         Some(at) => unusable(format!("there is no message '{at}' in it")),
-        None => unusable("nothing is said in it".to_owned()),
+        None => unusable("it contains no messages".to_owned()),
     })?;
     let parent =
         (from != id).then(|| Parent { session_id: from.clone(), point: at.as_deref().map(Arc::from) });

@@ -18,7 +18,7 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Adds a server to `wanted` or `unwanted`, as the settings decide.
+    /// Adds a server to `wanted` or `unwanted`, according to the settings.
     fn add(&mut self, name: &str, server: ServerConfig, settings: &file::Mcp) {
         let allowed = settings.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|one| one == name));
         let wanted = allowed && !settings.excluded.iter().any(|one| one == name);

@@ -399,8 +399,9 @@ fn agent(
     if !defined.is_empty() {
         message = format!("{message}, and the sub-agents {}", defined.join(", "));
     }
-    if let Some(meant) = file::nearest(name, defined.into_iter().chain(qwen_engine::AGENTS.iter().copied())) {
-        message = format!("{message}; did you mean '{meant}'?");
+    if let Some(similar) = file::nearest(name, defined.into_iter().chain(qwen_engine::AGENTS.iter().copied()))
+    {
+        message = format!("{message}; did you mean '{similar}'?");
     }
     error.message = message.into();
     Err(error)

@@ -92,7 +92,7 @@ pub(super) fn resolve(
     }
     if let Some(target) = settings.target.as_deref().filter(|target| *target != "local") {
         warnings.push(format!(
-            "telemetry.target: '{target}' is not known here; traces go to the endpoint that is set"
+            "telemetry.target: '{target}' is not supported; traces go to the configured endpoint"
         ));
     }
     let target = target(Signal::Traces, settings, layered, invocation, warnings);
@@ -132,7 +132,7 @@ fn collector(
     let protocol = settings.otlp_protocol.as_deref().or_else(|| particular("PROTOCOL"));
     if protocol == Some("grpc") {
         warnings.push(
-            "telemetry: OTLP is spoken over HTTP, not gRPC; name the collector's HTTP port, which is 4318 as a rule".to_owned(),
+            "telemetry: only OTLP over HTTP is supported, not gRPC; use the collector's HTTP port, usually 4318".to_owned(),
         );
     }
     // A value that was given with this run takes precedence; otherwise the more specific variable does.

@@ -35,8 +35,8 @@ pub fn run(args: &CheckArgs) -> u8 {
     }
     // A disconnected reader does not change the result.
     let _ = report.print(checker.finish());
-    let spoken = checker.dialect().map_or("any dialect", |dialect| dialect.name());
-    exit::report(&format!("{name}: {spoken}, {} errors, {} warnings", report.errors, report.warnings));
+    let dialect = checker.dialect().map_or("any dialect", |dialect| dialect.name());
+    exit::report(&format!("{name}: {dialect}, {} errors, {} warnings", report.errors, report.warnings));
     u8::from(report.errors > 0)
 }
 

@@ -59,7 +59,7 @@ fn nothing(key: &str) -> ErrorInfo {
         schema.get("properties").and_then(Json::as_object).map(|keys| keys.keys().map(String::as_str));
     let first = key.split(['.', '[']).next().unwrap_or(key);
     let near = known.and_then(|known| nearest(first, known)).filter(|near| *near != first);
-    let near = near.map(|near| format!("; is '{near}' meant?")).unwrap_or_default();
+    let near = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
     let message = format!("nothing is set under '{key}'{near}");
     ErrorInfo::new(qwen_events::ErrorKind::Input, "unknown_key", message)
 }

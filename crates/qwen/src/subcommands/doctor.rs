@@ -140,7 +140,7 @@ async fn ask_for_tool_call(config: &ModelConfig) -> [Check; 2] {
         [Check { name: MODEL, health, text }, Check { name: TOOL_CALL, health: calls.0, text: calls.1 }]
     };
     let failed = |text: String| checks(Health::Failed, text, (Health::Skipped, "needs an answer".to_owned()));
-    // Whoever asks for a diagnosis wants to hear of the first failure.
+    // A diagnosis reports the first failure, so nothing is retried.
     let model = match qwen_model::build(&ModelConfig { max_retries: 0, ..config.clone() }) {
         Ok(model) => model,
         Err(error) => return failed(error.to_string()),
@@ -230,12 +230,12 @@ async fn mcp(config: &Config) -> Check {
 fn disk(config: &Config) -> Check {
     let check = |health, text: String| Check { name: "disk", health, text };
     let Some(home) = &config.workspace.qwen_home else {
-        return check(Health::Warning, "there is no home directory: sessions are not kept".to_owned());
+        return check(Health::Warning, "there is no home directory: sessions are not stored".to_owned());
     };
     let home = config.workspace.cwd.join(home);
     let existing = home.ancestors().find(|path| path.is_dir()).unwrap_or(&home);
     let Ok(stat) = rustix::fs::statvfs(existing) else {
-        return check(Health::Failed, format!("{} cannot be looked at", existing.display()));
+        return check(Health::Failed, format!("{} cannot be inspected", existing.display()));
     };
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     if rustix::fs::access(existing, rustix::fs::Access::WRITE_OK).is_err() {

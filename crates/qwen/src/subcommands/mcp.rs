@@ -41,7 +41,7 @@ pub async fn list(args: &McpListArgs, invocation: &mut Invocation) -> Result<Ser
     let mut servers = process.mcp.status();
     for server in servers.iter_mut().filter(|server| server.status == Status::Pending) {
         server.status = Status::Failed;
-        server.error = Some(format!("it did not come up within {} s", limit.as_secs()).into());
+        server.error = Some(format!("it did not start within {} s", limit.as_secs()).into());
     }
     // The processes that they started end with them. The wait is limited to the same time as their start.
     let _ = tokio::time::timeout(limit, process.mcp.shutdown()).await;

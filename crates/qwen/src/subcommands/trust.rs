@@ -9,7 +9,7 @@ use crate::settings::{Invocation, TrustList};
 pub fn run(args: &TrustArgs, invocation: &Invocation) -> Result<String, ErrorInfo> {
     let input = |code, message: String| ErrorInfo::new(ErrorKind::Input, code, message);
     let list = TrustList::of(invocation).ok_or_else(|| {
-        input("no_home", "there is no place to keep trusted folders: set HOME or QWEN_HOME".to_owned())
+        input("no_home", "trusted folders cannot be stored: set HOME or QWEN_HOME".to_owned())
     })?;
     if args.list {
         let mut folders: Vec<String> =
@@ -22,7 +22,7 @@ pub fn run(args: &TrustArgs, invocation: &Invocation) -> Result<String, ErrorInf
         Ok(folder) if folder.is_dir() => folder,
         // A folder that no longer exists can still be removed from the list.
         Err(_) if args.remove => path,
-        Ok(_) => return Err(input("no_folder", format!("{} is no folder", path.display()))),
+        Ok(_) => return Err(input("no_folder", format!("{} is not a folder", path.display()))),
         Err(error) => {
             return Err(input("no_folder", format!("{} cannot be trusted: {error}", path.display())));
         }

@@ -49,7 +49,7 @@ pub fn run(args: &ViewArgs) -> u8 {
 /// Writes the thoughts as a picture and returns the exit code.
 fn draw(thoughts: &ThoughtGraph, picture: &Path) -> u8 {
     if thoughts.is_empty() {
-        exit::report("qwen: the stream tells of no tree or graph of thoughts; there is nothing to draw");
+        exit::report("qwen: the stream contains no tree or graph of thoughts that could be drawn");
         return 42;
     }
     let svg = thoughts.svg();

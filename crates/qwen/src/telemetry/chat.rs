@@ -98,8 +98,8 @@ impl Model for Traced {
         let tracing = self.tracing.clone();
         let call = Call {
             span: Some(span),
-            begun: Instant::now(),
-            spoken: false,
+            started: Instant::now(),
+            has_output: false,
             text: String::new(),
             usage: None,
             tracing,
@@ -117,9 +117,9 @@ struct Watched {
 struct Call {
     /// None once the call has ended.
     span: Option<Span>,
-    begun: Instant,
+    started: Instant,
     /// True once a token has arrived.
-    spoken: bool,
+    has_output: bool,
     /// The text of the answer, if content is recorded.
     text: String,
     /// The usage that the server reported; the last report counts.
@@ -148,9 +148,9 @@ impl Call {
         match piece {
             Piece::Start { model } => span.set("gen_ai.response.model", &**model),
             Piece::Text(_) | Piece::Thought(_) | Piece::Call { .. } => {
-                if !self.spoken {
-                    self.spoken = true;
-                    span.set("gen_ai.response.time_to_first_chunk", self.begun.elapsed().as_secs_f64());
+                if !self.has_output {
+                    self.has_output = true;
+                    span.set("gen_ai.response.time_to_first_chunk", self.started.elapsed().as_secs_f64());
                 }
                 if let (Piece::Text(text), true) = (piece, self.tracing.shows_content()) {
                     self.text.push_str(text);

@@ -106,13 +106,13 @@ impl Exporter {
             };
             let limit = SHUTDOWN_LIMIT.as_millis();
             self.report_problem(&format!(
-                "{lost} spans were not taken by the end and the {limit} ms after it, and are lost"
+                "{lost} spans could not be exported within {limit} ms after the end and are lost"
             ));
         }
         let dropped = self.lock().dropped;
         if dropped > 0 {
             self.report_problem(&format!(
-                "{dropped} spans were dropped: they came faster than they could be sent"
+                "{dropped} spans were dropped: they were recorded faster than they could be sent"
             ));
         }
     }
@@ -182,8 +182,9 @@ impl Exporter {
                     self.pause(pause).await;
                 }
                 Err(Failure { why, .. }) => {
-                    return self
-                        .report_problem(&format!("{why}; {count} spans are lost, and the work goes on"));
+                    return self.report_problem(&format!(
+                        "{why}; {count} spans are lost, and the session continues"
+                    ));
                 }
             }
         }

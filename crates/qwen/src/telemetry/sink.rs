@@ -18,7 +18,7 @@ const MAX_ANSWER: usize = 64 * 1024;
 /// The configured destination of spans.
 #[derive(Debug)]
 pub(crate) enum Target {
-    /// A collector that speaks OTLP over HTTP.
+    /// A collector for OTLP over HTTP.
     Collector(Collector),
     /// A file to which each batch is appended as a line.
     File(PathBuf),
@@ -72,7 +72,8 @@ impl Sink {
             Self::Collector { collector, client } => {
                 let timeout = collector.timeout;
                 tokio::time::timeout(timeout, post(client, collector, body)).await.unwrap_or_else(|_| {
-                    let why = format!("the collector gave no whole answer within {} ms", timeout.as_millis());
+                    let why =
+                        format!("the collector sent no complete response within {} ms", timeout.as_millis());
                     Err(Failure { why, again: Some(Duration::ZERO) })
                 })
             }

@@ -94,7 +94,7 @@ pub(super) struct Span {
     pub lost_marks: u64,
     /// The error message, if the operation failed.
     pub error: Option<Arc<str>>,
-    begun: Instant,
+    started: Instant,
 }
 
 impl Span {
@@ -113,7 +113,7 @@ impl Span {
             marks: Vec::new(),
             lost_marks: 0,
             error: None,
-            begun: Instant::now(),
+            started: Instant::now(),
         }
     }
 
@@ -156,6 +156,6 @@ impl Span {
     }
 
     fn now(&self) -> u64 {
-        self.start.saturating_add(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        self.start.saturating_add(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 }

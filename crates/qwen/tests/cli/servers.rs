@@ -103,7 +103,7 @@ fn settings_of_qwen_code_cause_no_warnings() {
     assert_eq!(mock.requests()[0].body["model"], "mock");
     fs::write(&file, r#"{"$version": 4, "modle": {"name": "x"}}"#).unwrap();
     let ended = program.run();
-    assert!(ended.stderr.contains("is \"model\" meant?"), "a typing error is still reported: {ended:?}");
+    assert!(ended.stderr.contains("did you mean \"model\"?"), "a typing error is still reported: {ended:?}");
 }
 
 #[test]

@@ -150,8 +150,8 @@ fn what_is_no_agent_is_said_and_left_out() {
     write(program.qwen_home_path().join("skills/bad/SKILL.md"), "---\nname: bad\n---\nx");
     let ended = program.run();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains("user.md: this is no agent and is left out"), "{ended:?}");
-    assert!(ended.stderr.contains("SKILL.md: this is no skill and is left out"), "{ended:?}");
+    assert!(ended.stderr.contains("user.md: this is not a valid agent and is left out"), "{ended:?}");
+    assert!(ended.stderr.contains("SKILL.md: this is not a valid skill and is left out"), "{ended:?}");
     assert!(described(&mock.requests()[0], "agent").unwrap().contains("reviewer"));
     let listed = qwen().env("QWEN_HOME", program.qwen_home_path()).args(["-p", "/agents"]).run();
     assert!(listed.stdout.contains("reviewer: Reviews changes"), "{listed:?}");

@@ -83,7 +83,7 @@ fn console_logs_are_terminal_records_on_stderr_with_a_level_and_a_scope() {
             (&log["channel"], &log["console_level"], &log["log_scope"]),
             (&json!("stderr"), &json!("warn"), &json!("system"))
         );
-        assert!(log["text"].as_str().unwrap().contains("not kept"), "{log}");
+        assert!(log["text"].as_str().unwrap().contains("not stored"), "{log}");
         assert_eq!(log["exit_code"], Value::Null);
         host.run.close_stdin();
         assert_eq!(host.run.wait().code, Some(0));

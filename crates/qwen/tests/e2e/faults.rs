@@ -191,10 +191,10 @@ fn what_is_no_answer_is_one_error_and_one_terminal_record() {
         Fault::new(
             "cut off after text",
             [Reply::new([sse::text("Hel"), Step::Close])],
-            &["before its answer was whole"],
+            &["before its answer was complete"],
         )
         .after("Hel"),
-        Fault::new("ended after text", [Reply::new([sse::text("Hel")])], &["before its answer was whole"])
+        Fault::new("ended after text", [Reply::new([sse::text("Hel")])], &["before its answer was complete"])
             .after("Hel"),
         Fault::new(
             "half an event",

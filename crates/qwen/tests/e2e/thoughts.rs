@@ -40,7 +40,7 @@ fn searching(prompt: &str) -> String {
 
 const CASES: [Case; 14] = [
     Case {
-        name: "a plan with a circle",
+        name: "a plan with a cycle",
         flags: "--agent got",
         answers: |prompt| {
             with_plan(
@@ -50,7 +50,7 @@ const CASES: [Case; 14] = [
         },
         code: 0,
         status: "done",
-        said: "in a circle",
+        said: "in a cycle",
     },
     Case {
         name: "an operation that is none",

@@ -100,7 +100,7 @@ fn a_picture_is_one_document_with_every_thought() {
     let nothing = qwen().args(["-p", "x", "--model", "demo", "--json"]).run();
     let ended = qwen().stdin(&nothing.stdout).args(["view", "--svg", "x.svg"]).run();
     assert_eq!(ended.code, Some(42));
-    assert!(ended.stderr.contains("nothing to draw"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("could be drawn"), "{}", ended.stderr);
 }
 
 /// Two sessions with two nodes each, all of which write at the same time.

@@ -80,7 +80,7 @@ fn a_file_that_cannot_be_read_is_an_error_and_one_that_is_empty_is_not() {
     std::fs::create_dir(program.qwen_home_path().join("settings.json")).unwrap();
     let ended = program.run();
     assert_eq!(ended.code, Some(52));
-    assert!(ended.stderr.contains("it is no file"), "{ended:?}");
+    assert!(ended.stderr.contains("it is not a regular file"), "{ended:?}");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn an_unknown_key_is_a_warning_and_the_run_goes_on() {
         let ended = program.run();
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.stderr.contains("settings.json:2: the key \"permisions\" is unknown"), "{ended:?}");
-        assert!(ended.stderr.contains("is \"permissions\" meant?"), "{ended:?}");
+        assert!(ended.stderr.contains("did you mean \"permissions\"?"), "{ended:?}");
         assert!(!ended.stdout.contains("permisions"), "{ended:?}");
     }
 }
@@ -121,6 +121,10 @@ fn a_pipe_in_the_place_of_settings_is_refused_and_not_waited_for() {
     ] {
         let ended = program.args(["-p", "x"]).run();
         assert_eq!(ended.code, Some(52), "{name}: {ended:?}");
-        assert!(ended.stderr.contains(name) && ended.stderr.contains("no file"), "{name}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains(name) && ended.stderr.contains("not a regular file"),
+            "{name}: {}",
+            ended.stderr
+        );
     }
 }

@@ -269,5 +269,5 @@ fn config_shows_everything_but_secrets() {
     }
     let ended = qwen().args(["config", "modle"]).run();
     assert_eq!(ended.code, Some(42));
-    assert!(ended.stderr.contains("is 'model' meant?"), "{ended:?}");
+    assert!(ended.stderr.contains("did you mean 'model'?"), "{ended:?}");
 }

@@ -36,7 +36,7 @@ fn a_hostile_collector_costs_nothing_but_a_note() {
         (Manner::Says("200 OK", refusal.into()), Some("refused 2 spans: nothanks")),
         (Manner::Says("200 OK", "garbage".into()), None),
         (Manner::Says("200 OK", "{".repeat(200_000)), None),
-        (Manner::Hangs, Some("2 spans were not taken")),
+        (Manner::Hangs, Some("2 spans could not be exported")),
         (Manner::Babbles, Some("spans are lost")),
         (Manner::Floods, None),
     ] {

@@ -149,7 +149,7 @@ fn the_first_ten_minutes_are_as_the_page_shows_them() {
     screen.type_keys("\r");
     screen.wait_for("Stay here");
     screen.type_keys("\u{1b}[B");
-    screen.wait_for("Would be put back");
+    screen.wait_for("Would be restored");
     screen.wait_for("project · main");
     transcript.show(&screen);
     transcript.say("Enter goes back. The prompt is in the composer again, and `greeting.txt` says Hello:");

@@ -68,7 +68,7 @@ fn a_session_is_found_by_what_was_said_in_it_and_goes_on() {
     }
     let mut screen = Screen::ready(&program);
     screen.type_keys("/resume\r");
-    screen.wait_for("Go on with a session");
+    screen.wait_for("Continue with a session");
     screen.wait_for("south america?");
     screen.wait_for("which animals?");
     // The word is in an answer only, not in a title.
@@ -76,7 +76,7 @@ fn a_session_is_found_by_what_was_said_in_it_and_goes_on() {
     screen.wait_gone("which animals?");
     screen.wait_for("found: The capital of Peru is Lima.");
     screen.type_keys("\r");
-    screen.wait_for("Going on with");
+    screen.wait_for("Continuing with");
     screen.wait_for("> south america?");
     screen.wait_gone("search:");
     screen.type_keys("what did I ask?\r");
@@ -139,7 +139,7 @@ fn escape_twice_rewinds_after_a_preview_that_names_what_stays() {
     screen.wait_for("Before: change the notes");
     screen.wait_for("Stay here");
     screen.type_keys(DOWN);
-    screen.wait_for("Would be put back");
+    screen.wait_for("Would be restored");
     screen.wait_for("`touch by-command.txt`");
     assert_eq!(std::fs::read_to_string(&notes).unwrap(), "new\n", "a preview changes nothing");
     screen.type_keys("\r");
@@ -156,7 +156,7 @@ fn escape_twice_rewinds_after_a_preview_that_names_what_stays() {
 }
 
 #[test]
-fn a_turn_that_was_gone_back_behind_is_not_shown_when_the_session_goes_on() {
+fn a_rewound_turn_is_not_shown_when_the_session_continues_and_marked_in_the_transcript() {
     let mock = MockModel::with([Reply::text("A kept answer."), Reply::text("An undone answer.")]);
     let program = qwen(&mock);
     let mut screen = Screen::ready(&program);
@@ -186,6 +186,11 @@ fn a_turn_that_was_gone_back_behind_is_not_shown_when_the_session_goes_on() {
     let shown = screen.contents();
     assert!(shown.contains("> first question") && shown.contains("A kept answer."), "{shown}");
     assert!(!shown.contains("second question") && !shown.contains("An undone answer."), "{shown}");
+    screen.type_keys("\u{f}");
+    screen.wait_for("> second question (rewound)");
+    screen.wait_for("q close");
+    let shown = screen.contents();
+    assert!(shown.contains("An undone answer.") && !shown.contains("first question (rewound)"), "{shown}");
 }
 
 #[test]
@@ -246,7 +251,7 @@ fn a_fork_leaves_the_first_session_as_it_was() {
     screen.wait_for("Common.");
     screen.wait_gone("esc interrupts");
     screen.type_keys("/chat fork\r");
-    screen.wait_for("goes on in a copy");
+    screen.wait_for("continues in a copy");
     screen.type_keys("only here\r");
     screen.wait_for("In the copy.");
     screen.wait_gone("esc interrupts");

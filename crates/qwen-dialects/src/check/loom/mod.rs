@@ -46,12 +46,12 @@ impl Rules for LoomRules {
     }
 
     fn line(&mut self, object: &Object<'_>, report: &mut Report) {
-        let said = match self.read(object) {
+        let frame = match self.read(object) {
             Ok(LoomLine::Nothing) => return,
-            Ok(said) => said,
+            Ok(frame) => frame,
             Err(violation) => return report.violation(violation),
         };
-        let envelope = said.envelope();
+        let envelope = frame.envelope();
         if *self.last_session != *envelope.session {
             self.last_session = envelope.session.as_ref().into();
         }
@@ -60,7 +60,7 @@ impl Rules for LoomRules {
         if envelope.number.is_some() {
             self.last_event_id = envelope.number;
         }
-        match &said {
+        match &frame {
             LoomLine::Nothing => {}
             LoomLine::Event(envelope, body) => session.event(envelope.node.as_deref(), body, report),
             LoomLine::Reply(envelope, reply) => session.reply(reply, envelope.number.is_some(), report),

@@ -13,7 +13,7 @@ pub(super) struct Run {
     /// True once any event arrived.
     any: bool,
     /// True once an event arrived that occurs only in a run.
-    begun: bool,
+    has_started: bool,
     /// True if the stream shows node runs, so that events which belong to a node must be inside one.
     shows_nodes: bool,
     /// True if an event that belongs to a node arrived before any node was shown.
@@ -22,7 +22,7 @@ pub(super) struct Run {
     /// The text of the last node run.
     text: Digest,
     /// The text of the last node run that wrote any.
-    spoken: Option<Digest>,
+    last_message: Option<Digest>,
     /// The node run that wrote, if node runs are not shown.
     writer: Option<Box<str>>,
     tools: Tools,
@@ -53,7 +53,7 @@ struct State {
     values: bool,
     updates: bool,
     /// The state in `values`, to compare `updates` with.
-    told: Option<Digest>,
+    announced: Option<Digest>,
 }
 
 /// The reported end of the run.
@@ -68,17 +68,17 @@ enum Ended {
 impl Run {
     /// A run that was announced.
     pub(super) fn announced() -> Self {
-        Self { begun: true, ..Self::default() }
+        Self { has_started: true, ..Self::default() }
     }
 
     /// True if the run must still end with a reply.
     pub(super) fn needs_reply(&self) -> bool {
-        self.begun
+        self.has_started
     }
 
     /// True if the run may end with a reply; `announced` says whether the stream announces runs.
     pub(super) fn may_reply(&self, announced: bool) -> bool {
-        self.begun || self.answers_command || self.any && !announced
+        self.has_started || self.answers_command || self.any && !announced
     }
 
     pub(super) fn event(&mut self, node_id: Option<&str>, body: &Body<'_>, report: &mut Report) {
@@ -92,7 +92,7 @@ impl Run {
         if !is_border && !elsewhere && !matches!(body, Body::GotExpand { .. }) {
             self.judge_node_id(node_id, is_state, report);
         }
-        self.begun |= !is_free(body);
+        self.has_started |= !is_free(body);
         self.any = true;
         match body {
             Body::NodeEnter { id } => {
@@ -144,22 +144,22 @@ impl Run {
         }
         self.tools.must_be_ended("the reply", report);
         let reply = Digest::of(reply);
-        let (last, spoken) = (self.text, self.spoken);
+        let (last, last_message) = (self.text, self.last_message);
         match self.ended {
             Some(Ended::Failed) if !reply.is_empty() => {
                 report.error("reply-text", "after a run that failed the reply is empty");
             }
             Some(Ended::Failed) => {}
             _ => {
-                let Some(spoken) = spoken else { return };
+                let Some(last_message) = last_message else { return };
                 let at_limit = self.ended == Some(Ended::Limited) && reply.is_empty();
-                if reply != spoken && reply != last && !at_limit {
+                if reply != last_message && reply != last && !at_limit {
                     report.error(
                         "reply-text",
                         format!(
                             "the reply ({} bytes) is not the joined chunks of the last node run that wrote ({} bytes)",
                             reply.length(),
-                            spoken.length()
+                            last_message.length()
                         ),
                     );
                 }
@@ -232,8 +232,8 @@ impl Run {
         };
         let digest = canonical(json);
         if kind == "values" {
-            state.told = digest;
-        } else if state.told.is_some() && state.told != digest {
+            state.announced = digest;
+        } else if state.announced.is_some() && state.announced != digest {
             report.error("state", "`updates` tells another state than the `values` before it");
         }
         if again {
@@ -268,12 +268,12 @@ impl Run {
             self.text = Digest::default();
         }
         self.text.add(content);
-        self.spoken = Some(self.text);
+        self.last_message = Some(self.text);
     }
 
     fn run_end(&mut self, status: &str, report: &mut Report) {
         // A run that could not even begin ends this way too.
-        self.begun = true;
+        self.has_started = true;
         self.ended = match status {
             "done" => None,
             "error" | "cancelled" | "interrupted" => Some(Ended::Failed),

@@ -27,8 +27,8 @@ impl Reader for LoomReader {
             }]);
         }
         let about_connection = if self.export { channel_of(None, object) } else { channel(object) };
-        if let Some(heard) = about_connection {
-            return Some(heard);
+        if let Some(lines) = about_connection {
+            return Some(lines);
         }
         let frame: Frame<'_> =
             if self.export { object.read::<Exported<'_>>().ok()?.into() } else { object.read().ok()? };

@@ -33,11 +33,11 @@ pub(super) fn reader(dialect: Dialect) -> Box<dyn Reader> {
 /// Reads a line about the connection in a dialect whose own lines have no session: it is assigned to
 /// `session`.
 fn channel_of(session: Option<&str>, object: &Object<'_>) -> Option<Vec<ViewLine>> {
-    let mut heard = channel(object)?;
-    for heard in &mut heard {
-        heard.session = session.map(Into::into);
+    let mut lines = channel(object)?;
+    for line in &mut lines {
+        line.session = session.map(Into::into);
     }
-    Some(heard)
+    Some(lines)
 }
 
 /// Reads a line about the connection: the flat control channel and `result/*`.

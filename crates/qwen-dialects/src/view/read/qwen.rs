@@ -61,9 +61,9 @@ impl Reader for QwenReader {
         };
         let session: Option<Box<str>> = object.str("session_id").map(Into::into);
         let parent: Option<Box<str>> = parent.map(|id| id.as_ref().into());
-        let heard =
+        let to_line =
             |seen| ViewLine { session: session.clone(), parent: parent.clone(), ..ViewLine::of(seen) };
-        Some(seen.into_iter().map(heard).collect())
+        Some(seen.into_iter().map(to_line).collect())
     }
 }
 

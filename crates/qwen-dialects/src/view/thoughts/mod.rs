@@ -302,10 +302,10 @@ mod tests {
         let mut graph = ThoughtGraph::default();
         assert!(graph.state(r#"{"thoughts":[{"parent":null,"depth":1,"text":"a","score":0.5,"standing":"kept"},
             {"parent":0,"depth":2,"text":"b","score":0.9,"standing":"kept"},{"parent":7,"text":"c","standing":"open"}],"found":1}"#));
-        let told: Vec<_> =
+        let steps: Vec<_> =
             graph.thoughts.iter().map(|t| (t.text.as_str(), t.inputs.as_slice(), t.standing)).collect();
         assert_eq!(
-            told,
+            steps,
             [("a", &[][..], Standing::Kept), ("b", &[0], Standing::Found), ("c", &[], Standing::Waiting)]
         );
         graph.step(&Step::Plan { ids: vec!["r".into()], edges: 0 });
@@ -314,10 +314,10 @@ mod tests {
         graph.step(&Step::Start("r/x".into()));
         graph.step(&Step::Done("r/x".into(), "ten [0.25]".into()));
         graph.step(&Step::Failed("r".into(), "skipped: it needs 'r/x'".into()));
-        let told: Vec<_> =
+        let steps: Vec<_> =
             graph.thoughts.iter().map(|t| (t.name.as_str(), t.parent, t.score, t.standing)).collect();
         assert_eq!(
-            told,
+            steps,
             [("r", None, None, Standing::Skipped), ("r/x", Some(0), Some(0.25), Standing::Done)]
         );
     }

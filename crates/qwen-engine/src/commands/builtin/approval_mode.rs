@@ -25,7 +25,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
         Some(mode) => CommandOutcome::info(format!("The approval mode is now '{}'.", mode.name()))
             .then(CommandAction::SetMode(mode.name().into())),
         None => CommandOutcome::error(format!(
-            "'{}' is no approval mode. The modes are plan, default, auto-edit and yolo.",
+            "'{}' is not an approval mode. The modes are plan, default, auto-edit and yolo.",
             call.args
         )),
     }

@@ -12,11 +12,11 @@ pub(super) const COMMAND: Builtin = Builtin {
     description: "Manage conversation history.",
     argument_hint: "list|save [NAME]|resume ID|delete ID|fork",
     subcommands: &[
-        ("list", "Count what was said, and list the sessions of this folder."),
-        ("save", "Say under which name this session is kept, or keep a copy under another."),
-        ("resume", "Go on with another session."),
+        ("list", "Count the messages, and list the sessions of this folder."),
+        ("save", "Show the name under which this session is stored, or store a copy under another."),
+        ("resume", "Continue with another session."),
         ("delete", "Delete another session."),
-        ("fork", "Go on in a copy of this session."),
+        ("fork", "Continue in a copy of this session."),
     ],
     live: false,
     run,
@@ -29,25 +29,21 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     match call.sub {
         Some("list") => list(cx),
         Some("save") if call.args.is_empty() => with_store(cx, |_| {
-            CommandOutcome::info(format!(
-                "This session is kept as it goes, under the name {}.",
-                cx.session_id
-            ))
+            CommandOutcome::info(format!("This session is stored continuously, as {}.", cx.session_id))
         }),
         Some("save") => copied(cx, || match SessionId::parse(call.args) {
-            Ok(id) => CommandOutcome::info(format!("Keeping a copy under the name {id}."))
-                .then(CommandAction::Save(id)),
+            Ok(id) => CommandOutcome::info(format!("Storing a copy as {id}.")).then(CommandAction::Save(id)),
             Err(error) => CommandOutcome::error(format!("'{}': {error}", call.args)),
         }),
         Some("fork") => {
-            copied(cx, || CommandOutcome::info("The session goes on in a copy.").then(CommandAction::Fork))
+            copied(cx, || CommandOutcome::info("The session continues in a copy.").then(CommandAction::Fork))
         }
         Some(what @ ("resume" | "delete")) if call.args.is_empty() => {
             CommandOutcome::error(format!("Say which: /chat {what} ID. /chat list lists them."))
         }
         Some("resume") => with_store(cx, |store| {
             named(call.args, store, |id| {
-                CommandOutcome::info(format!("Going on with {id}.")).then(CommandAction::Resume(id))
+                CommandOutcome::info(format!("Continuing with {id}.")).then(CommandAction::Resume(id))
             })
         }),
         Some("delete") if call.args == cx.session_id.as_str() => {
@@ -84,7 +80,7 @@ fn list(cx: &CommandContext<'_>) -> CommandOutcome {
 fn with_store(cx: &CommandContext<'_>, then: impl FnOnce(&Store) -> CommandOutcome) -> CommandOutcome {
     match cx.store {
         Some(store) => then(store),
-        None => CommandOutcome::error("Sessions are not kept in this run."),
+        None => CommandOutcome::error("Sessions are not stored in this run."),
     }
 }
 
@@ -94,7 +90,7 @@ fn copied(cx: &CommandContext<'_>, then: impl FnOnce() -> CommandOutcome) -> Com
         if store.holds(cx.session_id) {
             then()
         } else {
-            CommandOutcome::error("Nothing was said in this session yet, so there is nothing to copy.")
+            CommandOutcome::error("This session has no messages yet, so there is nothing to copy.")
         }
     })
 }

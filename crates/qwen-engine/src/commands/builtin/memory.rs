@@ -8,10 +8,10 @@ use crate::commands::CommandAction;
 pub(super) const COMMAND: Builtin = Builtin {
     name: "memory",
     aliases: &[],
-    description: "Show the memory files that the agent is told, or remember something in them.",
+    description: "Show the memory files that the agent reads, or add something to them.",
     argument_hint: "[show|add TEXT]",
     subcommands: &[
-        ("show", "List the memory files in force."),
+        ("show", "List the memory files in use."),
         ("add", "Remember a fact for later sessions, wherever they are."),
     ],
     live: false,
@@ -25,11 +25,11 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
             let arguments = Json::trusted(serde_json::json!({"fact": call.args}).to_string());
             let id = CallId::new("command");
             let call = ToolCall::new(id, "save_memory".into(), arguments);
-            CommandOutcome::info("It is being remembered.").then(CommandAction::Run(call))
+            CommandOutcome::info("Adding it to the memory file.").then(CommandAction::Run(call))
         }
         None | Some("show") if call.args.is_empty() => {
             let files = cx.memory_files.iter().map(|(path, bytes)| (&**path, format!("{bytes} bytes")));
-            listed("The memory files:", "There is no memory file. QWEN.md or AGENTS.md would be one.", files)
+            listed("The memory files:", "There is no memory file. Create QWEN.md or AGENTS.md.", files)
         }
         Some(_) | None => CommandOutcome::error("Say which: /memory show or /memory add TEXT."),
     }

@@ -10,7 +10,7 @@ use crate::log::FoundSession;
 pub(super) const COMMAND: Builtin = Builtin {
     name: "resume",
     aliases: &[],
-    description: "Find a session of this folder by its name or by what was said in it, and go on with it.",
+    description: "Find a session of this folder by its name or by its text, and continue with it.",
     argument_hint: "[ID or text]",
     subcommands: &[],
     live: false,
@@ -25,14 +25,14 @@ const LABEL: usize = 120;
 
 fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let Some(store) = cx.store else {
-        return CommandOutcome::error("Sessions are not kept in this run.");
+        return CommandOutcome::error("Sessions are not stored in this run.");
     };
     let named = SessionId::parse(call.args).ok().filter(|id| store.holds(id));
     if let Some(id) = named {
         if id == *cx.session_id {
             return CommandOutcome::info("This session is the one that you are in.");
         }
-        let text = format!("Going on with {id}.");
+        let text = format!("Continuing with {id}.");
         let data = json!({"session_id": id.as_str(), "text": text});
         return CommandOutcome::dialog("session", &data).then(CommandAction::Resume(id));
     }
@@ -45,7 +45,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let title = match (items.len(), call.args) {
         (0, "") => "There is no other session of this folder.".to_owned(),
         (0, text) => format!("No session of this folder contains '{text}'."),
-        _ => "Go on with a session".to_owned(),
+        _ => "Continue with a session".to_owned(),
     };
     let data =
         json!({"command": "/resume", "query": call.args, "title": title, "items": items, "searchable": true});

@@ -18,7 +18,7 @@ pub(super) const COMMAND: Builtin = Builtin {
 fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     if cx.store.is_none() {
         return CommandOutcome::error(
-            "Sessions are not kept in this run, so there is nothing to go back to.",
+            "Sessions are not stored in this run, so there is nothing to go back to.",
         );
     }
     let mut words = call.args.split_whitespace();

@@ -6,7 +6,7 @@ use super::{Builtin, Call, CommandContext, CommandOutcome};
 pub(super) const COMMAND: Builtin = Builtin {
     name: "settings",
     aliases: &[],
-    description: "Show the settings in force.",
+    description: "Show the effective settings.",
     argument_hint: "",
     subcommands: &[],
     live: true,

@@ -4,7 +4,7 @@ use super::{Builtin, Call, CommandContext, CommandOutcome};
 pub(super) const COMMAND: Builtin = Builtin {
     name: "stats",
     aliases: &["cost", "usage"],
-    description: "Show what the session has spent.",
+    description: "Show the session's usage.",
     argument_hint: "",
     subcommands: &[],
     live: true,

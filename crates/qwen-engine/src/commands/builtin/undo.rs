@@ -5,7 +5,7 @@ use crate::commands::CommandAction;
 pub(super) const COMMAND: Builtin = Builtin {
     name: "undo",
     aliases: &[],
-    description: "Take the last turn out of the conversation, and put back the files that it changed.",
+    description: "Remove the last turn from the conversation, and restore the files that it changed.",
     argument_hint: "",
     subcommands: &[],
     live: false,
@@ -16,5 +16,5 @@ fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     if cx.history.is_none_or(<[_]>::is_empty) {
         return CommandOutcome::info("There is nothing to undo.");
     }
-    CommandOutcome::info("The last turn is taken out of the conversation.").then(CommandAction::Undo)
+    CommandOutcome::info("The last turn was removed from the conversation.").then(CommandAction::Undo)
 }

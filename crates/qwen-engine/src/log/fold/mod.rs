@@ -226,12 +226,12 @@ impl Folded {
             self.postponed = false;
             self.spend(left.model_calls, &left.usage_by_model);
         }
-        let said = Message { role: Role::User, parts: start.parts.clone() };
+        let prompt = Message { role: Role::User, parts: start.parts.clone() };
         if std::mem::take(&mut self.postponed) && &*start.agent == REACT && !self.open_calls.is_empty() {
-            self.held.extend(Some(said).filter(Message::has_content));
+            self.held.extend(Some(prompt).filter(Message::has_content));
         } else {
             self.close_calls();
-            self.messages.push(said);
+            self.messages.push(prompt);
         }
         self.turns = self.turns.max(start.turn);
         self.prompt_ids.push(start.prompt_id.clone());
@@ -416,6 +416,6 @@ fn assistant_message(end: &MessageEnd) -> Option<Message> {
         parts.push(Part::Text(end.text.clone()));
     }
     parts.extend(end.calls.iter().cloned().map(Part::Call));
-    let said = parts.iter().any(|part| !matches!(part, Part::Thought { .. }));
-    said.then_some(Message { role: Role::Assistant, parts })
+    let has_content = parts.iter().any(|part| !matches!(part, Part::Thought { .. }));
+    has_content.then_some(Message { role: Role::Assistant, parts })
 }

@@ -57,7 +57,7 @@ pub const SCENES: &[Scene] = &[
     ("list", |stage| {
         stage.keys("/resume\r");
         stage.event(dialog(
-            r#"{"command":"/resume","title":"Go on with a session","searchable":true,"items":[
+            r#"{"command":"/resume","title":"Continue with a session","searchable":true,"items":[
                 {"value":"a1","label":"explain the parser","detail":"a1, 3 turns","preview":["> and the printer?","It writes."]},
                 {"value":"b2","label":"fix the build","detail":"b2, 1 turn","preview":["> fix the build","Done."]}]}"#,
         ));
@@ -66,7 +66,7 @@ pub const SCENES: &[Scene] = &[
     ("list-search", |stage| {
         stage.keys("/resume\r");
         stage.event(dialog(
-            r#"{"command":"/resume","title":"Go on with a session","searchable":false,"items":[
+            r#"{"command":"/resume","title":"Continue with a session","searchable":false,"items":[
                 {"value":"a1","label":"explain the parser","detail":"a1, 3 turns","preview":["> and the printer?","It writes."]},
                 {"value":"b2","label":"fix the build","detail":"b2, 1 turn","preview":["> fix the build","Done."]}]}"#,
         ));
@@ -77,9 +77,9 @@ pub const SCENES: &[Scene] = &[
         stage.event(dialog(
             r#"{"command":"/rewind","title":"Before: fix the build","items":[
                 {"value":"","label":"Stay here"},
-                {"value":"p1 both","label":"Conversation and files","preview":["Would be put back: src/lib.rs.","Not undone, because commands cannot be: `touch made.txt`."]},
+                {"value":"p1 both","label":"Conversation and files","preview":["Would be restored: src/lib.rs.","Not undone, because commands cannot be: `touch made.txt`."]},
                 {"value":"p1 conversation","label":"Conversation only","preview":["Files stay as they are."]},
-                {"value":"p1 files","label":"Files only","preview":["Would be put back: src/lib.rs."]}]}"#,
+                {"value":"p1 files","label":"Files only","preview":["Would be restored: src/lib.rs."]}]}"#,
         ));
         stage.keys("\u{1b}[B");
     }),

@@ -205,9 +205,9 @@ fn mistyped_subcommand(words: &[String], stands_first: bool) -> Option<clap::Err
     }
     let command = Cli::command();
     let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-    let meant = one_error_away(first, &names)?;
+    let similar = one_error_away(first, &names)?;
     let message = format!(
-        "there is no subcommand '{first}'; did you mean 'qwen {meant}'? To send it as a prompt, use: qwen -p \"{}\"\n",
+        "there is no subcommand '{first}'; did you mean 'qwen {similar}'? To send it as a prompt, use: qwen -p \"{}\"\n",
         words.join(" ")
     );
     Some(clap::Error::raw(ErrorKind::InvalidSubcommand, message))

@@ -90,7 +90,7 @@ fn footer(settings: &TerminalSettings, greeting: &mut Vec<String>) -> Vec<Footer
             None => {
                 let known: Vec<&str> = FooterItem::ALL.iter().map(|item| item.name()).collect();
                 greeting.push(format!(
-                    "The setting \"terminal.footer\" knows no '{name}'; there are {}.",
+                    "The setting \"terminal.footer\" has no item '{name}'; the items are {}.",
                     known.join(", ")
                 ));
             }

@@ -82,7 +82,7 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     let restart = Arc::new(AtomicBool::new(false));
     let stored = StoredEvents::new(&config);
     // A new session has no log yet, so there is nothing to show.
-    let past = stored.past(None).unwrap_or_default();
+    let recent = stored.recent(None).unwrap_or_default();
     let (messages, received) = mpsc::channel(stream::CAPACITY);
     let (commands, incoming) = mpsc::channel(driver::COMMANDS);
     let driver = Driver {
@@ -105,7 +105,8 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
         in_tmux: invocation.var("TMUX").is_some(),
         ending: ending.clone(),
     };
-    let thread = thread::Builder::new().name("terminal".to_owned()).spawn(move || driver.run(options, past));
+    let thread =
+        thread::Builder::new().name("terminal".to_owned()).spawn(move || driver.run(options, recent));
     let thread = match thread {
         Ok(thread) => thread,
         Err(error) => {
@@ -117,11 +118,11 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     let emit = setup::emitter(&config, sender);
     let given = prompt::given(run);
     let served = worker::serve_person(config, &given, incoming, emit, ending.clone());
-    let heard = listener.listen(messages.downgrade(), &waker, &ending);
+    let hangup = listener.listen(messages.downgrade(), &waker, &ending);
     let passed = pass_on(events, messages, waker.clone());
     let code = tokio::select! {
         (code, ()) = async { tokio::join!(served, passed) } => code,
-        () = heard => 1,
+        () = hangup => 1,
     };
     waker.wake();
     // The thread ends when the message channel is closed or the terminal disappears.
@@ -157,43 +158,43 @@ impl StoredEvents {
         Self { store, started: config.session.id.clone() }
     }
 
-    /// All events of a session; none means the session that was started.
-    fn all(&self, session: Option<&SessionId>) -> Result<Vec<Event>, String> {
+    /// All events of a session, and the turns that were rewound. `None` is the session that was started.
+    fn all(&self, session: Option<&SessionId>) -> Result<(Vec<Event>, Vec<PromptId>), String> {
         let mut events = Vec::new();
-        self.each(session, |event| events.push(event))?;
-        Ok(events)
+        let rewound = self.for_each(session, |event| events.push(event))?;
+        Ok((events, rewound))
     }
 
-    /// The last turns of a session, without those that the user went back behind.
-    fn past(&self, session: Option<&SessionId>) -> Result<RecentTurns, String> {
-        let mut past = RecentTurns::default();
-        let undone = self.each(session, |event| past.push(event))?;
-        if !undone.is_empty() {
-            past = RecentTurns::default();
-            let mut is_undone = false;
-            self.each(session, |event| {
+    /// The last turns of a session, without those that were rewound.
+    fn recent(&self, session: Option<&SessionId>) -> Result<RecentTurns, String> {
+        let mut turns = RecentTurns::default();
+        let rewound = self.for_each(session, |event| turns.push(event))?;
+        if !rewound.is_empty() {
+            turns = RecentTurns::default();
+            let mut is_rewound = false;
+            self.for_each(session, |event| {
                 if let Body::TurnStart(start) = &event.body {
-                    is_undone = undone.contains(&start.prompt_id);
+                    is_rewound = rewound.contains(&start.prompt_id);
                 }
-                if !is_undone {
-                    past.push(event);
+                if !is_rewound {
+                    turns.push(event);
                 }
             })?;
         }
-        Ok(past)
+        Ok(turns)
     }
 
-    /// Passes each event of a session on. Returns the turns that were undone.
-    fn each(
+    /// Calls `handle` with each event of a session. Returns the turns that were rewound.
+    fn for_each(
         &self,
         session: Option<&SessionId>,
-        mut take: impl FnMut(Event),
+        mut handle: impl FnMut(Event),
     ) -> Result<Vec<PromptId>, String> {
         let store = self.store.as_ref().ok_or("sessions are not recorded")?;
         let reader = store.read(session.unwrap_or(&self.started)).map_err(|error| error.to_string())?;
         let mut replay = Replay::new(reader, false);
         while let Some(event) = replay.next_event().map_err(|error| error.to_string())? {
-            take(event);
+            handle(event);
         }
         Ok(replay.undone().to_vec())
     }

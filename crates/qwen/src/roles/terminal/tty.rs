@@ -51,8 +51,8 @@ impl Tty {
         Ok(Self { fd, before })
     }
 
-    /// Takes over the terminal: raw input, and the modes that the interface uses. `pending` says what happens
-    /// to the input that was not read yet.
+    /// Switches the terminal to raw input and the modes that the interface uses. `pending` selects what
+    /// happens to input that was not read yet.
     pub fn enter(&self, pending: PendingInput) -> io::Result<()> {
         let mut raw = self.before.clone();
         raw.make_raw();

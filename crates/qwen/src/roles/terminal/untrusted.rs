@@ -45,7 +45,7 @@ pub fn found(run: &Run, config: &Config, invocation: &Invocation) -> Vec<String>
     let hidden = lines.len().saturating_sub(MAX_LINES);
     lines.truncate(MAX_LINES);
     if hidden > 0 {
-        lines.push(format!("… and {hidden} more lines"));
+        lines.push(format!("({hidden} more lines)"));
     }
     lines
 }

@@ -35,8 +35,8 @@ impl Wake {
         let _ = rustix::io::read(&self.0.fd, &mut count);
     }
 
-    /// Says whether the thread is about to wait without a frame to paint. If so, the thread must look for
-    /// messages once more before it waits: one that was sent just before wakes nobody.
+    /// Sets whether the thread is about to wait without a frame to paint. If so, the thread must check for
+    /// messages once more before it waits, because one that was sent just before does not wake it.
     pub fn set_idle(&self, is_idle: bool) {
         self.0.is_idle.store(is_idle, Ordering::Relaxed);
         fence(Ordering::SeqCst);

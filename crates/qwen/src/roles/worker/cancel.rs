@@ -35,7 +35,7 @@ impl Worker {
             (None, Some(_)) => "the queued prompt is withdrawn",
             (None, None) if in_background => "the sub-agents in the background are being ended",
             (None, None) if elsewhere => "the session that is named has nothing to cancel in this worker",
-            (None, None) if running.is_some() => "there is no turn and no queued prompt of that prompt_id",
+            (None, None) if running.is_some() => "there is no turn and no queued prompt with that prompt_id",
             (None, None) => "there is nothing to cancel",
         };
         let cancelled = hit.is_some() || queued.is_some() || in_background;

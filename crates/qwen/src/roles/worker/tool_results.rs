@@ -80,7 +80,7 @@ pub(super) fn superseded() -> Stop {
 /// The end of a turn that waits for the host when standard input has ended.
 pub(super) fn unattended() -> Stop {
     let message =
-        "the input ended while the turn waited for the host to run a tool: go on by resuming the session";
+        "the input ended while the turn waited for the host to run a tool: resume the session to continue";
     let error = ErrorInfo::new(ErrorKind::Input, ErrorInfo::INPUT_ENDED, message);
     Stop { status: EndStatus::Interrupted, error: Some(error) }
 }

@@ -138,13 +138,13 @@ pub(crate) fn managed(flags: &ClaudeFlags) -> Result<Managed, ErrorInfo> {
     Ok(Managed { forbidding, ignored: settings.into_iter().map(|(key, _)| key).collect() })
 }
 
-/// Requests the beta features that the flags name, if the server speaks the wire that defines them.
+/// Requests the beta features that the flags name, if the server uses Anthropic's API.
 pub(crate) fn add_beta_headers(config: &mut ModelConfig, flags: &ClaudeFlags, warnings: &mut Vec<String>) {
     let named = flags.betas.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
     let mut names: Vec<&str> = named.collect();
     if config.provider != Provider::Anthropic {
         let given = [("betas", !names.is_empty()), ("task-budget", flags.task_budget.is_some())];
-        let note = |flag| format!("--{flag} changes nothing here: only Anthropic's wire knows such a thing");
+        let note = |flag| format!("--{flag} changes nothing here: only Anthropic's API supports it");
         warnings.extend(given.into_iter().filter(|(_, given)| *given).map(|(flag, _)| note(flag)));
         return;
     }

@@ -67,11 +67,11 @@ fn sandbox(root: &mut Node) {
     }
     let Some(mut field) = root.remove("sandbox") else { return };
     let mut take = |key: &str| field.node.remove(key).map(|field| field.node);
-    let said = |node: Option<Node>| {
-        node.and_then(|node| if let Value::Bool(said) = node.value { Some(said) } else { None })
+    let flag = |node: Option<Node>| {
+        node.and_then(|node| if let Value::Bool(flag) = node.value { Some(flag) } else { None })
     };
     let (enabled, must, unasked) =
-        (said(take("enabled")), said(take("failIfUnavailable")), said(take("autoAllowBashIfSandboxed")));
+        (flag(take("enabled")), flag(take("failIfUnavailable")), flag(take("autoAllowBashIfSandboxed")));
     let origin = field.origin.clone();
     let node = |value: Value| Node { origin: origin.clone(), value };
     let must = must.unwrap_or(true);

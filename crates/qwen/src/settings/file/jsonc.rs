@@ -129,10 +129,8 @@ impl Parser<'_> {
             let origin = self.origin();
             let key = self.string()?;
             if let Some(first) = fields.iter().find(|field| field.key == key) {
-                let problem = format!(
-                    "the key \"{key}\" stands here again; it is in line {} already",
-                    first.origin.line
-                );
+                let problem =
+                    format!("the key \"{key}\" is set twice; it is already in line {}", first.origin.line);
                 return Err(SyntaxError { origin, problem });
             }
             self.space()?;
@@ -266,7 +264,7 @@ mod tests {
             ("{\"a\": \"\\q\"}", 1, 7, "unknown escape"),
             ("{} {}", 1, 4, "the end of the file"),
             ("/* no end", 1, 1, "no end"),
-            ("{\n\"a\":1,\n\"a\":2}", 3, 1, "is in line 2 already"),
+            ("{\n\"a\":1,\n\"a\":2}", 3, 1, "is already in line 2"),
             (&"[".repeat(100), 1, 66, "nested"),
         ] {
             let error = read(text).unwrap_err();

@@ -87,7 +87,7 @@ pub fn read_file(path: &Path) -> std::io::Result<String> {
     let mut file = std::fs::OpenOptions::new().read(true).custom_flags(at_once).open(path)?;
     let about = file.metadata()?;
     if !about.is_file() {
-        return Err(std::io::Error::other("it is no file"));
+        return Err(std::io::Error::other("it is not a regular file"));
     }
     if about.len() > LARGEST {
         return Err(std::io::Error::other("it is larger than 4 MiB"));
@@ -128,8 +128,9 @@ pub fn check(mut root: Node) -> Result<Document, ErrorInfo> {
     let is_foreign =
         |key: &read::UnknownKey| foreign::is_known(&key.path) || is_foreign_file && key.nearest.is_none();
     let warnings = unknown.iter().filter(|key| !is_foreign(key)).map(|key| {
-        let meant = key.nearest.as_ref().map(|near| format!("; is \"{near}\" meant?")).unwrap_or_default();
-        format!("{}: the key \"{}\" is unknown and ignored{meant}", key.origin, key.path)
+        let suggestion =
+            key.nearest.as_ref().map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
+        format!("{}: the key \"{}\" is unknown and ignored{suggestion}", key.origin, key.path)
     });
     let warnings = warnings.collect();
     for key in &unknown {

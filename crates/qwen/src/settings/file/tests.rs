@@ -22,7 +22,7 @@ fn an_error_names_file_line_key_and_what_was_expected() {
         ("{\"permissions\": {\"allow\": \"Bash\"}}", "\"permissions.allow\": ", "expected a list, found the text \"Bash\""),
         ("{\"permissions\": {\"allow\":\n [\"Bash\", 7]}}", "line 2, column 11: \"permissions.allow[1]\": ", "expected a text, found 7"),
         ("{\"permissions\": {\"deny\": [\"Bash(\"]}}", "\"permissions.deny\": ", "parenthesis"),
-        ("{\"mcpServers\": {\"a__b\": {\"command\": \"x\"}}}", "\"mcpServers.a__b\": ", "must not hold `__`"),
+        ("{\"mcpServers\": {\"a__b\": {\"command\": \"x\"}}}", "\"mcpServers.a__b\": ", "must not contain `__`"),
         ("{\"mcpServers\": {\"a\": {}}}", "\"mcpServers.a\": ", "it needs `command`"),
         ("{\"mcpServers\": {\"a\": {\"command\": \"x\", \"args\": \"y\"}}}", "\"mcpServers.a.args\": ", "expected a list"),
         ("{\"hooks\": {\"PreToolUse\": [{\"hooks\": [{\"type\": \"magic\"}]}]}}", "\"hooks.PreToolUse[0].hooks[0].type\": ", "expected \"command\" or \"http\", found the text \"magic\""),
@@ -48,10 +48,10 @@ fn an_unknown_key_is_a_warning_with_the_nearest_known_one() {
     assert_eq!(
         warnings,
         [
-            "/home/u/.qwen/settings.json:2: the key \"modle\" is unknown and ignored; is \"model\" meant?",
-            "/home/u/.qwen/settings.json:3: the key \"model.nmae\" is unknown and ignored; is \"model.name\" meant?",
+            "/home/u/.qwen/settings.json:2: the key \"modle\" is unknown and ignored; did you mean \"model\"?",
+            "/home/u/.qwen/settings.json:3: the key \"model.nmae\" is unknown and ignored; did you mean \"model.name\"?",
             "/home/u/.qwen/settings.json:3: the key \"model.quantumFlux\" is unknown and ignored",
-            "/home/u/.qwen/settings.json:4: the key \"hooks.PreTolUse\" is unknown and ignored; is \"hooks.PreToolUse\" meant?",
+            "/home/u/.qwen/settings.json:4: the key \"hooks.PreTolUse\" is unknown and ignored; did you mean \"hooks.PreToolUse\"?",
         ]
     );
 }

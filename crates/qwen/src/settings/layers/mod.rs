@@ -3,7 +3,7 @@
 
 mod merge;
 mod overlay;
-mod places;
+mod paths;
 mod profile;
 mod restrict;
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use qwen_events::ErrorInfo;
 
 pub use self::merge::merge;
-use self::places::SettingsPaths;
+use self::paths::SettingsPaths;
 use super::Invocation;
 use super::claude::config::{ClaudeDirectories, is_claude_family};
 use super::file::{self, Document, Layer, Node, Origin, Settings};
@@ -110,17 +110,17 @@ impl Layered {
             }
             return Ok(layered);
         }
-        let places = SettingsPaths::of(invocation);
-        layered.file(places.system_defaults, Layer::SystemDefaults, true)?;
+        let paths = SettingsPaths::of(invocation);
+        layered.file(paths.system_defaults, Layer::SystemDefaults, true)?;
         layered.claude = ClaudeDirectories::of(invocation, wanted);
-        layered.file(places.user, Layer::User, wanted.user)?;
+        layered.file(paths.user, Layer::User, wanted.user)?;
         layered.claude_user()?;
-        let system = places.system.map(|path| (file::load(&path, Layer::System), path));
+        let system = paths.system.map(|path| (file::load(&path, Layer::System), path));
         // A folder must not declare itself trusted, so trust is decided before its settings are read.
         let own = layered.trusted_folders(system.as_ref().and_then(|(read, _)| read.as_ref().ok()?.as_ref()));
         layered.trust = Trust::new(invocation, configuration.trust_workspace, &own);
         layered.workspace(Some(invocation.cwd.join(".mcp.json")), wanted.workspace)?;
-        layered.workspace(places.workspace, wanted.workspace)?;
+        layered.workspace(paths.workspace, wanted.workspace)?;
         layered.claude_project()?;
         if let Some((read, path)) = system {
             layered.add_read(read?, path, Layer::System);

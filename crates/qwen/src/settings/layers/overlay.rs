@@ -67,8 +67,9 @@ pub(super) fn provider(
     if let Some(Value::Text(word)) = at("model.authType").map(|node| &node.value) {
         return PROVIDERS.iter().find(|known| known.auth_type == word);
     }
-    let said = |path: &&str| at(path).is_some_and(|node| node.origin.source.layer != Layer::Environment);
-    if ["model.baseUrl", "model.apiKey", "model.apiKeyEnv"].iter().any(said) {
+    let is_configured =
+        |path: &&str| at(path).is_some_and(|node| node.origin.source.layer != Layer::Environment);
+    if ["model.baseUrl", "model.apiKey", "model.apiKeyEnv"].iter().any(is_configured) {
         return Some(&PROVIDERS[0]);
     }
     PROVIDERS.iter().find(|known| known.is_set(invocation))

@@ -57,7 +57,7 @@ pub(super) fn restrict(root: &mut Node, beneath: &Node, warnings: &mut Vec<Strin
     };
     for path in FORBIDDEN {
         if let Some(field) = root.remove(path) {
-            refuse(&field.origin, path, "a workspace cannot set it; it belongs into your own settings");
+            refuse(&field.origin, path, "a workspace cannot set it; put it into your own settings");
         }
     }
     let mode = root.at("permissions.defaultMode").and_then(|node| match &node.value {
@@ -71,18 +71,18 @@ pub(super) fn restrict(root: &mut Node, beneath: &Node, warnings: &mut Vec<Strin
     }
     let are_hooks_off = beneath.at("disableAllHooks").is_some_and(|node| node.value == Value::Bool(true));
     if are_hooks_off && let Some(field) = root.remove("disableAllHooks") {
-        refuse(&field.origin, "disableAllHooks", "your own settings switch hooks off");
+        refuse(&field.origin, "disableAllHooks", "your own settings disable hooks");
     }
     let plays_itself = root.at("model.name").is_some_and(|node| match &node.value {
         Value::Text(name) => qwen_model::parse_model_spec(name).is_some(),
         _ => false,
     });
     if plays_itself && let Some(field) = root.remove("model.name") {
-        refuse(&field.origin, "model.name", "a workspace can name a model, not bring one along");
+        refuse(&field.origin, "model.name", "a workspace can select a model, but not define one");
     }
     let lowered = root.at("tools.sandbox").is_some_and(|node| node.value != Value::Bool(true));
     if lowered && let Some(field) = root.remove("tools.sandbox") {
-        refuse(&field.origin, "tools.sandbox", "a workspace can ask for a sandbox, not do without one");
+        refuse(&field.origin, "tools.sandbox", "a workspace can require a sandbox, but not disable it");
     }
     let servers = root.object_mut().and_then(|root| root.get_mut("mcpServers"));
     if let Some(Object(fields)) = servers.and_then(Node::object_mut) {

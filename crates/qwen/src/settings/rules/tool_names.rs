@@ -75,12 +75,12 @@ pub(crate) fn problem(rule: &str, in_worker: bool) -> Option<String> {
         return None;
     }
     let claude = ["Bash", "Read", "Edit", "Write", "Glob", "Grep", "WebFetch", "TodoWrite", "Task"];
-    let meant = nearest(name, claude.into_iter().chain(TOOLS.all().map(|tool| tool.name)));
-    if in_worker && meant.is_none() {
+    let similar = nearest(name, claude.into_iter().chain(TOOLS.all().map(|tool| tool.name)));
+    if in_worker && similar.is_none() {
         return None;
     }
-    let meant = meant.map(|meant| format!("; did you mean '{meant}'?")).unwrap_or_default();
-    Some(format!("'{rule}' names no tool: there is no tool '{name}'{meant}"))
+    let similar = similar.map(|similar| format!("; did you mean '{similar}'?")).unwrap_or_default();
+    Some(format!("'{rule}' names no tool: there is no tool '{name}'{similar}"))
 }
 
 /// The name without case and underscores, so that `WebSearch` equals `web_search`.

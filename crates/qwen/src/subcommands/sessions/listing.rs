@@ -88,7 +88,7 @@ pub fn checkpoints_json(folded: &Folded, out: &mut impl Write) -> io::Result<()>
 pub fn pruned(id: &SessionId, pruned: &Pruned, dry_run: bool, out: &mut impl Write) -> io::Result<()> {
     let Pruned { kept, gone, bytes } = pruned;
     let would = if dry_run { "would be " } else { "" };
-    writeln!(out, "{id}  {gone} checkpoints {would}pruned, {kept} kept, {bytes} bytes {would}given back")
+    writeln!(out, "{id}  {gone} checkpoints {would}pruned, {kept} kept, {bytes} bytes {would}freed")
 }
 
 /// The time since `then` in a short form.

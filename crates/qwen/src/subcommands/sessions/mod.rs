@@ -116,7 +116,7 @@ fn list(
 /// Deletes sessions by id, or those that exceed the limits on age, number and size.
 fn delete(store: &Store, args: &DeleteArgs, out: &mut impl Write) -> Result<(), SubcommandError> {
     if args.ids.is_empty() && args.older_than.is_none() && args.keep.is_none() && args.max_size.is_none() {
-        let message = "name the sessions, or say which: --older-than DAYS, --keep N or --max-size MIB";
+        let message = "name the sessions, or select them with --older-than DAYS, --keep N or --max-size MIB";
         return Err(ErrorInfo::new(ErrorKind::Usage, "bad_flag", message).into());
     }
     let mut doomed: Vec<SessionId> = Vec::new();
@@ -134,7 +134,7 @@ fn delete(store: &Store, args: &DeleteArgs, out: &mut impl Write) -> Result<(), 
             Ok(()) if many => writeln!(out, "{id}  deleted")?,
             Ok(()) => {}
             // A session in use by a process is skipped; the others are deleted.
-            Err(error) if many => writeln!(out, "{id}  left as it is: {error}")?,
+            Err(error) if many => writeln!(out, "{id}  not changed: {error}")?,
             Err(error) => return Err(error.into()),
         }
     }
@@ -177,7 +177,7 @@ fn prune(
         match store.prune(&id, keep, dry_run) {
             Ok(pruned) => listing::pruned(&id, &pruned, dry_run, out)?,
             // The other sessions are still pruned.
-            Err(error) => writeln!(out, "{id}  left as it is: {error}")?,
+            Err(error) => writeln!(out, "{id}  not changed: {error}")?,
         }
     }
     Ok(())

@@ -310,7 +310,7 @@ fn a_disk_that_is_full_under_the_session_log_is_reported_and_the_conversation_go
     let program = Program::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_qwen")]);
     let mut screen = Screen::ready(&started_by(program, &mock));
     screen.type_keys("go\r");
-    screen.wait_for("is not kept");
+    screen.wait_for("are not stored");
     screen.wait_gone("esc interrupts");
     screen.type_keys("and now?\r");
     screen.wait_for("Still here.");

@@ -29,8 +29,8 @@ impl Running {
                 Effect::Edit(text) => self.edit(&text),
                 Effect::Copy(text) => self.copy(&text),
                 Effect::Transcript(session) => self.show_transcript(session.as_ref()),
-                Effect::ShowPast(session) => match self.driver.stored.past(Some(&session)) {
-                    Ok(past) => self.terminal.show_recent_turns(&past),
+                Effect::ShowRecentTurns(session) => match self.driver.stored.recent(Some(&session)) {
+                    Ok(turns) => self.terminal.show_recent_turns(&turns),
                     Err(error) => self.terminal.notify(&format!("The session cannot be shown: {error}")),
                 },
                 Effect::Remember(prompt) => {
@@ -40,7 +40,7 @@ impl Running {
                 }
                 Effect::SaveDraft(text) => {
                     if let Err(error) = self.driver.files.save_draft(&text) {
-                        self.terminal.notify(&format!("The draft cannot be kept: {error}"));
+                        self.terminal.notify(&format!("The draft cannot be saved: {error}"));
                     }
                 }
                 Effect::SaveRule(rule) => self.save_rule(&rule),
@@ -91,14 +91,14 @@ impl Running {
                 Err(error) => error,
             },
             None => {
-                "There is no home directory to keep settings in; the rule holds for this session.".to_owned()
+                "There is no home directory for settings; the rule applies to this session only.".to_owned()
             }
         };
         self.terminal.warn(&done);
     }
 
-    /// Records the user's decision about the folder. A session in which nothing was said starts again with
-    /// the folder's configuration.
+    /// Records the user's decision about the folder. A session without messages restarts with the folder's
+    /// configuration.
     fn trust(&mut self, is_trusted: bool) {
         let request = &self.driver.trust;
         if !is_trusted {
@@ -108,7 +108,7 @@ impl Running {
         }
         let trusted = match (&request.list, request.folder.canonicalize()) {
             (Some(list), Ok(folder)) => list.add(&folder).map_err(|error| error.to_string()),
-            (None, _) => Err("there is no home directory to keep the list in".to_owned()),
+            (None, _) => Err("there is no home directory for the list".to_owned()),
             (_, Err(error)) => Err(error.to_string()),
         };
         match trusted {
@@ -127,7 +127,7 @@ impl Running {
 
     fn show_transcript(&mut self, session: Option<&SessionId>) {
         match self.driver.stored.all(session) {
-            Ok(events) => self.terminal.show_transcript(&events),
+            Ok((events, rewound)) => self.terminal.show_transcript(&events, &rewound),
             Err(error) => self.terminal.notify(&format!("There is no transcript: {error}")),
         }
     }

@@ -123,7 +123,7 @@ fn enter(tty: &Tty, is_plain: bool, pending: PendingInput) -> io::Result<()> {
 
 impl Driver {
     /// Runs until the session ends, the user quits or the terminal disappears.
-    pub fn run(self, options: Options, past: RecentTurns) {
+    pub fn run(self, options: Options, recent: RecentTurns) {
         let ending = self.ending.clone();
         let stderr = stderr::redirect().unwrap_or_default();
         let is_plain = options.plain;
@@ -150,8 +150,8 @@ impl Driver {
             typed: Vec::new(),
             size,
         };
-        running.terminal.show_recent_turns(&past);
-        drop(past);
+        running.terminal.show_recent_turns(&recent);
+        drop(recent);
         let ended = running.run();
         if ended.is_err() {
             // The terminal has disappeared, and with it the user of the session.

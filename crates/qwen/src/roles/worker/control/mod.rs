@@ -273,7 +273,7 @@ impl Worker {
 
     fn rewind_files(&self, message_id: &str, dry_run: bool) -> Result<Value, ErrorInfo> {
         let session = self.sessions.idle().ok_or_else(|| {
-            let message = "there is no session, or a turn runs in it; files are put back between turns";
+            let message = "there is no session, or a turn runs in it; files are restored between turns";
             ErrorInfo::new(ErrorKind::Input, "no_idle_session", message)
         })?;
         let rewound = session.rewind(message_id, dry_run)?;

@@ -256,7 +256,7 @@ impl Host for ControlHost {
             };
             match permission_answer(&json) {
                 Ok(answer) if answer.behavior == Behavior::Ask => {
-                    denial(Some("the host answered \"ask\", and nobody else can be asked".into()))
+                    denial(Some("the host answered \"ask\", and no one else can answer".into()))
                 }
                 Ok(answer) => answer,
                 Err(error) => {

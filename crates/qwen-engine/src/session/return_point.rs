@@ -18,9 +18,10 @@ pub(super) struct ReturnPoint {
 }
 
 impl Session {
-    /// Returns to an earlier point. If it is in the middle of a turn, [`go_on`](Self::go_on) continues from
-    /// there as a new turn with the same prompt; a new prompt continues from there too.
-    pub fn go_back(&mut self, mut earlier: Folded) {
+    /// Returns to an earlier point. If it is in the middle of a turn,
+    /// [`continue_unfinished`](Self::continue_unfinished) continues from there as a new turn with the same
+    /// prompt; a new prompt continues from there too.
+    pub fn return_to(&mut self, mut earlier: Folded) {
         self.end_unfinished();
         let done = |answer: &FinalAnswer| !answer.aborted;
         match earlier.unfinished.take() {

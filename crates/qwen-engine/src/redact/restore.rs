@@ -77,10 +77,10 @@ fn restore(
                 text.clone_from(original);
                 return Ok(());
             }
-            let mut meant: Vec<&str> =
+            let mut candidates: Vec<&str> =
                 hidden.iter().filter(|(shown, _)| shown == text).map(|(_, original)| *original).collect();
-            meant.dedup();
-            match meant.as_slice() {
+            candidates.dedup();
+            match candidates.as_slice() {
                 [original] => (*original).clone_into(text),
                 _ if text.contains(REDACTION_MARK) => {
                     return Err(RedactedValueChanged { path: path.to_owned() });

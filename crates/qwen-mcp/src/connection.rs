@@ -29,7 +29,7 @@ const LONGEST_INSTRUCTIONS: usize = 4_096;
 /// Longest name and version that a server reports, in characters.
 const LONGEST_LABEL: usize = 100;
 
-pub(super) struct Up {
+pub(super) struct Connection {
     pub peer: Peer,
     pub introduction: Introduction,
     name: Arc<str>,
@@ -37,7 +37,7 @@ pub(super) struct Up {
     /// Time limit for listing tools and resources.
     limit: Duration,
     catalogue: Mutex<Arc<Catalogue>>,
-    /// When the list of tools is outdated, if the server said so.
+    /// When the list of tools expires, if the server specified it.
     outdated_at: Mutex<Option<Instant>>,
 }
 
@@ -87,7 +87,7 @@ async fn initialize(peer: &Peer, name: &str) -> Result<Introduction, McpError> {
     Ok(Introduction::new(hello.server_info, hello.instructions, &hello.capabilities))
 }
 
-/// Asks a server that knows no handshake.
+/// Queries a server without a handshake.
 async fn discover(peer: &Peer, name: &str, limit: Duration) -> Result<Introduction, McpError> {
     let request = Request::new("server/discover", String::new());
     let answer = peer.request(&request, &CallLimits::of(limit)).await?;
@@ -98,19 +98,22 @@ async fn discover(peer: &Peer, name: &str, limit: Duration) -> Result<Introducti
 
 fn parsed<'a, T: Deserialize<'a>>(answer: &'a RawValue, name: &str) -> Result<T, McpError> {
     serde_json::from_str(answer.get()).map_err(|error| {
-        McpError::new(PROTOCOL, format!("The MCP server `{name}` introduced itself wrongly: {error}."))
+        McpError::new(
+            PROTOCOL,
+            format!("The MCP server `{name}` sent an invalid `initialize` result: {error}."),
+        )
     })
 }
 
 /// Fails if none of the server's versions is understood.
-fn check_versions(spoken: &[String], understood: &[&str], name: &str) -> Result<(), McpError> {
-    if spoken.iter().any(|version| understood.contains(&version.as_str())) {
+fn check_versions(offered: &[String], supported: &[&str], name: &str) -> Result<(), McpError> {
+    if offered.iter().any(|version| supported.contains(&version.as_str())) {
         return Ok(());
     }
-    let spoken = visible(&spoken.join(", "), LONGEST_LABEL).text;
-    let understood = UNDERSTOOD.join(", ");
+    let offered = visible(&offered.join(", "), LONGEST_LABEL).text;
+    let supported = UNDERSTOOD.join(", ");
     let words =
-        format!("The MCP server `{name}` speaks the version `{spoken}`; understood are {understood}.");
+        format!("The MCP server `{name}` uses protocol version `{offered}`; supported are {supported}.");
     Err(McpError::new(PROTOCOL, words))
 }
 
@@ -184,7 +187,7 @@ pub struct ResourceEntry {
     pub name: Arc<str>,
 }
 
-impl Up {
+impl Connection {
     /// Performs the handshake and lists the server's tools.
     pub(super) async fn introduced(
         peer: Peer,
@@ -274,7 +277,7 @@ impl Up {
         let request = Request::new("resources/read", format!(r#""uri":{}"#, Value::from(uri))).naming(uri);
         let answer = self.peer.request(&request, limits).await?;
         result::contents(&answer).ok_or_else(|| {
-            let words = format!("The MCP server `{}` gave back a resource that cannot be read.", self.name);
+            let words = format!("The MCP server `{}` returned a resource that cannot be read.", self.name);
             McpError::new(PROTOCOL, words)
         })
     }
@@ -290,7 +293,7 @@ impl Up {
             let (page, next) = page(&answer, field).ok_or_else(|| {
                 McpError::new(
                     PROTOCOL,
-                    format!("The MCP server `{}` answered {method} with no list.", self.name),
+                    format!("The MCP server `{}` answered {method} without a list.", self.name),
                 )
             })?;
             all.entries.extend(page.entries);
@@ -309,7 +312,7 @@ impl Up {
 #[derive(Default)]
 struct Listing {
     entries: Vec<Box<RawValue>>,
-    /// How long it is valid, if the server says so.
+    /// How long it is valid, if the server specifies it.
     valid_for: Option<Duration>,
 }
 
