@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(
             text,
             "one\n[the resource file:///a]\ntwo\n[the resource file:///b, about 6 bytes of type application/pdf, is not shown]\n\
-             [a resource: n x://y\\u{200b}]\n[a sound of type audio/wav, which is not shown]\n\
+             [a resource: n x://y\\u{200b}]\n[audio of type audio/wav, which is not shown]\n\
              [content of an unknown kind]"
         );
         assert!(!made.is_error);
