@@ -43,7 +43,11 @@ pub enum RouterAction {
     /// Signals the worker's process group.
     Signal { worker: WorkerId, signal: ProcessSignal },
     /// Takes ownership of a session's numbered lines and reports the outcome.
-    TakeEvents { session: SessionId },
+    TakeEvents {
+        session: SessionId,
+        /// True if the ownership is taken even from another process that drives the session at this moment.
+        from_driver: bool,
+    },
     /// Appends numbered lines and reports the outcome.
     Append {
         session: SessionId,

@@ -189,7 +189,7 @@ impl Kernel {
                     self.workers.get_mut(&worker).unwrap().running = None;
                 }
             }
-            RouterAction::TakeEvents { session } => {
+            RouterAction::TakeEvents { session, .. } => {
                 let taken = self.store.take(&session).map_err(|error| error.to_string());
                 self.router.events_taken(&session, taken);
             }

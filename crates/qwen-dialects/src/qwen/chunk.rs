@@ -271,11 +271,16 @@ impl Encoder for ChunkEncoder {
                 self.state.frame.enter_session(session_id);
                 self.rendered = None;
             }
+            Body::TurnEnd(end) => {
+                if let Some(session_id) = &end.session_id {
+                    self.state.frame.enter_session(session_id);
+                    self.rendered = None;
+                }
+            }
             Body::Ready
             | Body::TurnStart(..)
             | turn_steps!()
             | Body::Error(..)
-            | Body::TurnEnd(..)
             | Body::CommandResult(..)
             | Body::HintResult(..)
             | Body::Heartbeat(..)

@@ -135,6 +135,11 @@ impl Encoder for MessageEncoder {
         if let Body::ControlRequest { session_id, .. } = &event.body {
             self.state.frame.enter_session(session_id);
         }
+        if let Body::TurnEnd(end) = &event.body
+            && let Some(session_id) = &end.session_id
+        {
+            self.state.frame.enter_session(session_id);
+        }
         if self.encode_common(event, out) || !main {
             return;
         }

@@ -11,7 +11,7 @@ use qwen_events::{Body, HistoryChange, Message, PromptId, SessionId, TurnEnd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::fold::Folded;
+use super::fold::{Folded, Unfinished};
 use super::fold::point;
 use super::recorder::Origin;
 use super::{EntryBody, LogError, LogHeader, LogReader, Recorder};
@@ -63,6 +63,10 @@ impl Store {
             {
                 found = Some(*end);
             }
+        }
+        if found.is_none() {
+            let unfinished = self.fold(id)?.unfinished;
+            found = unfinished.filter(|turn| turn.start.prompt_id == *prompt_id).map(Unfinished::end);
         }
         Ok(found)
     }

@@ -200,6 +200,8 @@ pub struct TurnEnd {
     pub postponed: Option<Arc<ToolCall>>,
     /// True if the host continued under the id of an ended turn: this is another end under that id.
     pub continuation: bool,
+    /// The session, if the turn started before this stream did.
+    pub session_id: Option<SessionId>,
 }
 
 impl TurnEnd {
@@ -223,6 +225,7 @@ impl TurnEnd {
             structured: None,
             postponed: None,
             continuation: false,
+            session_id: None,
         }
     }
 

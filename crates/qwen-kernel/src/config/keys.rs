@@ -12,6 +12,7 @@ use std::sync::Arc;
 use qwen_events::{ErrorInfo, ErrorKind};
 use serde_json::Value;
 
+use super::profile::remove_profiles_of_ended_hubs;
 use super::{HubConfig, ProfileDirectory, redacted};
 use crate::process_manager::SpawnSpec;
 use crate::router::{SessionOptions, WorkerKeys};
@@ -48,6 +49,7 @@ impl Keys {
         state: PathBuf,
         inherited: Vec<String>,
     ) -> Self {
+        remove_profiles_of_ended_hubs(&profiles_directory(&state));
         Self {
             binary,
             args,
@@ -84,7 +86,7 @@ impl Keys {
         let refuse =
             |problem: String| ErrorInfo::new(ErrorKind::Settings, "invalid_settings_profile", problem);
         if self.profiles.is_none() {
-            let made = ProfileDirectory::create(&self.state.join("profiles"));
+            let made = ProfileDirectory::create(&profiles_directory(&self.state));
             self.profiles =
                 Some(made.map_err(|error| refuse(format!("the profile cannot be written: {error}")))?);
         }
@@ -114,6 +116,11 @@ impl Keys {
         }
         Ok(())
     }
+}
+
+/// The directory of the profiles that hubs have written.
+fn profiles_directory(state: &Path) -> PathBuf {
+    state.join("profiles")
 }
 
 /// The directory with a tenant's private places.

@@ -66,7 +66,7 @@ impl ProfileDirectory {
     /// Creates a new directory below `parent` and removes those of ended hubs.
     pub fn create(parent: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-        sweep(parent);
+        remove_profiles_of_ended_hubs(parent);
         let path = parent.join(format!("{:016x}", fastrand::u64(..)));
         DirBuilder::new().mode(0o700).create(&path)?;
         let lock = OpenOptions::new()
@@ -145,7 +145,7 @@ fn nested(overrides: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// Removes the directories of ended hubs, whose lock is free.
-fn sweep(parent: &Path) {
+pub(super) fn remove_profiles_of_ended_hubs(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let lock = entry.path().join("lock");
         let Ok(file) = OpenOptions::new().write(true).open(&lock) else { continue };

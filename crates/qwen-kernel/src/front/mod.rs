@@ -56,7 +56,7 @@ pub enum WorkerOutput<'a> {
     /// The answer to one of the kernel's probes.
     Probe(u64),
     /// The worker reports the reason why it is about to end.
-    Fatal,
+    Fatal { message: Option<Cow<'a, str>> },
     /// A prompt joined the running turn; it gets no terminal record.
     Joined { prompt_id: Option<Cow<'a, str>> },
     /// A tool started; the turn may have had effects.

@@ -48,6 +48,19 @@ struct NestedAnswer<'a> {
     request_id: Option<Cow<'a, str>>,
 }
 
+/// The error before a worker ends.
+#[derive(Deserialize)]
+struct FatalLine<'a> {
+    #[serde(borrow)]
+    error: FatalError<'a>,
+}
+
+#[derive(Deserialize)]
+struct FatalError<'a> {
+    #[serde(borrow)]
+    message: Option<Cow<'a, str>>,
+}
+
 #[derive(Deserialize)]
 struct Usage {
     #[serde(default)]
@@ -121,7 +134,8 @@ impl Front for QwenFront {
             return if starts { WorkerOutput::ToolStarted } else { WorkerOutput::Plain };
         }
         if line.starts_with(b"{\"error\":") {
-            return WorkerOutput::Fatal;
+            let read = serde_json::from_slice::<FatalLine<'_>>(line).ok();
+            return WorkerOutput::Fatal { message: read.and_then(|read| read.error.message) };
         }
         let kind = line.strip_prefix(b"{\"type\":\"").unwrap_or_default();
         let wanted: [&[u8]; 5] = [
@@ -189,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_workers_lines_are_classified() {
-        let cases: [(&str, WorkerOutput<'_>); 14] = [
+        let cases: [(&str, WorkerOutput<'_>); 15] = [
             (
                 r#"{"object":"chat.completion.chunk","id":"x","choices":[{"delta":{"content":"\"metadata\":{\"turn\":{"}}]}"#,
                 WorkerOutput::Plain,
@@ -237,6 +251,10 @@ mod tests {
                 WorkerOutput::Command { prompt_id: Some("p".into()), ends: true },
             ),
             (r#"{"type":"x-qwen-tool-display","status":"executing"}"#, WorkerOutput::ToolStarted),
+            (
+                r#"{"error":{"message":"no \"x\"","type":"t"}}"#,
+                WorkerOutput::Fatal { message: Some("no \"x\"".into()) },
+            ),
             ("Segmentation fault", WorkerOutput::Garbage),
         ];
         for (line, expected) in cases {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use qwen_events::SessionId;
 
 use super::Hub;
-use crate::store::{Appended, FileLog, LogCommit, SessionLog, commit, written_bytes};
+use crate::store::{Appended, FileLog, LogCommit, SessionLog, commit, is_locked, written_bytes};
 use crate::worker_pool::{WorkerId, WorkerKey};
 
 /// The directory to which workers of a key write their logs; none if it is not known.
@@ -57,6 +57,31 @@ impl Hub {
             // A log that stays owned by a former epoch is taken by the next owner all the same.
             let _ = store.release(log, epoch);
         }
+    }
+
+    /// True if a process that is not ours has the session's log open.
+    pub(super) fn is_driven_elsewhere(&self, session: &SessionId) -> bool {
+        self.session_log_directory(session).is_some_and(|directory| is_locked(&directory, session))
+    }
+
+    /// Takes the session's log away from a former owner, unless it is ours already.
+    pub(super) fn fence_log(&self, session: &SessionId) {
+        if self.0.router.borrow().owns_log(session) {
+            return;
+        }
+        if let Some(directory) = self.session_log_directory(session)
+            && let Ok(Some(_)) = written_bytes(&directory, session, 0, 0)
+            && let Ok(store) = self.0.logs.borrow_mut().open(directory)
+            && let Ok(owner) = store.take(session)
+        {
+            // Nobody owns it until a worker of ours commits to it.
+            let _ = store.release(session, owner.epoch);
+        }
+    }
+
+    fn session_log_directory(&self, session: &SessionId) -> Option<PathBuf> {
+        let key = self.0.router.borrow().key_of(session)?;
+        self.0.session_logs.as_ref()?(&key)
     }
 
     fn log_directory(&self, worker: WorkerId) -> Option<PathBuf> {

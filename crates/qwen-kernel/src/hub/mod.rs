@@ -271,7 +271,10 @@ impl Hub {
                     process.signal(signal);
                 }
             }
-            RouterAction::TakeEvents { session } => {
+            RouterAction::TakeEvents { session, from_driver } => {
+                if !from_driver && self.is_driven_elsewhere(&session) {
+                    return self.0.router.borrow_mut().events_in_use(&session);
+                }
                 let taken = self.take_events(&session);
                 self.0.router.borrow_mut().events_taken(&session, taken);
             }
@@ -307,8 +310,11 @@ impl Hub {
     fn take_events(&self, session: &SessionId) -> Result<Taken, String> {
         let events = self.events_of(session).map_err(|error| error.to_string())?;
         let mut taken = events.take(session).map_err(|error| error.to_string())?;
-        if let (Some(turn), Some(ends)) = (&taken.open, &self.0.turn_ends) {
-            taken.end = ends(&self.tenant_of(session), session, turn);
+        if let Some(turn) = &taken.open {
+            // A former owner that still runs must start no tool in a turn that is about to be ended.
+            self.fence_log(session);
+            let ends = self.0.turn_ends.as_ref();
+            taken.end = ends.and_then(|ends| ends(&self.tenant_of(session), session, turn));
         }
         Ok(taken)
     }

@@ -22,6 +22,13 @@ pub struct WorkerExit {
     pub detail: String,
 }
 
+impl WorkerExit {
+    /// The same exit, with the reason for which the kernel ended the process, if it did.
+    pub fn because(&self, fault: Option<&'static str>) -> Self {
+        Self { cause: fault.map_or(self.cause, ExitCause::Ended), detail: self.detail.clone() }
+    }
+}
+
 impl ExitCause {
     /// The code that the process returned, if it did.
     pub fn code(self) -> Option<i32> {
@@ -54,6 +61,7 @@ impl fmt::Display for ExitCause {
             Self::NotStarted => f.write_str("it could not be started"),
             Self::Ended("stalled") => f.write_str("it stopped answering heartbeats and was killed"),
             Self::Ended("stdout_closed") => f.write_str("it closed its standard output and was killed"),
+            Self::Ended("handshake_timeout") => f.write_str("it wrote no handshake in time and was killed"),
             Self::Ended("protocol") => f.write_str("it does not speak this protocol and was killed"),
             Self::Ended(why) => write!(f, "it was ended ({why})"),
         }

@@ -37,7 +37,7 @@ impl Router {
         if held > 0 && held + bytes > 128 * 1024 * 1024 || session.pending.len() >= 10_000 {
             return Err(self.overloaded("too many prompts wait in this session"));
         }
-        if session.worker.is_some() {
+        if session.worker.is_some() || self.queue.is_empty() && self.pool.has_room() {
             return Ok(());
         }
         let limits = self.pool.limits();
@@ -76,6 +76,21 @@ impl Router {
         let wait = self.retry_hint();
         let message = format!("{what}; try again in {} ms", wait.as_millis());
         ErrorInfo { retryable: true, ..Self::refuse(ErrorKind::Overloaded, "overloaded", message) }
+    }
+
+    /// How long a client should wait that was refused with this code.
+    pub(super) fn retry_after(&self, id: &SessionId, code: &str) -> Duration {
+        let session = self.sessions.get(id);
+        let wait = match code {
+            "worker_circuit_open" => {
+                session.and_then(|session| self.pool.retry_after(&session.key, self.now))
+            }
+            "session_quarantined" => session
+                .and_then(|session| session.quarantined_until)
+                .map(|until| until.saturating_sub(self.now)),
+            _ => None,
+        };
+        wait.unwrap_or_else(|| self.retry_hint())
     }
 
     /// How long a client should wait: about the time until the queue advances, based on the average turn.
@@ -134,7 +149,8 @@ impl Router {
             }
             Granted::Later(wait) => {
                 let message = format!(
-                    "workers fail again and again as they start; no new one is tried for {} ms",
+                    "workers fail again and again as they start; the last one: {}; no new one is tried for {} ms",
+                    self.pool.last_failure(&key),
                     wait.as_millis()
                 );
                 let error = ErrorInfo {
@@ -191,7 +207,8 @@ impl Router {
     /// Writes the session's backlog to its worker.
     pub(super) fn flush(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let Some(worker) = session.worker.filter(|_| session.is_ready) else { return };
+        let takes = session.numbering.taking;
+        let Some(worker) = session.worker.filter(|_| session.is_ready && !takes) else { return };
         let lease = session.lease;
         let mut lines = Vec::new();
         session.had_worker = true;

@@ -33,6 +33,11 @@ impl OwnedLogs {
 }
 
 impl Router {
+    /// True while a worker of ours writes the session's log.
+    pub(crate) fn owns_log(&self, id: &SessionId) -> bool {
+        self.sessions.get(id).is_some_and(|session| session.logs.epoch().is_some())
+    }
+
     /// Commits logs from now on: the driver executes [`RouterAction::CommitLog`].
     pub fn commit_logs(&mut self) {
         self.commits_logs = true;

@@ -6,7 +6,7 @@ use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, SessionId};
 
 use super::admission::{MAX_DEATHS, QUARANTINE};
 use super::{Router, Waiting};
-use crate::process_manager::{ExitCause, WorkerExit};
+use crate::process_manager::WorkerExit;
 use crate::worker_pool::{Stage, Worker, WorkerId};
 
 impl Router {
@@ -15,7 +15,7 @@ impl Router {
         self.now = now;
         self.deadline_changed = true;
         self.ignored.remove(&worker);
-        let gone = self.pool.exited(worker, exit.cause.reason(), now);
+        let gone = self.pool.exited(worker, exit, now);
         if let Some(id) = self.serves.remove(&worker) {
             self.session_lost_worker(&id, worker, exit, gone.as_ref());
         }
@@ -73,11 +73,8 @@ impl Router {
                 return self.fail_waiting(id, &lost(format!("the worker ended: {exit}")));
             }
         }
-        let cause = match gone.and_then(|worker| worker.fault) {
-            Some(fault) => ExitCause::Ended(fault),
-            None => exit.cause,
-        };
-        let exit = WorkerExit { cause, detail: exit.detail.clone() };
+        let refusal = session.refusal.take();
+        let exit = exit.because(gone.and_then(|worker| worker.fault));
         self.cancel_questions(id);
         self.end_or_retry(id, &exit);
         let what = format!("the worker of this session is gone: {exit}");
@@ -93,6 +90,10 @@ impl Router {
             );
             let kind = ErrorKind::UnsupportedProtocol;
             self.fail_waiting(id, &Self::refuse(kind, "unsupported_protocol", message));
+        } else if let Some(why) = refusal {
+            // Another worker would refuse the same flags and settings.
+            let message = format!("the worker of the session '{id}' cannot start: {why}");
+            self.fail_waiting(id, &Self::refuse(ErrorKind::Input, "worker_not_started", message));
         } else {
             self.pump(id);
         }

@@ -6,7 +6,7 @@ use crate::front::{ClientInput, InputKind};
 use crate::tenant::is_tenant_name;
 use qwen_dialects::decode;
 use qwen_dialects::qwen::{CAPABILITIES, PROTOCOL_VERSION};
-use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, SessionId};
+use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, PromptId, SessionId};
 use std::time::Duration;
 
 /// Capabilities that only a hub has, for `requires`.
@@ -62,14 +62,22 @@ impl Router {
     /// Refuses a request in the form that its kind requires.
     pub(super) fn refuse_input(&mut self, input: &ClientInput<'_>, id: Option<&SessionId>, error: ErrorInfo) {
         self.metrics.refused += 1;
-        let id = id.cloned().unwrap_or_else(|| self.default_session.clone());
+        let shown = id.unwrap_or(&self.default_session);
+        let prompt = input.prompt_id.as_deref().map(PromptId::new);
         let lines = match (&input.kind, &input.request_id) {
             (InputKind::Control, Some(request)) => {
-                self.writer.control_reply(&id, request, input.nested, Err(error))
+                self.writer.control_reply(shown, request, input.nested, Err(error))
             }
-            _ => self.writer.error(&id, error),
+            (InputKind::Prompt | InputKind::Addition | InputKind::Steer, _) => {
+                self.writer.error(shown, error.for_prompt(input.session_id.as_deref(), prompt))
+            }
+            _ => self.writer.error(shown, error),
         };
-        self.emit(&id, &lines);
+        match id {
+            Some(id) => self.emit(id, &lines),
+            // It belongs to no session and has no number.
+            None => self.out.extend_from_slice(&lines),
+        }
     }
 
     fn route(&mut self, input: &ClientInput<'_>, line: &[u8]) {
@@ -294,6 +302,7 @@ impl Router {
             line,
             sent: false,
             seen: false,
+            joins: input.resend,
             retry_safe: input.retry_safe,
             steers: input.kind == InputKind::Steer,
             had_effects: false,
@@ -394,6 +403,15 @@ impl Router {
             session.turns += 1;
         }
         Some((name, prompt.at))
+    }
+
+    /// Removes a prompt that was sent again and that no worker has read: its turn is ended without it.
+    pub(super) fn withdraw_resent(&mut self, id: &SessionId, turn: &str) {
+        let joins =
+            |prompt: &Pending| prompt.joins && !prompt.sent && prompt.prompt_id.as_deref() == Some(turn);
+        if self.sessions.get(id).is_some_and(|session| session.pending.iter().any(joins)) {
+            self.withdraw(id, Some(turn));
+        }
     }
 
     pub(super) fn has_ready_worker(&self, id: &SessionId) -> bool {

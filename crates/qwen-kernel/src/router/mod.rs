@@ -292,6 +292,11 @@ impl Router {
         self.sessions.get(session).map(|session| session.tenant.as_str())
     }
 
+    /// The key that workers of an open session are started with.
+    pub(crate) fn key_of(&self, session: &SessionId) -> Option<Arc<WorkerKey>> {
+        self.sessions.get(session).map(|session| session.key.clone())
+    }
+
     pub fn session_of(&self, worker: WorkerId) -> Option<&SessionId> {
         self.serves.get(&worker)
     }

@@ -27,8 +27,11 @@ pub(super) struct Numbering {
     pub on: bool,
     /// The epoch of our ownership; none before the store has answered.
     pub epoch: Option<u64>,
-    /// True once the take was requested.
+    /// True while the store has not answered the take. Until then the worker is sent nothing: a turn that a former
+    /// owner left open is ended before the next one starts.
     pub taking: bool,
+    /// True while another process drives the session: the numbers are its, and our lines have none.
+    pub is_foreign: bool,
     /// The number of the last line.
     pub last: u64,
     /// Batches that are not known to be stored; the first is in flight if `in_flight`.
@@ -38,6 +41,8 @@ pub(super) struct Numbering {
     pub fenced: bool,
     /// Since when appends have had no known outcome.
     pub failing_since: Option<Duration>,
+    /// Since when another process was seen to have the session.
+    pub in_use_since: Option<Duration>,
 }
 
 impl Numbering {
@@ -61,6 +66,20 @@ impl Numbering {
         }
     }
 
+    /// Notes the turn that is open from now on, so that the next owner ends it even if no line of it was stored.
+    fn note_open(&mut self, open: Option<&String>) {
+        let joins = self.queue.len() > usize::from(self.in_flight);
+        match self.queue.back_mut().filter(|_| joins) {
+            Some(batch) => batch.open = open.cloned(),
+            None => self.queue.push_back(Batch {
+                first: self.last + 1,
+                count: 0,
+                lines: Vec::new(),
+                open: open.cloned(),
+            }),
+        }
+    }
+
     /// The number of lines that wait for the store.
     fn count(&self) -> u64 {
         self.queue.iter().map(|batch| batch.count).sum()
@@ -75,6 +94,9 @@ impl Numbering {
 /// The delay before an append with an unknown outcome is retried.
 const RETRY: Duration = Duration::from_millis(50);
 
+/// How long the workers of a hub that was killed may have its sessions open.
+const DYING: Duration = Duration::from_secs(1);
+
 /// How long a store may leave outcomes unknown before the session goes on without it.
 pub(super) const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -84,8 +106,11 @@ impl Router {
         self.deadline_changed = true;
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.numbering.taking = false;
+        session.numbering.is_foreign = false;
+        session.numbering.in_use_since = None;
         match taken {
             Ok(taken) => {
+                let was_unstored = self.unstored.remove(id);
                 // Lines that passed before numbers were requested are not in the store and have none.
                 let waiting = session.numbering.count();
                 let base = session.numbering.last.saturating_sub(waiting);
@@ -94,14 +119,71 @@ impl Router {
                 for batch in &mut session.numbering.queue {
                     batch.first = batch.first.saturating_sub(base) + taken.last;
                 }
-                let is_ours = session.turn.is_some() || session.is_busy() || self.unstored.contains(id);
-                if let Some(turn) = taken.open.filter(|_| !is_ours) {
-                    self.close_open_turn(id, &turn, taken.end);
+                let is_ours = |turn: &String| was_unstored || session.turn.as_ref() == Some(turn);
+                match taken.open.as_ref().filter(|turn| !is_ours(turn)) {
+                    Some(turn) => self.close_open_turn(id, turn, taken.end),
+                    None if taken.open != session.turn => {
+                        session.numbering.note_open(session.turn.as_ref());
+                    }
+                    None => {}
                 }
             }
             Err(why) => self.stop_numbering(id, &why),
         }
         self.append_next(id);
+        self.pump(id);
+    }
+
+    /// Another process has the session, so that its numbers were not taken. After a while they are left to it, until our
+    /// worker gets the session's log or the client attaches.
+    pub fn events_in_use(&mut self, id: &SessionId) {
+        self.deadline_changed = true;
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let since = *session.numbering.in_use_since.get_or_insert(self.now);
+        if self.now < since + DYING {
+            return self.retries.push((self.now + RETRY, id.clone()));
+        }
+        session.numbering.in_use_since = None;
+        session.numbering.taking = false;
+        session.numbering.is_foreign = true;
+        self.pump(id);
+    }
+
+    /// Stores that the session's turn has started.
+    pub(super) fn store_start(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get_mut(id).filter(|session| session.numbering.on) else { return };
+        session.numbering.note_open(session.turn.as_ref());
+        if session.numbering.epoch.is_none() {
+            return self.take_events(id, true);
+        }
+        self.append_next(id);
+    }
+
+    /// Asks the store for ownership of the session's numbers, once numbering is requested.
+    pub(super) fn take_events_if_due(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get(id) else { return };
+        if session.numbering.on && session.numbering.epoch.is_none() {
+            self.take_events(id, self.owns_log(id));
+        }
+    }
+
+    /// Asks the store for ownership; with `from_driver`, even from another process that drives the session.
+    pub(super) fn take_events(&mut self, id: &SessionId, from_driver: bool) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let asks = !std::mem::replace(&mut session.numbering.taking, true);
+        let waits = session.numbering.in_use_since.is_some();
+        let asked = self.actions.iter_mut().find_map(|action| match action {
+            RouterAction::TakeEvents { session, from_driver } if session == id => Some(from_driver),
+            _ => None,
+        });
+        match asked {
+            Some(asked) => *asked |= from_driver,
+            None if asks || from_driver && waits => {
+                session.numbering.in_use_since = None;
+                self.actions.push(RouterAction::TakeEvents { session: id.clone(), from_driver });
+            }
+            None => {}
+        }
     }
 
     /// Goes on without numbers: a client that waits for ever for its lines is worse off than one that gets them
@@ -125,8 +207,10 @@ impl Router {
         }
     }
 
-    /// A former hub died in this turn: writes its end as recorded in the session's log, or as interrupted.
+    /// A former hub died in this turn: writes its end as recorded in the session's log, or as interrupted. A prompt that
+    /// was sent again for that turn has its terminal record with that.
     fn close_open_turn(&mut self, id: &SessionId, turn: &str, end: Option<Vec<u8>>) {
+        self.withdraw_resent(id, turn);
         match end {
             Some(lines) => self.emit(id, &lines),
             None => {
@@ -235,17 +319,23 @@ impl Router {
         self.queue.retain(|queued| queued != id);
     }
 
-    /// Retries appends with an unknown outcome.
+    /// Retries appends with an unknown outcome, and takes of sessions that were in use.
     pub(super) fn retry_appends(&mut self) {
         let now = self.now;
         let (due, later): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.retries).into_iter().partition(|(at, _)| *at <= now);
         self.retries = later;
-        for (_, id) in due {
-            if let Some(session) = self.sessions.get_mut(&id) {
-                session.numbering.in_flight = false;
+        for (_, session) in due {
+            let Some(numbering) = self.sessions.get_mut(&session).map(|session| &mut session.numbering)
+            else {
+                continue;
+            };
+            numbering.in_flight = false;
+            if numbering.in_use_since.is_some() {
+                self.actions.push(RouterAction::TakeEvents { session, from_driver: false });
+            } else {
+                self.append_next(&session);
             }
-            self.append_next(&id);
         }
     }
 }

@@ -54,11 +54,13 @@ impl Router {
             }
             WorkerOutput::Answer { request_id } => self.answered(&id, &request_id, line),
             WorkerOutput::Probe(number) => self.probed(&id, number),
-            WorkerOutput::Fatal => {
-                self.metrics.worker_fatals += 1;
+            WorkerOutput::Fatal { message } => {
                 if self.stands_for_worker {
                     self.relay(&id, line);
+                } else if let Some(session) = self.sessions.get_mut(&id).filter(|session| !session.is_ready) {
+                    session.refusal = message.map(std::borrow::Cow::into_owned);
                 }
+                self.fatal(worker);
             }
             WorkerOutput::Garbage => self.metrics.garbage_lines += 1,
         }
@@ -100,6 +102,16 @@ impl Router {
     fn spare_line(&mut self, worker: WorkerId, output: &WorkerOutput<'_>) {
         if let WorkerOutput::Handshake(version) = output {
             self.handshake(worker, version);
+        } else if let WorkerOutput::Fatal { .. } = output {
+            self.fatal(worker);
+        }
+    }
+
+    /// The worker is about to end. It waits for a while so that its parent reads why; this one has.
+    fn fatal(&mut self, worker: WorkerId) {
+        self.metrics.worker_fatals += 1;
+        if !self.stands_for_worker {
+            self.actions.push(RouterAction::CloseInput { worker });
         }
     }
 
@@ -172,6 +184,7 @@ impl Router {
             session.turn = Some(prompt_id.to_owned());
             session.active_at = self.now;
             self.metrics.turns_started += 1;
+            self.store_start(id);
         }
     }
 
@@ -349,11 +362,14 @@ impl Router {
         if let Some(recorder) = &mut self.recorder {
             recorder(&session.tenant, id, false, line);
         }
-        if session.numbering.on {
-            session.numbering.push(line, session.turn.as_ref());
+        let numbering = &mut session.numbering;
+        if numbering.on && !numbering.is_foreign {
+            numbering.push(line, session.turn.as_ref());
             self.append_next(id);
         } else {
-            session.numbering.last += 1;
+            // The numbers that the store has do not go on with this line.
+            numbering.epoch = None;
+            numbering.last += 1;
             self.out.extend_from_slice(line);
             self.out.push(b'\n');
         }
@@ -384,7 +400,7 @@ impl Router {
         let duration = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let mut lines = self.writer.turn_end(id, prompt_id, status, error, duration);
         if matches!(code, "overloaded" | "worker_circuit_open" | "session_quarantined" | "draining") {
-            lines = with_hint(&lines, code, self.retry_hint());
+            lines = with_hint(&lines, code, self.retry_after(id, code));
         }
         if let Some(session) = self.sessions.get_mut(id)
             && session.turn.as_deref() == Some(prompt_id)
@@ -398,23 +414,13 @@ impl Router {
                 "event": "turn_end",
                 "session_id": id.as_str(),
                 "prompt_id": prompt_id,
+                "tenant": self.sessions.get(id).map(|session| session.tenant.as_str()),
                 "status": status.name(),
                 "code": code,
                 "duration_ms": duration,
             }));
         }
         self.emit(id, &lines);
-    }
-
-    /// Asks the store for ownership of the session's numbers, once numbering is requested.
-    pub(super) fn take_events_if_due(&mut self, id: &SessionId) {
-        if let Some(session) = self.sessions.get_mut(id)
-            && session.numbering.on
-            && session.numbering.epoch.is_none()
-            && !std::mem::replace(&mut session.numbering.taking, true)
-        {
-            self.actions.push(RouterAction::TakeEvents { session: id.clone() });
-        }
     }
 
     /// Writes stored lines to the client with their numbers.

@@ -122,8 +122,11 @@ impl Router {
             self.open_session(&id, input, &SessionOptions::default())?;
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.numbering.on = true;
+                if session.numbering.epoch.is_none() {
+                    // Whoever attaches drives the session from now on.
+                    self.take_events(&id, true);
+                }
             }
-            self.take_events_if_due(&id);
             self.actions.push(RouterAction::ReadEvents {
                 session: id.clone(),
                 after,

@@ -25,6 +25,8 @@ pub(super) struct Pending {
     pub sent: bool,
     /// True once that worker has read it, as shown by its answer to the preceding probe.
     pub seen: bool,
+    /// `resend: true`
+    pub joins: bool,
     /// `retry: "safe"`
     pub retry_safe: bool,
     /// True if it joins a running turn.
@@ -110,6 +112,8 @@ pub(super) struct Session {
     pub is_resumable: bool,
     /// The protocol version of its last worker, if that is not supported.
     pub foreign_version: Option<String>,
+    /// Why its last worker refused to start.
+    pub refusal: Option<String>,
 }
 
 impl Session {
@@ -152,6 +156,7 @@ impl Session {
             forgotten: false,
             is_resumable,
             foreign_version: None,
+            refusal: None,
         }
     }
 

@@ -9,7 +9,7 @@ mod session_log;
 
 pub use events::{Events, FileEvents, Follower, MemoryEvents, Read, Taken};
 pub use session_log::{
-    FileLog, LogCommit, LogOwner, LogPosition, MemoryLog, SessionLog, commit, written_bytes,
+    FileLog, LogCommit, LogOwner, LogPosition, MemoryLog, SessionLog, commit, is_locked, written_bytes,
 };
 
 /// The outcome of an append.

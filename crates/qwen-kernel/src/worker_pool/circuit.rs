@@ -15,11 +15,14 @@ pub struct Circuit {
     /// Consecutive failures, for the back-off.
     streak: u32,
     open_until: Option<Duration>,
+    /// How the last worker failed.
+    last: String,
 }
 
 impl Circuit {
     /// Records a failure; `jitter` is between 0 and 1.
-    pub fn failed(&mut self, now: Duration, jitter: f64) {
+    pub fn failed(&mut self, how: String, now: Duration, jitter: f64) {
+        self.last = how;
         self.failures.retain(|at| *at + WINDOW > now);
         self.failures.push(now);
         if self.failures.len() >= INTENSITY {
@@ -34,6 +37,10 @@ impl Circuit {
         self.failures.clear();
         self.streak = 0;
         self.open_until = None;
+    }
+
+    pub fn last_failure(&self) -> &str {
+        &self.last
     }
 
     /// The remaining time during which no worker is started, if the circuit is open.
@@ -51,14 +58,14 @@ mod tests {
         let mut circuit = Circuit::default();
         let at = Duration::from_secs;
         for second in 0..4 {
-            circuit.failed(at(second), 1.0);
+            circuit.failed(String::new(), at(second), 1.0);
             assert_eq!(circuit.retry_after(at(second)), None);
         }
-        circuit.failed(at(4), 1.0);
+        circuit.failed(String::new(), at(4), 1.0);
         assert_eq!(circuit.retry_after(at(4)), Some(FIRST));
         assert_eq!(circuit.retry_after(at(5)), None, "one try is allowed then");
         for _ in 0..20 {
-            circuit.failed(at(5), 1.0);
+            circuit.failed(String::new(), at(5), 1.0);
         }
         assert_eq!(circuit.retry_after(at(5)), Some(LONGEST));
         circuit.succeeded();
@@ -69,7 +76,7 @@ mod tests {
     fn failures_far_apart_do_not_count_together() {
         let mut circuit = Circuit::default();
         for n in 0..100 {
-            circuit.failed(Duration::from_secs(n * 11), 1.0);
+            circuit.failed(String::new(), Duration::from_secs(n * 11), 1.0);
             assert_eq!(circuit.retry_after(Duration::from_secs(n * 11)), None);
         }
     }

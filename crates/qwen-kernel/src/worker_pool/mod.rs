@@ -27,6 +27,7 @@ use qwen_events::SessionId;
 use self::workers::Leases;
 use crate::action::{ProcessSignal, RouterAction};
 use crate::ipc;
+use crate::process_manager::WorkerExit;
 
 /// The result of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -328,18 +329,34 @@ impl Pool {
     }
 
     /// Removes a worker that has exited and whose output was read to the end, and returns it.
-    pub fn exited(&mut self, id: WorkerId, reason: &'static str, now: Duration) -> Option<Worker> {
+    pub fn exited(&mut self, id: WorkerId, exit: &WorkerExit, now: Duration) -> Option<Worker> {
         let worker = self.workers.remove(&id)?;
         self.leases.end(id);
         let expected = matches!(worker.stage, Stage::Discarding | Stage::Ending) && worker.fault.is_none();
         if !expected
             && (worker.busy || worker.stage != Stage::Ready || worker.fault.is_some() || !worker.bound)
         {
-            *self.restarts.entry(worker.fault.unwrap_or(reason)).or_default() += 1;
+            let exit = exit.because(worker.fault);
+            *self.restarts.entry(exit.cause.reason()).or_default() += 1;
             let jitter = self.rng.f64();
-            self.circuit(&worker.key).failed(now, jitter);
+            self.circuit(&worker.key).failed(exit.to_string(), now, jitter);
         }
         Some(worker)
+    }
+
+    /// True if a claim gets a worker at once.
+    pub fn has_room(&self) -> bool {
+        self.workers.len() < self.limits.max_workers || self.workers.values().any(Worker::is_spare)
+    }
+
+    /// How long no worker of the key is started because the last ones failed.
+    pub fn retry_after(&self, key: &WorkerKey, now: Duration) -> Option<Duration> {
+        self.circuits.get(&key.digest())?.retry_after(now)
+    }
+
+    /// How the last worker of a key failed; empty if none did.
+    pub fn last_failure(&self, key: &WorkerKey) -> &str {
+        self.circuits.get(&key.digest()).map_or("", Circuit::last_failure)
     }
 
     fn circuit(&mut self, key: &WorkerKey) -> &mut Circuit {

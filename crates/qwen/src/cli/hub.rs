@@ -55,7 +55,7 @@ pub struct HubArgs {
     #[arg(long, value_name = "DIR")]
     pub record_dir: Option<PathBuf>,
     /// Write structured logs to standard error: json
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = ["json"])]
     pub log_format: Option<String>,
     #[command(flatten)]
     pub telemetry: TelemetryFlags,

@@ -35,6 +35,9 @@ pub enum SessionsAction {
         /// Write only the terminal record of the last turn; nothing if that turn has not ended
         #[arg(long)]
         end: bool,
+        /// Write stream-json or stream-chunk-json
+        #[arg(long, default_value = "stream-json", value_name = "FORMAT", value_parser = ["stream-json", "stream-chunk-json"])]
+        output_format: String,
         /// Replay what a hub with the same --record-dir recorded, in the recorded dialect
         #[arg(long, value_name = "DIR", conflicts_with = "dialect")]
         record_dir: Option<PathBuf>,

@@ -294,6 +294,9 @@ fn guessed_wire() -> (Dialect, Option<Format>) {
     if let Some(OutputWire { dialect, format: Some(format) }) = wire {
         return (dialect, Some(format));
     }
+    if arguments().get(1).is_some_and(|word| word == "hub") {
+        return (Dialect::Qwen, Some(Format::StreamJson));
+    }
     let wants_json = std::env::args_os().any(|arg| arg.to_string_lossy().contains("json"));
     (Dialect::Qwen, wants_json.then_some(Format::StreamJson))
 }

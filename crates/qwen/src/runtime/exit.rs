@@ -80,6 +80,11 @@ pub fn log_json() {
     LOGS_JSON.store(true, Ordering::Relaxed);
 }
 
+/// Writes a line of the log to standard error, without secrets.
+pub fn write_log(line: &str) {
+    let _ = io::stderr().write_all(redacted(line).as_bytes());
+}
+
 /// Writes a message to standard error. Without a standard error, the message is dropped.
 pub fn report(text: &str) {
     let text = redacted(text);

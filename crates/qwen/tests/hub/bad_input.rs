@@ -42,12 +42,12 @@ fn unknown_keys_are_reported_and_ignored() {
 #[test]
 fn a_program_that_is_no_worker_costs_an_error_and_not_the_hub() {
     let other = r#"{"object":"chat.completion","id":"x","created":1,"model":"m","session_id":"x","choices":[],"metadata":{"protocol_version":"2.0"}}"#;
-    for (program, why) in [
-        ("/nowhere/qwen".to_owned(), "not_started"),
-        ("/bin/true".to_owned(), "exit_0"),
-        ("exec sleep 1000".to_owned(), "handshake_timeout"),
-        (format!("echo '{other}'; exec sleep 1000"), "protocol"),
-        ("while :; do echo not a worker; done".to_owned(), "handshake_timeout"),
+    for (program, why, told) in [
+        ("/nowhere/qwen".to_owned(), "not_started", "it could not be started: "),
+        ("/bin/true".to_owned(), "exit_0", "it exited with code 0"),
+        ("exec sleep 1000".to_owned(), "handshake_timeout", "it wrote no handshake in time"),
+        (format!("echo '{other}'; exec sleep 1000"), "protocol", "protocol version '2.0'"),
+        ("while :; do echo not a worker; done".to_owned(), "handshake_timeout", "no handshake in time"),
     ] {
         let hub = bare();
         let program = if program.starts_with('/') {
@@ -68,12 +68,36 @@ fn a_program_that_is_no_worker_costs_an_error_and_not_the_hub() {
         let is_foreign = why == "protocol";
         let code = if is_foreign { "unsupported_protocol" } else { "worker_circuit_open" };
         assert_eq!(end["metadata"]["error"]["code"], code, "{program}: {why}: {end}");
+        let message = end["metadata"]["error"]["message"].as_str().unwrap();
+        assert!(message.contains(told), "{program}: {message}");
         assert!(is_foreign || end["metadata"]["error"]["retry_after_ms"].is_u64(), "{end}");
         run.write_line(request("r", "hub/status", json!({})));
         let status = answer(&mut run, "r");
         assert!(status["machines"][0]["restarts"][why].as_u64() >= Some(1), "{program}: {status}");
         assert_eq!(run.finish().code, Some(0));
     }
+}
+
+#[test]
+fn a_worker_that_refuses_its_flags_or_its_session_ends_the_prompt_at_once_with_its_words() {
+    let mut run = hub(&says("x")).start();
+    for (session, options, told) in [
+        ("a", json!({"args": ["--bogus"]}), "unexpected argument '--bogus'"),
+        ("b", json!({"fork_from": "nobody"}), "there is no session 'nobody'"),
+    ] {
+        let mut open = options;
+        open["session_id"] = json!(session);
+        run.write_line(request("o", "open", open));
+        answer(&mut run, "o");
+        run.write_line(named(session, "p", "x"));
+        let end = run.json_until(ends(session)).pop().unwrap();
+        let error = &end["metadata"]["error"];
+        assert_eq!((status(&end), &error["code"]), ("error", &json!("worker_not_started")), "{end}");
+        assert!(error["message"].as_str().unwrap().contains(told), "{end}");
+    }
+    run.write_line(request("s", "hub/status", json!({})));
+    assert_eq!(answer(&mut run, "s")["machines"][0]["restarts"]["exit_error"], 2, "one try each");
+    assert_eq!(run.finish().code, Some(0));
 }
 
 #[test]
@@ -98,6 +122,8 @@ fn a_line_that_cannot_be_meant_costs_one_error() {
         let answer = run.json();
         assert_eq!(answer["metadata"]["error"]["code"], code, "{answer}");
     }
+    run.write_line(named("a/b", "p1", "x"));
+    assert_eq!(run.json()["prompt_id"], "p1", "a refusal names its prompt");
     run.write_line(prompt("a", "x"));
     assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
     assert_eq!(run.finish().code, Some(0));

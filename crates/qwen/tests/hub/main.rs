@@ -15,3 +15,4 @@ mod reuse;
 mod sessions;
 mod soak;
 mod stage;
+mod takeover;

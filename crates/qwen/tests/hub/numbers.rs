@@ -126,14 +126,21 @@ fn a_number_that_is_no_longer_kept_is_refused_with_the_oldest_that_is() {
 }
 
 #[test]
-fn a_store_that_is_full_costs_the_numbers_and_no_line() {
+fn a_store_that_is_full_costs_numbers_and_no_line_until_it_has_room_again() {
     let script = says(&"word ".repeat(4000));
     let program = mock_model::process::qwen("/bin/sh");
     let path = program.home_path().join("s.json");
     std::fs::write(&path, script.to_string()).unwrap();
     // Files of at most 4 kB: writing more fails as on a full disk.
     let mut run = program
-        .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_qwen"), "hub", "--"])
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -Sf 8; exec \"$@\"",
+            "sh",
+            env!("CARGO_BIN_EXE_qwen"),
+            "hub",
+            "--",
+        ])
         .args(["--model", &format!("script:{}", path.display())])
         .start();
     run.write_line(request("r", "initialize", json!({"sequence": true})));
@@ -142,6 +149,17 @@ fn a_store_that_is_full_costs_the_numbers_and_no_line() {
     let lines = run.json_until(is_end);
     assert_eq!(status(lines.last().unwrap()), "done", "{lines:#?}");
     assert!(lines.iter().any(|line| line["metadata"]["error"]["code"] == "store_failed"), "{lines:#?}");
+    // With room again, numbers go on behind the last line that was stored.
+    let pid = rustix::process::Pid::from_raw(i32::try_from(run.pid()).unwrap());
+    let usual = rustix::process::getrlimit(rustix::process::Resource::Fsize);
+    rustix::process::prlimit(pid, rustix::process::Resource::Fsize, usual).unwrap();
+    run.write_line(request("at", "attach", json!({"session_id": "a", "after": 0})));
+    let stored = answer(&mut run, "at")["last"].as_u64().unwrap();
+    for number in 1..=stored {
+        assert_eq!(run.json()["seq"], number);
+    }
+    run.write_line(request("i", "interrupt", json!({"session_id": "a"})));
+    assert_eq!(run.json()["seq"], stored + 1);
     assert_eq!(run.finish().code, Some(0));
 }
 

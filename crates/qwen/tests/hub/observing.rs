@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
+use rustix::fs::{Mode, mkfifoat};
 use serde_json::{Value, json};
 
 use crate::stage::*;
@@ -185,7 +186,8 @@ fn limits_of_the_configuration_hold_in_a_worker() {
 #[test]
 fn logs_name_workers_and_the_reason_of_every_exit() {
     let program = bare();
-    let path = config(&program, "settings_profile: {overrides: {context.fileName: secret-7c1e.md}}\n");
+    let text = "settings_profile: {overrides: {context.fileName: secret-7c1e.md}}\ncolour: red\n";
+    let path = config(&program, text);
     let script = program.home_path().join("s.json");
     std::fs::write(&script, says("Hi.").to_string()).unwrap();
     let model = format!("script:{}", script.display());
@@ -197,6 +199,9 @@ fn logs_name_workers_and_the_reason_of_every_exit() {
     assert!(ended.stderr.contains("context.fileName"), "the profile is named: {}", ended.stderr);
     assert!(!ended.stderr.contains("secret-7c1e"), "and its values are not: {}", ended.stderr);
     let records: Vec<Value> = ended.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for record in &records {
+        assert!(record["time"].is_string() && record["level"].is_string(), "{record}");
+    }
     let of = |event: &str| records.iter().filter(|record| record["event"] == event).collect::<Vec<_>>();
     assert!(!of("worker_start").is_empty(), "{}", ended.stderr);
     assert!(
@@ -209,4 +214,49 @@ fn logs_name_workers_and_the_reason_of_every_exit() {
     assert_eq!((&turns[0]["session_id"], &turns[0]["status"]), (&json!("a"), &json!("done")));
     assert!(turns[0]["duration_ms"].is_u64() && turns[0]["prompt_id"].is_string());
     assert_eq!(turns[0]["command"], "look around");
+}
+
+#[test]
+fn a_reader_of_the_log_that_stops_reading_does_not_hold_the_hub_up() {
+    let program = mock_model::process::qwen("/bin/sh");
+    let worker = crate::fault_worker::script(&program, "mid_token", "stderr_flood");
+    let log = program.home_path().join("log");
+    mkfifoat(rustix::fs::CWD, &log, Mode::RUSR | Mode::WUSR).unwrap();
+    // The hub's standard error is a pipe that nobody reads.
+    let mut run = program
+        .args(["-c", "exec 2<>\"$1\"; shift; exec \"$@\"", "sh"])
+        .arg(&log)
+        .args([
+            env!("CARGO_BIN_EXE_qwen"),
+            "hub",
+            "--log-format",
+            "json",
+            "--min-workers",
+            "0",
+            "--binary-path",
+        ])
+        .arg(&worker)
+        .start();
+    run.write_line(named("a", "p", "x"));
+    assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn a_profile_of_a_killed_hub_is_removed_by_the_next_one() {
+    let program = bare();
+    let profiles = program.qwen_home_path().join("hub/profiles");
+    // No worker is being started at the moment of the kill, so that nothing else holds the lock of the directory.
+    let program = program.args(["--min-workers", "0", "--", "--model", "demo"]);
+    let mut run = program.start();
+    let profile = json!({"overrides": {"model.maxRetries": 1}});
+    run.write_line(request("o", "open", json!({"session_id": "a", "settings_profile": profile})));
+    answer(&mut run, "o");
+    run.signal(rustix::process::Signal::KILL);
+    while run.line().is_some() {}
+    assert_eq!(std::fs::read_dir(&profiles).unwrap().count(), 1);
+    // One that has no profile itself.
+    let next = program.run();
+    assert_eq!(next.code, Some(0), "{}", next.stderr);
+    assert_eq!(std::fs::read_dir(&profiles).unwrap().count(), 0);
 }

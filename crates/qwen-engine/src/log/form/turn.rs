@@ -250,6 +250,7 @@ impl TurnEndForm {
             structured: self.structured.map(|raw| raw.0),
             postponed: self.deferred.map(|call| Arc::new(call.into())),
             continuation: self.continuation,
+            session_id: None,
         }
     }
 }

@@ -69,6 +69,25 @@ fn an_append_that_is_repeated_is_stored_once() {
 }
 
 #[test]
+fn the_next_owner_learns_of_a_turn_that_started_and_has_no_line() {
+    each(|store| {
+        let s = id("s");
+        store.take(&s).unwrap();
+        for _ in 0..2 {
+            assert_eq!(store.append(&s, 1, 1, b"", Some("p")), Appended::Ok);
+        }
+        let taken = store.take(&s).unwrap();
+        assert_eq!((taken.last, taken.open.as_deref()), (0, Some("p")));
+        assert_eq!(store.append(&s, 2, 1, b"{}\n", None), Appended::Ok);
+        assert_eq!(store.append(&s, 2, 1, b"", Some("p")), Appended::Ok, "late");
+        assert_eq!(store.append(&s, 2, 2, b"", Some("q")), Appended::Ok);
+        let taken = store.take(&s).unwrap();
+        assert_eq!((taken.last, taken.open.as_deref()), (1, Some("q")));
+        assert_eq!(lines(store.read(&s, 0)), "{}\n");
+    });
+}
+
+#[test]
 fn a_former_owner_is_refused_and_a_gap_too() {
     each(|store| {
         let s = id("s");

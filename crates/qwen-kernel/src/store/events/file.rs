@@ -1,7 +1,7 @@
 //! Numbered lines in files: one directory, one file per session.
 //!
 //! The file is a sequence of records: a header line `@ EPOCH FIRST COUNT BYTES OPEN`, then that many bytes
-//! of lines. A take is a record without lines. The next owner truncates a torn last record. If the file has
+//! of lines. A take, and a turn that starts, is a record without lines. The next owner truncates a torn last record. If the file has
 //! grown since an owner's last access, the owner reads the new records before it appends; a higher epoch
 //! there means that the owner is fenced. Appends are handed to the system before the lines are sent, so
 //! they survive the death of the hub.
@@ -193,12 +193,11 @@ impl State {
                 self.first = header.first;
             }
             self.last = header.first + header.count - 1;
-            self.open.clone_from(&header.open);
         } else if self.first == 0 && header.first > 0 {
             // Lines that were trimmed earlier.
             self.last = header.first - 1;
-            self.open.clone_from(&header.open);
         }
+        self.open.clone_from(&header.open);
     }
 }
 

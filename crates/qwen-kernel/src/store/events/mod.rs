@@ -54,7 +54,8 @@ pub trait Events {
     fn take(&self, session: &SessionId) -> io::Result<Taken>;
 
     /// Appends whole lines as the owner of `epoch`; the first has the number `first`. Repeating an append
-    /// returns [`Appended::Ok`] and changes nothing. `open` is the turn that is open after the lines.
+    /// returns [`Appended::Ok`] and changes nothing. `open` is the turn that is open after the lines; without lines,
+    /// only that is noted.
     fn append(&self, id: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended;
 
     /// The lines after `after`.

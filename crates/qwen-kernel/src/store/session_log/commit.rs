@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use qwen_events::SessionId;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use super::SessionLog;
 use crate::ipc::CommitReason;
@@ -68,4 +70,17 @@ pub fn written_bytes(directory: &Path, log: &SessionId, from: u64, to: u64) -> i
     let mut bytes = vec![0; usize::try_from(to.saturating_sub(from)).map_err(io::Error::other)?];
     file.read_exact_at(&mut bytes, from)?;
     Ok(Some(bytes))
+}
+
+/// True if a process holds the lock on the log in `directory`, as a worker does while it has the session.
+pub fn is_locked(directory: &Path, log: &SessionId) -> bool {
+    let Ok(file) = File::open(directory.join(format!("{log}.jsonl"))) else { return false };
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+        Err(error) => error == Errno::WOULDBLOCK,
+        Ok(()) => {
+            // Explicitly, because a child that has not called `exec` yet shares the open file and with it the lock.
+            let _ = rustix::fs::flock(&file, FlockOperation::Unlock);
+            false
+        }
+    }
 }

@@ -12,7 +12,7 @@ use std::io;
 
 use qwen_events::SessionId;
 
-pub use commit::{LogCommit, LogPosition, commit, written_bytes};
+pub use commit::{LogCommit, LogPosition, commit, is_locked, written_bytes};
 pub use file::FileLog;
 pub use memory::MemoryLog;
 

@@ -2,17 +2,19 @@
 //! and copies bytes; everything else is in `qwen-kernel`.
 
 mod endpoint;
+mod log;
 mod record;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_dialects::Format;
+use qwen_dialects::{Dialect, Format};
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 use qwen_kernel::config::{HubConfig, Keys, qwen_home_of, session_log_directory};
 use qwen_kernel::front::{ClaudeFront, Front, LineWriter, QwenFront};
@@ -25,6 +27,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, LocalSet};
 
+use self::log::LogWriter;
 use crate::cli::HubArgs;
 use crate::io::input::{InputLine, Lines, StdinReader};
 use crate::io::output::Output;
@@ -54,6 +57,9 @@ pub struct Prepared {
 
 /// Reads the flags and the configuration.
 pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
+    if args.log_format.is_some() {
+        exit::log_json();
+    }
     let mut invocation = Invocation::current().map_err(|error| {
         ErrorInfo::new(
             ErrorKind::Input,
@@ -242,34 +248,38 @@ async fn serve(prepared: Prepared) -> u8 {
         match record::recorder(directory) {
             Ok(recorder) => router.record(recorder),
             Err(error) => {
-                exit::report(&format!("qwen: --record-dir {}: {error}", directory.display()));
-                return 1;
+                let message = format!("--record-dir {}: {error}", directory.display());
+                return end_before_start(&*prepared.front, message);
             }
         }
     }
-    let turn_ends = Some(turn_ends(prepared.state.clone(), prepared.front.dialect().name()));
+    let log = match prepared.args.log_format.is_some().then(LogWriter::start).transpose() {
+        Ok(log) => log.map(Rc::new),
+        Err(error) => {
+            return end_before_start(&*prepared.front, format!("--log-format: {error}"));
+        }
+    };
+    let turn_ends = Some(turn_ends(prepared.state.clone(), prepared.front.clone()));
     let parts = HubParts {
         router,
         events: Some(events),
         session_logs: Some(session_logs()),
         turn_ends,
-        log: logger(&prepared.args),
+        log: log.clone().map(|log| Box::new(move |record: &_| log.write(record)) as Box<dyn Fn(&_)>),
         worker_stderr: prepared.args.log_format.is_none().then(worker_stderr),
         write_now: Some(write_now(output.clone())),
     };
     let hub = match Hub::start(parts) {
         Ok(hub) => hub,
         Err(error) => {
-            exit::report(&format!("qwen: the hub cannot be started: {error}"));
-            return 1;
+            return end_before_start(&*prepared.front, format!("the hub cannot be started: {error}"));
         }
     };
     if let Some(address) = &prepared.args.metrics
         && let Err(error) = endpoint::offer(hub.clone(), address).await
     {
-        exit::report(&format!("qwen: --metrics {address}: {error}"));
         hub.kill_all();
-        return 1;
+        return end_before_start(&*prepared.front, format!("--metrics {address}: {error}"));
     }
     let telemetry = prepared.telemetry.map(|telemetry| {
         let metrics = telemetry.metrics.map(|exporter| export_metrics(hub.clone(), exporter));
@@ -299,12 +309,26 @@ async fn serve(prepared: Prepared) -> u8 {
         }
         tracing.close().await;
     }
+    if let Some(log) = log {
+        log.finish();
+    }
     hub.exit_code().unwrap_or(0)
 }
 
 /// Writes what the reader of standard output accepts at once.
 fn write_now(output: Rc<Output>) -> WriteNow {
     Box::new(move |bytes| output.try_write(bytes).unwrap_or(0))
+}
+
+/// Reports why the hub cannot serve, to the client and to people. Returns the exit code.
+fn end_before_start(front: &dyn Front, message: String) -> u8 {
+    let error = ErrorInfo::new(ErrorKind::Internal, "hub_not_started", message);
+    exit::report(&format!("qwen: {error}"));
+    let writer = LineWriter::new(front, "none".into(), env!("CARGO_PKG_VERSION"));
+    let line = writer.fatal(&SessionId::from_random(fastrand::u128(..)), error);
+    // A client that is gone needs no reason.
+    let _ = std::io::stdout().write_all(&line);
+    1
 }
 
 /// The task that exports metrics.
@@ -334,19 +358,22 @@ fn export_metrics(hub: Hub, mut exporter: MetricsExporter) -> MetricsTask {
 }
 
 /// The end of a turn that a previous hub left open, according to the session's log.
-fn turn_ends(state: PathBuf, dialect: &'static str) -> qwen_kernel::TurnEnds {
+fn turn_ends(state: PathBuf, front: Arc<dyn Front>) -> qwen_kernel::TurnEnds {
     Box::new(move |tenant, session, turn| {
-        let asked = ["sessions", "replay", session.as_str(), "--end", "--dialect", dialect];
-        let mut command = std::process::Command::new(std::env::current_exe().ok()?);
-        command.args(asked).stdin(std::process::Stdio::null());
-        if !tenant.is_empty() {
-            command.env("QWEN_HOME", qwen_home_of(&state, tenant));
-        }
-        let answer = command.output().ok()?;
-        let text = String::from_utf8(answer.stdout).ok()?;
-        // A wire without prompt ids has one turn at a time, so the last one is meant.
+        let last_end = |dialect: Dialect| {
+            let mut command = std::process::Command::new(std::env::current_exe().ok()?);
+            command.args(["sessions", "replay", session.as_str(), "--end", "--dialect", dialect.name()]);
+            command.args(["--output-format", front.format().name()]).stdin(std::process::Stdio::null());
+            if !tenant.is_empty() {
+                command.env("QWEN_HOME", qwen_home_of(&state, tenant));
+            }
+            String::from_utf8(command.output().ok()?.stdout).ok()
+        };
+        // Not every wire names the turn of its terminal record.
+        let named = last_end(Dialect::Qwen)?;
         let name = serde_json::to_string(turn).ok()?;
-        let is_meant = turn.is_empty() || text.contains(&format!("\"prompt_id\":{name}"));
+        let is_meant = turn.is_empty() || named.contains(&format!("\"prompt_id\":{name}"));
+        let text = if front.dialect() == Dialect::Qwen { named } else { last_end(front.dialect())? };
         (is_meant && !text.is_empty()).then(|| text.into_bytes())
     })
 }
@@ -389,11 +416,6 @@ fn pass_on(text: &str) {
     if poll(&mut ready, Some(&Timespec::default())).is_ok_and(|count| count > 0) {
         exit::report(text);
     }
-}
-
-fn logger(args: &HubArgs) -> Option<Box<dyn Fn(&serde_json::Value)>> {
-    args.log_format.as_deref().filter(|format| *format == "json")?;
-    Some(Box::new(|record| exit::report(&record.to_string())))
 }
 
 async fn read(hub: Hub, mut lines: Lines) {

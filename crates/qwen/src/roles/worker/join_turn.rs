@@ -79,6 +79,7 @@ impl Worker {
         let store = config.session.store.as_ref().filter(|_| config.stream.dialect == Dialect::Qwen)?;
         let mut end = store.turn_end(self.sessions.id(), prompt_id).ok().flatten()?;
         end.continuation = true;
+        end.session_id = Some(self.sessions.id().clone());
         Some(end)
     }
 }

@@ -58,16 +58,20 @@ pub fn run(
     match action {
         SessionsAction::List(args) => list(&store, args, invocation, out)?,
         SessionsAction::Show { id } => show(&store, &find(&store, id)?, out)?,
-        SessionsAction::Export { id, dialect } => stream(&store, &find(&store, id)?, dialect, None, out)?,
+        SessionsAction::Export { id, dialect } => {
+            stream(&store, &find(&store, id)?, Wire::parse(dialect, Format::StreamJson.name())?, None, out)?;
+        }
         SessionsAction::Replay { id, record_dir: Some(directory), end, speed, both, .. } => {
             let recording = Recording::find(directory, parse(id)?)?;
             if *end { recording.end(out)? } else { recording.play(*speed, *both, out)? }
         }
-        SessionsAction::Replay { id, dialect, end: true, .. } => {
-            last_end(&store, &find(&store, id)?, dialect, out)?;
-        }
-        SessionsAction::Replay { id, dialect, speed, .. } => {
-            stream(&store, &find(&store, id)?, dialect, Some(*speed), out)?;
+        SessionsAction::Replay { id, dialect, end, speed, output_format, .. } => {
+            let (id, wire) = (find(&store, id)?, Wire::parse(dialect, output_format)?);
+            if *end {
+                last_end(&store, &id, wire, out)?;
+            } else {
+                stream(&store, &id, wire, Some(*speed), out)?;
+            }
         }
         SessionsAction::Delete(args) => delete(&store, args, out)?,
         SessionsAction::Checkpoints { id, json } => {
@@ -187,12 +191,11 @@ fn prune(
 fn replayed(
     store: &Store,
     id: &SessionId,
-    dialect: &str,
+    wire: Wire,
 ) -> Result<(Box<dyn Encoder>, Replay), SubcommandError> {
-    let dialect = parse_dialect(dialect)?;
     let reader = store.read(id)?;
-    let encoder = encoder(&stream_info(dialect, id, reader.header().created));
-    let replay = Replay::new(reader, matches!(dialect, Dialect::Loom | Dialect::LoomExport));
+    let encoder = encoder(&stream_info(wire, id, reader.header().created));
+    let replay = Replay::new(reader, matches!(wire.dialect, Dialect::Loom | Dialect::LoomExport));
     Ok((encoder, replay))
 }
 
@@ -200,11 +203,11 @@ fn replayed(
 fn stream(
     store: &Store,
     id: &SessionId,
-    dialect: &str,
+    wire: Wire,
     speed: Option<f64>,
     out: &mut impl Write,
 ) -> Result<(), SubcommandError> {
-    let (mut encoder, mut replay) = replayed(store, id, dialect)?;
+    let (mut encoder, mut replay) = replayed(store, id, wire)?;
     let mut lines = Vec::new();
     let mut last: Option<Timestamp> = None;
     while let Some(event) = replay.next_event()? {
@@ -224,13 +227,8 @@ fn stream(
 }
 
 /// Writes the terminal record of the session's last turn; nothing while that turn has not ended.
-fn last_end(
-    store: &Store,
-    id: &SessionId,
-    dialect: &str,
-    out: &mut impl Write,
-) -> Result<(), SubcommandError> {
-    let (mut encoder, mut replay) = replayed(store, id, dialect)?;
+fn last_end(store: &Store, id: &SessionId, wire: Wire, out: &mut impl Write) -> Result<(), SubcommandError> {
+    let (mut encoder, mut replay) = replayed(store, id, wire)?;
     let (mut lines, mut end) = (Vec::new(), Vec::new());
     while let Some(event) = replay.next_event()? {
         lines.clear();
@@ -247,18 +245,29 @@ fn last_end(
     Ok(())
 }
 
-fn parse_dialect(dialect: &str) -> Result<Dialect, ErrorInfo> {
-    Dialect::parse(dialect).ok_or_else(|| {
-        let names = Dialect::ALL.map(Dialect::name).join(", ");
-        ErrorInfo::new(
-            ErrorKind::Usage,
-            "bad_flag",
-            format!("--dialect '{dialect}': the dialects are {names}"),
-        )
-    })
+/// What a stream is written in.
+#[derive(Clone, Copy)]
+struct Wire {
+    dialect: Dialect,
+    format: Format,
 }
 
-fn stream_info(dialect: Dialect, id: &SessionId, created: Timestamp) -> StreamInfo {
+impl Wire {
+    fn parse(dialect: &str, format: &str) -> Result<Self, ErrorInfo> {
+        let refuse = |message: String| ErrorInfo::new(ErrorKind::Usage, "bad_flag", message);
+        let format = match format {
+            "stream-chunk-json" => Format::StreamChunkJson,
+            _ => Format::StreamJson,
+        };
+        let dialect = Dialect::parse(dialect).ok_or_else(|| {
+            let names = Dialect::ALL.map(Dialect::name).join(", ");
+            refuse(format!("--dialect '{dialect}': the dialects are {names}"))
+        })?;
+        Ok(Self { dialect, format })
+    }
+}
+
+fn stream_info(wire: Wire, id: &SessionId, created: Timestamp) -> StreamInfo {
     StreamInfo {
         input_format: "text",
         model: "none".into(),
@@ -266,7 +275,7 @@ fn stream_info(dialect: Dialect, id: &SessionId, created: Timestamp) -> StreamIn
         replay_user_messages: true,
         // The same session always produces the same stream.
         seed: created.0,
-        ..StreamInfo::new(dialect, Format::StreamJson, id.clone())
+        ..StreamInfo::new(wire.dialect, wire.format, id.clone())
     }
 }
 
