@@ -11,8 +11,8 @@ use qwen_events::{Body, HistoryChange, Message, PromptId, SessionId, TurnEnd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::fold::{Folded, Unfinished};
 use super::fold::point;
+use super::fold::{Folded, Unfinished};
 use super::recorder::Origin;
 use super::{EntryBody, LogError, LogHeader, LogReader, Recorder};
 use crate::edit::{self, Edit};
