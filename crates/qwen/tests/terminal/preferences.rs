@@ -51,7 +51,7 @@ fn the_footer_shows_what_the_setting_names() {
     let program = with_settings(qwen(&mock), r#"{"terminal":{"footer":["mode","model","nonsense"]}}"#);
     let mut screen = Screen::ready(&program);
     screen.wait_for("default · mock");
-    screen.wait_for("knows no 'nonsense'");
+    screen.wait_for("has no item 'nonsense'");
 }
 
 #[test]
