@@ -5,6 +5,7 @@
 
 mod logs;
 mod output;
+mod polling;
 mod process;
 
 use std::cell::{Cell, RefCell};
@@ -21,6 +22,7 @@ use self::logs::LogStores;
 pub use self::logs::SessionLogs;
 use self::output::ClientOutput;
 pub use self::output::WriteNow;
+use self::polling::AnswerPolling;
 use self::process::Process;
 use crate::action::{ProcessSignal, RouterAction};
 use crate::process_manager::{ExitCause, Spawner, WorkerExit};
@@ -80,6 +82,7 @@ struct Shared {
     /// Sessions whose workers are currently not read.
     paused: RefCell<HashSet<String>>,
     output: ClientOutput,
+    polling: AnswerPolling,
     /// Signalled when there is room for more output.
     room: Notify,
     /// Signalled when the next deadline changed.
@@ -107,6 +110,7 @@ impl Hub {
             scratch: RefCell::new(vec![0; 64 * 1024]),
             paused: RefCell::default(),
             output: ClientOutput::new(parts.write_now),
+            polling: AnswerPolling::default(),
             room: Notify::new(),
             timer: Notify::new(),
             deadline: Cell::new(None),
@@ -122,6 +126,7 @@ impl Hub {
         }
         hub.with(Router::start);
         tokio::task::spawn_local(hub.clone().run_timer());
+        tokio::task::spawn_local(hub.clone().run_polling());
         Ok(hub)
     }
 
@@ -243,6 +248,7 @@ impl Hub {
             RouterAction::Write { worker, lines } => {
                 if let Some(process) = self.process(worker) {
                     process.write(&lines);
+                    self.0.polling.start(self.now());
                 }
             }
             RouterAction::Probe { worker } => {

@@ -268,6 +268,7 @@ async fn read_some(hub: &Hub, id: WorkerId, stdout: &mut pipe::Receiver, lines: 
     if read.await.unwrap_or(0) == 0 {
         return false;
     }
+    hub.0.polling.stop();
     hub.apply();
     true
 }
