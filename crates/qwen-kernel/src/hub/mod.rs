@@ -143,8 +143,8 @@ impl Hub {
     }
 
     /// Gives read access to the router.
-    pub fn look<T>(&self, look: impl FnOnce(&Router) -> T) -> T {
-        look(&self.0.router.borrow())
+    pub fn inspect<T>(&self, inspect: impl FnOnce(&Router) -> T) -> T {
+        inspect(&self.0.router.borrow())
     }
 
     /// Processes one line of the client.

@@ -252,7 +252,7 @@ async fn serve(
                 hub.client_line(line.as_bytes());
             }
             Command::Resume(id) => hub.set_paused(&id, false),
-            Command::Status { reply } => drop(reply.send(hub.look(Router::status))),
+            Command::Status { reply } => drop(reply.send(hub.inspect(Router::status))),
             Command::Close { reply } => {
                 closing = reply;
                 break;

@@ -59,8 +59,8 @@ async fn answer(hub: Hub, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     }
     let path = request.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
     let (code, kind, body) = match path {
-        b"/metrics" => ("200 OK", "text/plain; version=0.0.4", hub.look(Router::prometheus)),
-        b"/status" => ("200 OK", "application/json", hub.look(|router| router.status().to_string())),
+        b"/metrics" => ("200 OK", "text/plain; version=0.0.4", hub.inspect(Router::prometheus)),
+        b"/status" => ("200 OK", "application/json", hub.inspect(|router| router.status().to_string())),
         _ => ("404 Not Found", "text/plain", "there are /metrics and /status\n".to_owned()),
     };
     let head = format!(

@@ -347,7 +347,7 @@ fn export_metrics(hub: Hub, mut exporter: MetricsExporter) -> MetricsTask {
                 () = stopped.notified() => true,
                 () = tokio::time::sleep(exporter.interval) => false,
             };
-            let metrics = hub.look(Router::collect_metrics);
+            let metrics = hub.inspect(Router::collect_metrics);
             exporter.export(&metrics).await;
             if last {
                 return;
