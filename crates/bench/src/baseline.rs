@@ -7,7 +7,7 @@ fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/baseline.json")
 }
 
-/// The counts that were blessed; none where there is no file yet.
+/// The accepted counts; `None` if there is no file yet.
 pub fn load() -> Result<BTreeMap<String, u64>, String> {
     match std::fs::read_to_string(path()) {
         Ok(text) => serde_json::from_str(&text).map_err(|error| format!("benches/baseline.json: {error}")),

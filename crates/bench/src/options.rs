@@ -47,7 +47,7 @@ impl Options {
         Ok(options)
     }
 
-    /// How many of something are measured: `usual`, or `few` of them when a quick look is enough.
+    /// The number of measurements: `usual`, or `few` for a quick run.
     pub fn count(&self, usual: usize, few: usize) -> usize {
         if self.quick { few } else { usual }
     }

@@ -22,7 +22,7 @@ impl Subject {
                 .map_err(|error| format!("cannot find my own program: {error}"))?
                 .with_file_name("qwen"),
         };
-        // Runs have a directory of their own, where a relative path would mean something else.
+        // Runs have separate working directories, so a relative path is made absolute.
         path.canonicalize().map(|path| Self { path }).map_err(|error| {
             format!(
                 "there is no program to measure at {}: {error}\n\
@@ -75,7 +75,7 @@ impl Subject {
         command
     }
 
-    /// An interactive session on a terminal of its own.
+    /// An interactive session on a separate terminal.
     pub fn terminal(&self, mock: &Mock, home: &IsolatedHome, flags: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
         command.args(["--model", "m"]).args(flags);

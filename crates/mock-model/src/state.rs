@@ -36,7 +36,7 @@ pub(crate) struct State {
     pub exchanges: Vec<Exchange>,
     /// Counts resets, so that a reply from before a reset does not affect later exchanges.
     pub era: usize,
-    /// Other requests: paths that are no model API, bodies that are not JSON.
+    /// Other requests: unknown paths, and bodies that are not JSON.
     pub unexpected_requests: Vec<String>,
     pub reached: HashMap<String, usize>,
     pub open: HashSet<String>,

@@ -1,4 +1,4 @@
-//! Spec 3: a flat stream for shell pipes. One `message_start` and one `message_stop` a turn, whatever happens between.
+//! Spec 3: a flat stream for shell pipes, with exactly one `message_start` and one `message_stop` per turn.
 
 use std::borrow::Cow;
 
@@ -119,7 +119,8 @@ pub struct LiteEncoder {
     wrote_text: bool,
     /// The calls of the model's message that were shown already.
     calls: Vec<CallId>,
-    /// What commands said beside a turn: a message has one author, so they get theirs when it is over.
+    /// The output of commands during a turn. A message has one author, so it is written after the turn's
+    /// message.
     held: Vec<CommandResult>,
 }
 
@@ -139,7 +140,7 @@ impl Encoder for LiteEncoder {
                 push_error(out, error);
                 self.stop("error", &Usage::default(), out);
             }
-            // A sub-agent's work is its parent's affair; what comes of it is in the tool's result.
+            // A sub-agent's events are omitted; its report is in the tool's result.
             _ if event.scope.parent.is_some() => {}
             Body::TextDelta(piece) => self.text(piece, out),
             Body::ThoughtDelta(piece) if !piece.is_empty() => {

@@ -1,5 +1,5 @@
 //! The lines that are about the connection and not about a turn: the flat control channel and `result/*` of spec 1.
-//! Dialects without forms of their own for them write these.
+//! Dialects without their own forms write these.
 
 use std::borrow::Cow;
 

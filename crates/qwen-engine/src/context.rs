@@ -68,7 +68,7 @@ impl Deref for SessionContext {
     }
 }
 
-/// What the nodes of one agent's turn share. A sub-agent has one of its own, in the same session.
+/// What the nodes of one agent's turn share. A sub-agent has a separate one in the same session.
 #[derive(Clone)]
 pub(crate) struct TurnContext {
     pub session: Arc<SessionContext>,

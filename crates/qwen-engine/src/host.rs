@@ -37,7 +37,7 @@ pub struct Question {
     pub blocked_path: Option<Arc<str>>,
 }
 
-/// Why the session's log must be durable before work goes on.
+/// Why the session's log must be durable before the work continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SyncReason {
     /// A turn started.
@@ -48,7 +48,7 @@ pub enum SyncReason {
     End { prompt_id: PromptId },
 }
 
-/// A place in a session's log that must be durable before work goes on.
+/// A position in a session's log that must be durable before the work continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncPoint {
     pub session_id: SessionId,

@@ -175,7 +175,7 @@ mod tests {
             theirs.write_all(piece.as_bytes()).await.unwrap();
             assert_eq!(read(&mut ours).await, piece);
         }
-        // The second followed the first closely, so what comes now waits for the end of the interval.
+        // The second followed the first closely, so the next data waits for the end of the interval.
         theirs.write_all(b"three").await.unwrap();
         let mut buffer = [0; 64];
         {

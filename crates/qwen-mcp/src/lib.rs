@@ -1,6 +1,6 @@
 //! The MCP client: servers over stdio, HTTP or the host, and their tools.
 //!
-//! Servers are not trusted: whatever one does (floods, hangs, dies, sends invalid output, changes its tools),
+//! Servers are not trusted: if one floods us, hangs, dies, sends invalid output or changes its tools,
 //! the only effect is an error for the affected call. A server's claims about itself grant nothing.
 
 mod config;

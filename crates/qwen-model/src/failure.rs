@@ -113,7 +113,7 @@ pub(crate) fn in_stream(json: &str, model: &str) -> Failure {
 #[derive(Debug, Default)]
 struct ErrorBody {
     message: String,
-    /// `type`, `code` and the like, in lower case, each with a space behind it.
+    /// `type`, `code` and similar fields in lower case, each followed by a space.
     words: String,
     status: Option<u16>,
 }

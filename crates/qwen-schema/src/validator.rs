@@ -1,4 +1,4 @@
-//! Checking a value against a schema, and saying where it does not fit.
+//! Validates a value against a schema and reports where it does not match.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! A cold turn of somebody who has settings, hooks and MCP servers.
+//! A cold turn with settings, hooks and MCP servers.
 
 use serde_json::json;
 

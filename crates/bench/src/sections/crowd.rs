@@ -16,7 +16,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
     let home = IsolatedHome::fresh()?;
     let count = bench.options.count(WORKERS, 20);
-    // Whatever goes wrong, dropping the list ends each of them.
+    // On any failure, dropping the list ends each of them.
     let mut workers = Vec::with_capacity(count);
     for n in 0..count {
         let mut worker = Worker::start(bench.subject.worker(&mock, &home))

@@ -102,7 +102,7 @@ fn round_trips(bench: &Bench) -> Result<Vec<Row>, String> {
         }
         let beat_of = |session: &str| json!({"type": "heartbeat_request", "session_id": session});
         let (direct_beat, hub_beat) = (beat_of("d"), beat_of("h"));
-        // In turns, so that whatever else the machine does falls on both.
+        // Alternately, so that other load affects both equally.
         for _ in 0..bench.options.count(BEATS, 25) {
             let (without, with) = (beat(&mut worker, &direct_beat)?, beat(&mut hub, &hub_beat)?);
             direct.push(without);

@@ -29,7 +29,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     runtime.block_on(compare(bench))
 }
 
-/// A kernel in this process, in a place of its own.
+/// A kernel in this process, with separate directories.
 fn kernel(bench: &Bench, mock: &Mock, home: &IsolatedHome) -> Result<AgentManager, String> {
     let variables = home.variables(mock).map(|(name, value)| (name.to_owned(), Some(value)));
     let options = AgentOptions {

@@ -12,7 +12,7 @@ const STEPS: usize = 100_000;
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let steps = bench.options.count(STEPS, 1000);
-    // In a process of its own, like everything that is measured.
+    // In a separate process, like everything that is measured.
     let spent = repeat(bench.options.runs.div_ceil(4), || {
         let mut output = Vec::new();
         child::run(&mut program("graph", &steps.to_string())?, |bytes, _| output.extend_from_slice(bytes))?;

@@ -55,7 +55,7 @@ pub fn decode(line: &[u8]) -> Result<Vec<Command>> {
     }
     let object = match (value.object(), &scanned) {
         (Ok(object), _) => object,
-        // A key that is no text: the scan has found it.
+        // A key with invalid text; the scan has found it.
         (Err(_), Err(error)) => return Err(error.clone()),
         (Err(error), Ok(())) => return Err(error),
     };

@@ -55,7 +55,7 @@ pub(super) fn session_id(object: &Object<'_>) -> Result<Option<Arc<str>>> {
     }
 }
 
-/// A string that must not be empty, where it is there.
+/// An optional string that must not be empty.
 pub(super) fn name(object: &Object<'_>, field: &str) -> Result<Option<Arc<str>>> {
     object.get(field).map(|value| filled(&value)).transpose()
 }

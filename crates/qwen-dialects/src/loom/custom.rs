@@ -1,4 +1,4 @@
-//! What `custom` events carry: whatever spec 2 has no event for.
+//! The content of `custom` events, for which spec 2 has no event of its own.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -16,7 +16,7 @@ pub use frame::{CAPABILITIES, PROTOCOL_VERSION};
 
 use crate::{Encoder, Format, StreamInfo};
 
-/// The encoder for `info.format`; what is no chunk format is written message by message.
+/// The encoder for `info.format`: chunks for the chunk format, otherwise whole messages.
 pub fn encoder(info: &StreamInfo) -> Box<dyn Encoder> {
     match info.format {
         Format::StreamChunkJson => Box::new(chunk::ChunkEncoder::new(info)),

@@ -145,7 +145,7 @@ pub(super) struct Tokens {
 pub(super) struct End {
     /// `done` for success, empty if the record has no status.
     pub(super) status: String,
-    /// The answer, for readers that were shown none of it.
+    /// The answer, for readers that have not seen its text.
     pub(super) reply: String,
     pub(super) errors: Vec<String>,
     /// The tokens of the whole turn, if the record has them.

@@ -42,7 +42,7 @@ fn score(typed: &[u8], text: &[u8]) -> Option<i64> {
     for wanted in typed {
         let found = text[from..].iter().position(|letter| letter.to_ascii_lowercase() == *wanted)?;
         let place = from + found;
-        // A following byte of a character is no gap.
+        // A continuation byte of a character is not a gap.
         gaps += i64::from(last.is_some_and(|last| place > last + 1) && !starts_word(place));
         last = Some(place);
         from = place + 1;
@@ -50,7 +50,7 @@ fn score(typed: &[u8], text: &[u8]) -> Option<i64> {
     Some(2_000 - 20 * gaps - length)
 }
 
-/// True if a word may start behind this byte. A byte of a character outside ASCII counts as a letter.
+/// True if a word may start after this byte. A byte of a character outside ASCII counts as a letter.
 fn is_separator(byte: u8) -> bool {
     byte.is_ascii() && !byte.is_ascii_alphanumeric()
 }

@@ -41,7 +41,7 @@ pub struct Replay {
     done: bool,
     /// The turns of the conversation so far, and how many messages were before each.
     turns: Vec<(PromptId, usize)>,
-    /// The turns that the session went back behind.
+    /// The turns that were rewound.
     undone: Vec<PromptId>,
 }
 

@@ -186,7 +186,7 @@ impl Store {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
         }
-        // A hub notes beside the log who owns it.
+        // A hub stores the owner of a log next to it.
         match fs::remove_file(self.dir.join(format!("{id}.owner"))) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}

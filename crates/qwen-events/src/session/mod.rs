@@ -103,7 +103,7 @@ pub struct CommandResult {
     pub message_uuid: Option<Arc<str>>,
     /// The author of that message, as the client described it.
     pub message_origin: Option<Json>,
-    /// The session that the command left behind: the conversation starts anew in `session_id`.
+    /// The previous session: the conversation starts over in `session_id`.
     pub cleared_session: Option<SessionId>,
 }
 

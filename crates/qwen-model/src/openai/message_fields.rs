@@ -59,7 +59,7 @@ impl MessageFields {
         }
     }
 
-    /// All fields as a signature; none if there are none.
+    /// All fields as a signature; `None` without fields.
     pub fn signature(&self) -> Option<std::sync::Arc<str>> {
         let mut fields = Map::new();
         if !self.details.is_empty() {

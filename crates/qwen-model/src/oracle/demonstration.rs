@@ -16,7 +16,7 @@ const TREE_PUZZLE: &str = "4 9 10 13";
 /// The puzzle that a graph of thoughts solves where the prompt has none: long enough to be split.
 const GRAPH_PUZZLE: &str = "Sort ascending: 23 4 17 8 42 15 16 1 30 12 9 27 5 38 2 21 14 33 6 19 11 29 3 25";
 
-/// The answer to a prompt of such an agent; none if `asked` is no such prompt.
+/// The answer to a prompt of such an agent; `None` for other prompts.
 pub(crate) fn answer(asked: &str) -> Option<String> {
     let prompt = Prompt::read(asked);
     if prompt.task == Task::Plain {

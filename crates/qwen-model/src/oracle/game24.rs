@@ -77,7 +77,7 @@ impl Game24 {
     }
 }
 
-/// The four numbers of a puzzle, in whatever words they come.
+/// The four numbers of a puzzle, in any surrounding text.
 fn numbers(text: &str) -> Option<Vec<Rational>> {
     let words = text.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty());
     let numbers: Vec<Rational> = words.take(4).filter_map(Rational::parse).collect();

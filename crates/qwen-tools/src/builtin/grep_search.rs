@@ -397,7 +397,7 @@ impl Lines<'_> {
         *self.may_read.get_or_insert_with(|| search.may_read.as_ref().is_none_or(|may_read| may_read(path)))
     }
 
-    /// Adds the lines in `bytes`, with `mark` behind their numbers.
+    /// Adds the lines in `bytes`, with `mark` after their numbers.
     fn push(&mut self, bytes: &[u8], first: Option<u64>, mark: char) {
         let text = String::from_utf8_lossy(bytes);
         for (number, line) in (first.unwrap_or(0)..).zip(text.split_inclusive('\n')) {
@@ -411,7 +411,7 @@ impl Lines<'_> {
         }
     }
 
-    /// True if the search goes on in this file.
+    /// True if the search continues in this file.
     fn should_continue(&self) -> bool {
         let enough = self.search.exceeds_output(self.collected.lines.len(), self.collected.chars);
         !enough && !self.cancel.is_cancelled()

@@ -216,7 +216,7 @@ enum Ending {
 /// How the wait for a command ended.
 enum Followed {
     Ended(Exit, Option<Ending>),
-    /// The command goes on in the background.
+    /// The command continues in the background.
     Moved(Box<StartedCommand>),
 }
 

@@ -39,7 +39,7 @@ impl Vim {
         *self = Self::default();
     }
 
-    /// Applies a key in normal mode; false if it is no letter.
+    /// Applies a key in normal mode; false if it is not a letter.
     pub fn key(&mut self, key: Key, editor: &mut Editor) -> bool {
         let KeyCode::Char(letter) = key.code else { return false };
         if !self.is_normal || key.ctrl || key.alt {

@@ -8,7 +8,7 @@ use crate::markdown::{Rendered, render};
 use crate::text::{Color, Style, StyledLine, clean, clean_line};
 use crate::view::{Marks, OutputLimit, ThoughtTree, command_result, error, finished_call, summary, turn_end};
 
-/// Follows the prompt of a turn that the session went back behind.
+/// Follows the prompt of a rewound turn.
 const REWOUND: &str = " (rewound)";
 
 /// A block of the transcript.

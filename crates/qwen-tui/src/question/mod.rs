@@ -41,7 +41,7 @@ pub struct QuestionView {
     pub from_agent: bool,
     /// The rule that would answer it in the future.
     rule: Option<String>,
-    /// True if the model asks to go on with its plan.
+    /// True if the model asks for approval of its plan.
     is_plan: bool,
     form: Option<Form>,
 }

@@ -1,4 +1,4 @@
-//! A search through thoughts, drawn as a tree while it goes on.
+//! A search through thoughts, drawn as a tree while it runs.
 
 use qwen_events::Thinking;
 

@@ -11,7 +11,7 @@ pub struct ClaudeHostOptions {
     pub mirror_folder: Option<PathBuf>,
     /// `--session-mirror`: the session copy is also written to the stream.
     pub streams_mirror: bool,
-    /// Where the Claude SDKs store this directory's transcripts; none unless one of them started us.
+    /// Where the Claude SDKs store this directory's transcripts; `None` unless one of them started us.
     pub transcripts: Option<PathBuf>,
     /// `--include-partial-messages`.
     pub partial_messages: bool,

@@ -468,7 +468,7 @@ pub struct Run {
     #[command(flatten)]
     pub diagnostics: DiagnosticFlags,
 
-    /// Which tools there are and what they may do
+    /// Tools and their permissions
     #[command(flatten)]
     pub tool_flags: ToolFlags,
 

@@ -239,7 +239,7 @@ impl StartedCommand<'_> {
         next
     }
 
-    /// True if the conversation goes on under a new session id after `/clear`. Claude's hosts expect that;
+    /// True if the conversation continues under a new session id after `/clear`. Claude's hosts expect that;
     /// other hosts address the session by its id.
     fn renews_session(&self) -> bool {
         let config = &self.process.config;

@@ -22,7 +22,8 @@ pub struct KnownProvider {
     provider: Provider,
     /// Its address, if it differs from the default address of the wire.
     pub base_url: Option<&'static str>,
-    /// Its default model. Where any server may be behind it, only for servers that do not list their models.
+    /// Its default model. If the address may be any server, it applies only to servers that do not list their
+    /// models.
     pub model: &'static str,
     /// True if its variables may name any server, so that no model can be assumed.
     pub is_generic: bool,
@@ -160,7 +161,7 @@ const LOCAL_FIRST_TOKEN: Duration = Duration::from_secs(600);
 
 /// True if the address is on this machine or in a private network.
 fn is_local(url: &str) -> bool {
-    // What is no address fails at the first request.
+    // An invalid address fails at the first request.
     let Ok(url) = qwen_http::Url::parse(url) else { return false };
     let host = url.host().trim_start_matches('[').trim_end_matches(']');
     match host.parse::<IpAddr>() {

@@ -152,7 +152,7 @@ fn collector(
     Collector { url, headers, timeout, proxy: model::proxy(invocation) }
 }
 
-/// Where a collector takes a signal.
+/// The path at which a collector accepts a signal.
 fn address_of(signal: Signal, endpoint: &str) -> String {
     let endpoint = endpoint.trim().trim_end_matches('/');
     let endpoint = endpoint.strip_suffix(Signal::Traces.path()).unwrap_or(endpoint);

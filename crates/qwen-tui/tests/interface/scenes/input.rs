@@ -8,8 +8,13 @@ use qwen_events::{
 use super::Scene;
 use crate::stage::{call, end, turn_end};
 
+/// The last line of the greeting.
+const HINT: &str = "? lists the keys, / the commands; @ names a file, ! runs a command.";
+
 pub const SCENES: &[Scene] = &[
-    ("start", |_| {}),
+    ("start", |stage| {
+        stage.restart(|options| options.greeting.push(HINT.to_owned()));
+    }),
     ("first-run", |stage| {
         stage.restart(|options| {
             options.history.clear();
@@ -19,7 +24,7 @@ pub const SCENES: &[Scene] = &[
                 "no model is configured: set OPENAI_API_KEY and name a model with --model",
                 "A server listens on port 11434 (Ollama?): OPENAI_API_KEY=none qwen --openai-base-url http://127.0.0.1:11434/v1 --model NAME",
                 "Try it without a model: qwen --model demo",
-                "? lists the keys, / the commands; @ names a file, ! runs a command.",
+                HINT,
             ]
             .map(str::to_owned)
             .to_vec();

@@ -32,10 +32,7 @@ pub fn options(run: &Run, config: &Config, invocation: &Invocation, tty: &Tty, f
         greeting.push(error.message.to_string());
         greeting.push("Choose one with /model NAME".to_owned());
     }
-    let history = files.history();
-    if history.is_empty() {
-        greeting.push("? lists the keys, / the commands; @ names a file, ! runs a command.".to_owned());
-    }
+    greeting.push("? lists the keys, / the commands; @ names a file, ! runs a command.".to_owned());
     let settings = &config.settings.terminal;
     let keys = settings.keys.iter().map(|(action, keys)| (action.as_str(), keys.as_str()));
     let keymap = Keymap::with(keys).unwrap_or_else(|unknown| {
@@ -62,7 +59,7 @@ pub fn options(run: &Run, config: &Config, invocation: &Invocation, tty: &Tty, f
         keymap,
         vim: settings.vim.unwrap_or_default(),
         footer,
-        history,
+        history: files.history(),
         draft: files.draft(),
         seed: format!("{:08x}", fastrand::u32(..)),
         model: model.to_owned(),

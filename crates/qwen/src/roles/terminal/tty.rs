@@ -82,7 +82,7 @@ impl Tty {
         size.map_or((COLUMNS, ROWS), |size| (given(size.ws_col, COLUMNS), given(size.ws_row, ROWS)))
     }
 
-    /// Reads the available bytes; none if there are none. An error means that the terminal has disappeared.
+    /// Reads the available bytes, which may be none. An error means that the terminal has disappeared.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match rustix::io::read(&self.fd, buffer) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),

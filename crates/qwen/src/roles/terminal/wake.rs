@@ -9,8 +9,8 @@ use rustix::event::{EventfdFlags, eventfd};
 
 struct Shared {
     fd: OwnedFd,
-    /// True while the thread waits without a frame to paint. Otherwise it looks for messages by itself when
-    /// the frame is due, so a fast stream costs one wake-up for each frame and not one for each event.
+    /// True while the thread waits without a frame to paint. Otherwise it checks for messages when the frame
+    /// is due, so a fast stream costs one wake-up per frame and not one per event.
     is_idle: AtomicBool,
 }
 

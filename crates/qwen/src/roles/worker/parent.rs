@@ -202,7 +202,7 @@ impl ParentProcess {
         }
     }
 
-    /// Notes that the parent wrote something.
+    /// Records that the parent sent something.
     pub fn record_contact(&self) {
         self.state().last_contact = Instant::now();
         self.changed.notify_waiters();
@@ -231,7 +231,7 @@ impl ParentProcess {
         state.refusal.is_none() && !has_ended && state.last_contact.elapsed() >= leash
     }
 
-    /// Waits for a sign of life of the parent if it has been silent for longer than the leash.
+    /// Waits until the parent sends something if it has been silent for longer than the leash.
     pub async fn wait_for_contact(&self) {
         let changed = self.changed.notified();
         tokio::pin!(changed);
