@@ -8,7 +8,7 @@ use qwen_events::ErrorInfo;
 use serde::Deserialize;
 
 use super::input::{self, ClientInput};
-use super::{Front, WorkerOutput, probe, probe_number};
+use super::{Front, OpenParts, WorkerOutput, probe, probe_number};
 
 /// The front of the `claude` dialect. A flag binds a worker to its session, because clients of this dialect
 /// send arbitrary values as `session_id`; there is no handshake line.
@@ -60,6 +60,13 @@ fn turn_end(line: &[u8]) -> WorkerOutput<'_> {
         None => (None, (0, 0)),
     };
     WorkerOutput::TurnEnd { prompt_id: None, status, tokens }
+}
+
+/// The event of a piece of a message that is not a sub-agent's, from its type on.
+fn own_stream_event(line: &[u8]) -> Option<&[u8]> {
+    let rest = line.strip_prefix(b"{\"type\":\"stream_event\"")?;
+    let mark = b"\"parent_tool_use_id\":null,\"event\":{\"type\":\"";
+    Some(&rest[memmem::find(rest, mark)? + mark.len()..])
 }
 
 #[derive(Deserialize)]
@@ -118,6 +125,24 @@ impl Front for ClaudeFront {
                 .and_then(|id| probe_number(&id))
                 .map_or(WorkerOutput::Plain, WorkerOutput::Probe),
         }
+    }
+
+    fn note_parts(&self, line: &[u8], open: &mut OpenParts) {
+        let Some(event) = own_stream_event(line) else { return };
+        if event.starts_with(b"message_start\"") {
+            open.is_message_open = true;
+        } else if event.starts_with(b"message_stop\"") {
+            open.is_message_open = false;
+        } else if let Some(index) = event.strip_prefix(b"content_block_start\",\"index\":") {
+            let digits = index.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            open.block = std::str::from_utf8(&index[..digits]).ok().and_then(|digits| digits.parse().ok());
+        } else if event.starts_with(b"content_block_stop\"") {
+            open.block = None;
+        }
+    }
+
+    fn begins_message(&self, _line: &[u8]) -> bool {
+        false
     }
 
     fn prompt_id<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>> {

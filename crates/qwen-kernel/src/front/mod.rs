@@ -7,6 +7,7 @@
 
 mod claude;
 mod input;
+mod open_parts;
 mod qwen;
 mod summary;
 mod write;
@@ -18,6 +19,7 @@ use qwen_events::{ErrorInfo, SessionId};
 
 pub use claude::ClaudeFront;
 pub use input::{ClientInput, InputKind};
+pub use open_parts::{OpenCall, OpenParts};
 pub use qwen::QwenFront;
 pub(crate) use summary::command_summary;
 pub use write::LineWriter;
@@ -77,6 +79,12 @@ pub trait Front: Send + Sync {
 
     /// Classifies a worker's line.
     fn output<'a>(&self, line: &'a [u8]) -> WorkerOutput<'a>;
+
+    /// Notes what a worker's line opens and closes in its turn.
+    fn note_parts(&self, line: &[u8], open: &mut OpenParts);
+
+    /// True for the line that begins a message of several lines.
+    fn begins_message(&self, line: &[u8]) -> bool;
 
     /// The turn of a plain line, if it names one.
     fn prompt_id<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>>;

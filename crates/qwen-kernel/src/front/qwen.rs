@@ -9,7 +9,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::input::{self, ClientInput};
-use super::{Front, WorkerOutput, probe, probe_number};
+use super::{Front, OpenParts, WorkerOutput, probe, probe_number};
+
+/// The beginning of every line that is a piece of a message.
+const CHUNK: &[u8] = b"{\"object\":\"chat.completion.chunk\"";
+
+/// The end of a piece that is not the last one of its message.
+const GOES_ON: &[u8] = b",\"finish_reason\":null}]}";
 
 /// The front of the `qwen` dialect.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +45,17 @@ struct Line<'a> {
     #[serde(borrow)]
     result: Option<CommandResult<'a>>,
     usage: Option<Usage>,
+}
+
+/// How far a tool call is.
+#[derive(Deserialize)]
+struct ToolDisplay<'a> {
+    #[serde(borrow)]
+    tool_call_id: Cow<'a, str>,
+    #[serde(borrow)]
+    tool_name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    status: Cow<'a, str>,
 }
 
 /// The answer to a request in the nested form, which has the request id inside.
@@ -164,6 +181,23 @@ impl Front for QwenFront {
                 WorkerOutput::Command { prompt_id: read.prompt_id, ends }
             }
         }
+    }
+
+    fn note_parts(&self, line: &[u8], open: &mut OpenParts) {
+        if line.starts_with(CHUNK) {
+            open.is_message_open = line.ends_with(GOES_ON);
+        } else if line.starts_with(b"{\"type\":\"x-qwen-tool-display\"")
+            && let Ok(call) = serde_json::from_slice::<ToolDisplay<'_>>(line)
+        {
+            match &*call.status {
+                "success" | "error" | "canceled" => open.end_call(&call.tool_call_id),
+                _ => open.open_call(&call.tool_call_id, call.tool_name.as_deref().unwrap_or_default()),
+            }
+        }
+    }
+
+    fn begins_message(&self, line: &[u8]) -> bool {
+        line.starts_with(CHUNK) && memmem::find(line, b"\"delta\":{\"role\":").is_some()
     }
 
     fn prompt_id<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>> {

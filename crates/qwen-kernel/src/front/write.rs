@@ -6,11 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use qwen_dialects::{Dialect, Encoder, Format, StreamInfo, encoder};
 use qwen_events::{
-    Body, CancelResult, ControlReply, EndStatus, ErrorInfo, Event, Heartbeat, Json, PromptId, Scope,
-    SessionId, Timestamp, TurnEnd,
+    Body, CallId, CancelResult, ControlReply, EndStatus, ErrorInfo, Event, Finish, Heartbeat, Json,
+    MessageEnd, PromptId, Scope, SessionId, Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart,
+    Usage,
 };
 
-use super::Front;
+use super::{Front, OpenParts};
 
 /// Writes lines of one wire on behalf of a session.
 pub struct LineWriter {
@@ -27,12 +28,16 @@ impl LineWriter {
     }
 
     fn encoder(&self, session_id: &SessionId) -> Box<dyn Encoder> {
-        encoder(&StreamInfo {
+        encoder(&self.stream_info(session_id))
+    }
+
+    fn stream_info(&self, session_id: &SessionId) -> StreamInfo {
+        StreamInfo {
             model: self.model.clone(),
             version: self.version,
             seed: fastrand::u64(..),
             ..StreamInfo::new(self.dialect, self.format, session_id.clone())
-        })
+        }
     }
 
     /// The lines of one event, without the handshake that an encoder may write first.
@@ -62,7 +67,7 @@ impl LineWriter {
         self.lines(session_id, Body::Fatal(Box::new(error)))
     }
 
-    /// The terminal record of a turn that its worker could not end.
+    /// The end of a turn that its worker could not end: the ends of its open parts, and the terminal record.
     pub fn turn_end(
         &self,
         session_id: &SessionId,
@@ -70,10 +75,97 @@ impl LineWriter {
         status: EndStatus,
         error: ErrorInfo,
         duration_ms: u64,
+        open: &OpenParts,
     ) -> Vec<u8> {
         let end =
             TurnEnd { error: Some(error), duration_ms, ..TurnEnd::new(PromptId::new(prompt_id), status) };
-        self.lines(session_id, Body::TurnEnd(Box::new(end)))
+        let end = Body::TurnEnd(Box::new(end));
+        if open.is_empty() {
+            return self.lines(session_id, end);
+        }
+        let mut lines = Vec::new();
+        let mut encoder = self.encoder_within(session_id, prompt_id, open);
+        self.end_parts(&mut *encoder, open, &mut lines);
+        encoder.encode(&event(end), &mut lines);
+        lines
+    }
+
+    /// The ends of the open parts of a turn whose terminal record is known.
+    pub fn before_end(&self, session_id: &SessionId, prompt_id: &str, open: &OpenParts) -> Vec<u8> {
+        let mut lines = Vec::new();
+        if !open.is_empty() {
+            self.end_parts(&mut *self.encoder_within(session_id, prompt_id, open), open, &mut lines);
+        }
+        lines
+    }
+
+    /// Ends the open parts, except a message that the terminal record itself ends.
+    fn end_parts(&self, encoder: &mut dyn Encoder, open: &OpenParts, lines: &mut Vec<u8>) {
+        end_calls(encoder, open, lines);
+        if open.is_message_open && self.dialect != Dialect::Qwen {
+            encoder.encode(&event(Body::MessageEnd(Box::new(self.cut_message()))), lines);
+        }
+    }
+
+    /// The ends of all open parts of a turn that is run again.
+    pub fn before_retry(&self, session_id: &SessionId, prompt_id: &str, open: &OpenParts) -> Vec<u8> {
+        let mut lines = Vec::new();
+        if open.is_empty() {
+            return lines;
+        }
+        let mut encoder = self.encoder_within(session_id, prompt_id, open);
+        self.end_parts(&mut *encoder, open, &mut lines);
+        if open.is_message_open && self.dialect == Dialect::Qwen {
+            encoder.encode(&event(Body::MessageEnd(Box::new(self.cut_message()))), &mut lines);
+            // A message is ended when the next one begins.
+            let mut further = Vec::new();
+            encoder.encode(&event(self.message_start()), &mut further);
+            let first = further.split_inclusive(|byte| *byte == b'\n').next();
+            lines.extend_from_slice(first.unwrap_or_default());
+        }
+        lines
+    }
+
+    /// An encoder in the middle of a turn.
+    fn encoder_within(&self, session_id: &SessionId, prompt_id: &str, open: &OpenParts) -> Box<dyn Encoder> {
+        let start = TurnStart::new(session_id.clone(), PromptId::new(prompt_id));
+        let start = TurnStart { model: self.model.clone(), ..start };
+        let info = StreamInfo { partial_messages: open.is_message_open, ..self.stream_info(session_id) };
+        let mut encoder = encoder(&info);
+        // The client has seen these lines.
+        let mut seen = Vec::new();
+        encoder.encode(&event(Body::Ready), &mut seen);
+        encoder.encode(&event(Body::TurnStart(Box::new(start))), &mut seen);
+        if open.is_message_open {
+            encoder.encode(&event(self.message_start()), &mut seen);
+            for index in 0..open.block.map_or(0, |block| block.saturating_add(1)) {
+                let call_id = CallId::new(format!("block-{index}"));
+                // One that is whole does not hold the next one up.
+                let (name, arguments) = (Arc::default(), "{}".into());
+                encoder.encode(&event(Body::ToolCallDelta { index, call_id, name, arguments }), &mut seen);
+            }
+        }
+        encoder
+    }
+
+    /// A message of which nobody knows more than what was shown.
+    fn cut_message(&self) -> MessageEnd {
+        MessageEnd {
+            message_id: Arc::default(),
+            model: self.model.clone(),
+            text: Arc::default(),
+            thought: Arc::default(),
+            signature: None,
+            thoughts: Vec::new(),
+            calls: Vec::new(),
+            finish: Finish::Stop,
+            usage: Usage::default(),
+            aborted: true,
+        }
+    }
+
+    fn message_start(&self) -> Body {
+        Body::MessageStart { message_id: Arc::default(), model: self.model.clone() }
     }
 
     /// The answer to a control request.
@@ -117,6 +209,26 @@ impl LineWriter {
             request_id: request_id.map(Into::into),
         };
         self.lines(session_id, Body::CancelResult(Box::new(result)))
+    }
+}
+
+/// Ends the open calls: nobody knows how far they came.
+fn end_calls(encoder: &mut dyn Encoder, open: &OpenParts, lines: &mut Vec<u8>) {
+    for call in open.calls() {
+        let call =
+            ToolCall::new(CallId::new(&*call.id), call.name.as_str().into(), Json::trusted("{}".to_owned()));
+        let end = ToolEnd {
+            call: Arc::new(call),
+            status: ToolStatus::Cancelled,
+            text: "The process that ran this call is gone; what the call did is unknown.".into(),
+            media: Vec::new(),
+            display: None,
+            error_code: Some("interrupted"),
+            output_file: None,
+            exit_code: None,
+            duration_ms: 0,
+        };
+        encoder.encode(&event(Body::ToolEnd(Box::new(end))), lines);
     }
 }
 

@@ -27,7 +27,7 @@ use self::process::Process;
 use crate::action::{ProcessSignal, RouterAction};
 use crate::process_manager::{ExitCause, Spawner, WorkerExit};
 use crate::router::Router;
-use crate::store::{Appended, Events, Taken};
+use crate::store::{Appended, Events, Read, Taken};
 use crate::worker_pool::{WorkerId, WorkerKey};
 
 /// With more pending bytes for the client, workers are not read: back-pressure reaches them through their
@@ -60,6 +60,18 @@ pub struct HubParts {
 
 /// Receives what workers write to standard error, line by line.
 pub type WorkerStderr = Box<dyn Fn(&str)>;
+
+/// All lines of a session that are stored.
+fn stored_lines(events: &dyn Events, session: &SessionId) -> Vec<u8> {
+    let read = match events.read(session, 0) {
+        Read::TooOld { oldest } => events.read(session, oldest.saturating_sub(1)),
+        read => read,
+    };
+    match read {
+        Read::Lines { lines, .. } => lines,
+        Read::TooOld { .. } | Read::Future { .. } | Read::Failed(_) => Vec::new(),
+    }
+}
 
 /// A running hub. Clones share it.
 #[derive(Clone)]
@@ -294,7 +306,7 @@ impl Hub {
             RouterAction::ReadEvents { session, after, request } => {
                 let read = match self.events_of(&session) {
                     Ok(events) => events.read(&session, after),
-                    Err(error) => crate::store::Read::Failed(error.to_string()),
+                    Err(error) => Read::Failed(error.to_string()),
                 };
                 self.0.router.borrow_mut().events_read(&session, &request, after, read);
             }
@@ -319,6 +331,7 @@ impl Hub {
         if let Some(turn) = &taken.open {
             // A former owner that still runs must start no tool in a turn that is about to be ended.
             self.fence_log(session);
+            taken.lines = stored_lines(&*events, session);
             let ends = self.0.turn_ends.as_ref();
             taken.end = ends.and_then(|ends| ends(&self.tenant_of(session), session, turn));
         }

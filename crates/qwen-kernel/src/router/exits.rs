@@ -145,13 +145,19 @@ impl Router {
     /// Retries the first prompt: as the same turn if its start was seen, otherwise as a new one.
     fn retry(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        session.continues = session.turn.take().is_some();
+        let turn = session.turn.take();
+        session.continues = turn.is_some();
         let continues = session.continues;
+        let open = std::mem::take(&mut session.open_parts);
         if let Some(first) = session.pending.front_mut() {
             first.resent = true;
             first.sent = continues;
         }
         self.metrics.retried += 1;
+        if let Some(turn) = turn {
+            let lines = self.writer.before_retry(id, &turn, &open);
+            self.emit(id, &lines);
+        }
         self.requeue(id);
         if continues && let Some(session) = self.sessions.get_mut(id) {
             // The backlog must not be empty, so that a worker is claimed.

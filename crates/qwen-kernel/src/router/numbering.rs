@@ -8,6 +8,7 @@ use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 
 use super::Router;
 use crate::action::RouterAction;
+use crate::front::{OpenParts, WorkerOutput};
 use crate::store::{Appended, Taken};
 
 /// A batch of consecutive whole lines.
@@ -121,7 +122,7 @@ impl Router {
                 }
                 let is_ours = |turn: &String| was_unstored || session.turn.as_ref() == Some(turn);
                 match taken.open.as_ref().filter(|turn| !is_ours(turn)) {
-                    Some(turn) => self.close_open_turn(id, turn, taken.end),
+                    Some(turn) => self.close_open_turn(id, turn, taken.end, &taken.lines),
                     None if taken.open != session.turn => {
                         session.numbering.note_open(session.turn.as_ref());
                     }
@@ -209,17 +210,42 @@ impl Router {
 
     /// A former hub died in this turn: writes its end as recorded in the session's log, or as interrupted. A prompt that
     /// was sent again for that turn has its terminal record with that.
-    fn close_open_turn(&mut self, id: &SessionId, turn: &str, end: Option<Vec<u8>>) {
+    fn close_open_turn(&mut self, id: &SessionId, turn: &str, end: Option<Vec<u8>>, stored: &[u8]) {
         self.withdraw_resent(id, turn);
+        let open = self.open_parts_of(stored);
         match end {
-            Some(lines) => self.emit(id, &lines),
+            Some(end) => {
+                let mut lines = self.writer.before_end(id, turn, &open);
+                for line in end.split_inclusive(|byte| *byte == b'\n') {
+                    // The end belongs to the message that is open, or else brings its own.
+                    if !open.is_message_open || !self.front.begins_message(line) {
+                        lines.extend_from_slice(line);
+                    }
+                }
+                self.emit(id, &lines);
+            }
             None => {
                 let message = "the hub that ran this turn is gone; what its tools did is unknown, and the session goes on with the next prompt";
                 let error =
                     ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Internal, "hub_lost", message) };
-                self.end_turn_for(id, turn, EndStatus::Interrupted, error, Duration::ZERO);
+                let lines = self.writer.turn_end(id, turn, EndStatus::Interrupted, error, 0, &open);
+                self.metrics.ended(EndStatus::Interrupted.name());
+                self.emit(id, &lines);
             }
         }
+    }
+
+    /// The parts that are open behind these lines of a session.
+    fn open_parts_of(&self, lines: &[u8]) -> OpenParts {
+        let mut open = OpenParts::default();
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            if let WorkerOutput::TurnEnd { .. } = self.front.output(line) {
+                open = OpenParts::default();
+            } else {
+                self.front.note_parts(line, &mut open);
+            }
+        }
+        open
     }
 
     /// Passes the next batch to the store, one at a time.
@@ -299,7 +325,8 @@ impl Router {
             let name = session.turn.take().unwrap_or_else(|| session.turn_name(&prompt));
             session.turns += 1;
             let took = u64::try_from(self.now.saturating_sub(prompt.at).as_millis()).unwrap_or(u64::MAX);
-            let lines = self.writer.turn_end(id, &name, EndStatus::Interrupted, error.clone(), took);
+            let open = std::mem::take(&mut session.open_parts);
+            let lines = self.writer.turn_end(id, &name, EndStatus::Interrupted, error.clone(), took, &open);
             self.out.extend_from_slice(&lines);
         }
         for asked in session.unanswered.drain(..) {

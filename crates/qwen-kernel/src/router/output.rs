@@ -6,7 +6,7 @@ use qwen_events::{EndStatus, ErrorInfo, SessionId};
 
 use super::{Pending, Question, Router};
 use crate::action::RouterAction;
-use crate::front::{WorkerOutput, command_summary, push_numbered};
+use crate::front::{OpenParts, WorkerOutput, command_summary, push_numbered};
 use crate::worker_pool::{Stage, WorkerId};
 
 impl Router {
@@ -21,8 +21,12 @@ impl Router {
             return self.spare_line(worker, &front.output(line));
         };
         match front.output(line) {
-            WorkerOutput::Plain => self.plain(&id, line),
+            WorkerOutput::Plain => {
+                self.note_parts(&id, line);
+                self.plain(&id, line);
+            }
             WorkerOutput::ToolStarted => {
+                self.note_parts(&id, line);
                 self.plain(&id, line);
                 self.note_effect(&id);
             }
@@ -155,6 +159,12 @@ impl Router {
         self.relay(id, line);
     }
 
+    fn note_parts(&mut self, id: &SessionId, line: &[u8]) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            self.front.note_parts(line, &mut session.open_parts);
+        }
+    }
+
     /// A prompt joined the running turn, so that it is not pending any more.
     fn joined(&mut self, id: &SessionId, prompt_id: Option<&str>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
@@ -214,6 +224,7 @@ impl Router {
                 span.ended(ended);
             }
             session.turns += 1;
+            session.open_parts = OpenParts::default();
             session.deaths = 0;
             session.quarantined_until = None;
             session.fork_from = None;
@@ -398,7 +409,15 @@ impl Router {
         let took = if since.is_zero() { Duration::ZERO } else { self.now.saturating_sub(since) };
         let code = error.code;
         let duration = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let mut lines = self.writer.turn_end(id, prompt_id, status, error, duration);
+        let open = match self.sessions.get_mut(id) {
+            // Another turn runs.
+            Some(session) if session.turn.as_deref().is_some_and(|turn| turn != prompt_id) => {
+                OpenParts::default()
+            }
+            Some(session) => std::mem::take(&mut session.open_parts),
+            None => OpenParts::default(),
+        };
+        let mut lines = self.writer.turn_end(id, prompt_id, status, error, duration, &open);
         if matches!(code, "overloaded" | "worker_circuit_open" | "session_quarantined" | "draining") {
             lines = with_hint(&lines, code, self.retry_after(id, code));
         }

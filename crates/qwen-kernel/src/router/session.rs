@@ -10,6 +10,7 @@ use super::TurnSpan;
 use super::commits::OwnedLogs;
 use super::numbering::Numbering;
 use crate::action::ClientRequest;
+use crate::front::OpenParts;
 use crate::worker_pool::{Lease, WorkerId, WorkerKey};
 
 /// A prompt that has no terminal record yet.
@@ -75,6 +76,8 @@ pub(super) struct Session {
     pub backlog: VecDeque<Waiting>,
     /// The running turn, by the id in its lines.
     pub turn: Option<String>,
+    /// What the client has seen begin and not end in it.
+    pub open_parts: OpenParts,
     pub questions: BTreeMap<String, Question>,
     /// The client's control requests that the worker has not answered.
     pub unanswered: Vec<ClientRequest>,
@@ -134,6 +137,7 @@ impl Session {
             pending: VecDeque::new(),
             backlog: VecDeque::new(),
             turn: None,
+            open_parts: OpenParts::default(),
             questions: BTreeMap::new(),
             unanswered: Vec::new(),
             initialize: None,

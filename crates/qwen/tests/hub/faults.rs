@@ -203,14 +203,6 @@ fn a_safe_turn_is_run_again_unless_a_tool_started() {
     }
 }
 
-/// Kills the only worker of a hub.
-fn kill_worker(run: &Run) {
-    let workers = children(run.pid());
-    assert_eq!(workers.len(), 1, "{workers:?}");
-    let pid = rustix::process::Pid::from_raw(i32::try_from(workers[0]).unwrap()).unwrap();
-    rustix::process::kill_process(pid, Signal::KILL).unwrap();
-}
-
 #[test]
 fn a_real_worker_takes_a_safe_turn_up_again_unless_a_tool_started() {
     let call = Reply::call("c1", "run_shell_command", r#"{"command":"sleep 1000"}"#);

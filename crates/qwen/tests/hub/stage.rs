@@ -87,6 +87,15 @@ pub fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
+/// Kills the only worker of a hub.
+#[track_caller]
+pub fn kill_worker(run: &Run) {
+    let workers = children(run.pid());
+    assert_eq!(workers.len(), 1, "{workers:?}");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(workers[0]).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
 /// Waits until a process that was sent SIGSTOP has stopped.
 #[track_caller]
 pub fn wait_stopped(pid: u32) {
@@ -98,12 +107,18 @@ pub fn wait_stopped(pid: u32) {
     }
 }
 
-/// Fails unless the checker accepts the lines as a stream.
+/// Fails unless the checker accepts the lines as a stream of the `qwen` dialect.
 #[track_caller]
 pub fn passes_check(lines: &[Value]) {
+    passes_check_of("qwen", lines);
+}
+
+/// Fails unless the checker accepts the lines as a stream of a dialect.
+#[track_caller]
+pub fn passes_check_of(dialect: &str, lines: &[Value]) {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let checked =
-        process::qwen(env!("CARGO_BIN_EXE_qwen")).args(["check", "--dialect", "qwen"]).stdin(&text).run();
+        process::qwen(env!("CARGO_BIN_EXE_qwen")).args(["check", "--dialect", dialect]).stdin(&text).run();
     assert_eq!(checked.code, Some(0), "{}{}\n{text}", checked.stdout, checked.stderr);
 }
 

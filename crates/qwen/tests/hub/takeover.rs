@@ -175,3 +175,103 @@ fn numbers_that_were_turned_off_go_on_where_they_stopped() {
     }
     assert_eq!(run.finish().code, Some(0));
 }
+
+/// Places in a turn at which something is open: in the middle of a message, and in a tool.
+const PLACES: [&str; 2] = ["message", "tool"];
+
+const FORMATS: [&str; 2] = ["stream-json", "stream-chunk-json"];
+
+/// A model that stops in the middle of a message, or calls a tool that does not end, and answers what comes then.
+fn stops_in(place: &str) -> MockModel {
+    let first = match place {
+        "message" => Reply::new([sse::text("Half"), gate("held")]),
+        _ => Reply::call("c1", "run_shell_command", r#"{"command":"sleep 1000"}"#),
+    };
+    MockModel::with([first, Reply::text("Whole.")])
+}
+
+/// Starts the turn `p1` and reads up to the place. The lines.
+fn run_to(run: &mut Run, mock: &MockModel, place: &str, format: &str, prompt: &Value) -> Vec<Value> {
+    run.write_line(prompt);
+    match (place, format) {
+        ("tool", _) => run.json_until(|line| line["status"] == "executing"),
+        (_, "stream-json") => {
+            mock.reached("held");
+            Vec::new()
+        }
+        _ => run.json_until(|line| line["choices"][0]["delta"]["content"] == "Half"),
+    }
+}
+
+#[test]
+fn the_stream_of_a_turn_whose_worker_died_passes_the_checker() {
+    for (place, format) in PLACES.into_iter().flat_map(|place| FORMATS.map(|format| (place, format))) {
+        let mock = stops_in(place);
+        let mut run = hub_of(&mock, &["--min-workers", "0", "--output-format", format]).start();
+        let mut lines = run_to(&mut run, &mock, place, format, &named("s", "p1", "go"));
+        kill_worker(&run);
+        lines.extend(run.json_until(is_end));
+        run.write_line(named("s", "p2", "again"));
+        lines.extend(run.json_until(is_end));
+        assert_eq!(ends_of(&lines), [("p1", "interrupted"), ("p2", "done")], "{place} {format}");
+        passes_check(&lines);
+        assert_eq!(run.finish().code, Some(0));
+    }
+}
+
+#[test]
+fn the_stream_of_a_turn_that_was_run_again_passes_the_checker() {
+    for format in FORMATS {
+        let mock = stops_in("message");
+        let mut run = hub_of(&mock, &["--min-workers", "0", "--output-format", format]).start();
+        let mut safe = named("s", "p1", "go");
+        safe["retry"] = json!("safe");
+        let mut lines = run_to(&mut run, &mock, "message", format, &safe);
+        kill_worker(&run);
+        lines.extend(run.json_until(is_end));
+        assert_eq!(ends_of(&lines), [("p1", "done")], "{format}");
+        passes_check(&lines);
+        assert_eq!(run.finish().code, Some(0));
+    }
+}
+
+#[test]
+fn the_stream_of_a_turn_whose_hub_died_passes_the_checker_with_what_its_successor_adds() {
+    for (place, format) in PLACES.into_iter().flat_map(|place| FORMATS.map(|format| (place, format))) {
+        let mock = stops_in(place);
+        let program = hub_of(&mock, &["--min-workers", "0", "--output-format", format]);
+        let mut run = program.start();
+        run.write_line(request("seq", "initialize", json!({"sequence": true})));
+        let mut lines = run.json_until(|line| line["request_id"] == "seq");
+        lines.extend(run_to(&mut run, &mock, place, format, &named("s", "p1", "go")));
+        run.signal(Signal::KILL);
+        lines.extend(std::iter::from_fn(|| run.line()).map(|line| serde_json::from_str(&line).unwrap()));
+        let last = numbers(&lines).last().copied().unwrap_or(0);
+        let mut next = numbered(&program);
+        next.write_line(request("at", "attach", json!({"session_id": "s", "after": last})));
+        lines.extend(next.json_until(is_end));
+        assert_eq!(ends_of(&lines), [("p1", "interrupted")], "{place} {format}");
+        passes_check(&lines);
+        assert_eq!(next.finish().code, Some(0));
+    }
+}
+
+#[test]
+fn a_message_that_its_worker_left_open_is_ended_in_the_claude_dialect_too() {
+    let mock = stops_in("message");
+    let flags = ["--dialect", "claude", "--", "--model", "mock", "--yolo", "--include-partial-messages"];
+    let mut run = bare().args(flags).with_model(&mock).start();
+    let say =
+        |text: &str| json!({"type": "user", "session_id": "s", "message": {"role": "user", "content": text}});
+    let is_result = |line: &Value| line["type"] == "result";
+    run.write_line(say("go"));
+    let mut lines = run.json_until(|line| line["event"]["delta"]["text"] == "Half");
+    kill_worker(&run);
+    lines.extend(run.json_until(is_result));
+    run.write_line(say("again"));
+    lines.extend(run.json_until(is_result));
+    let of = |kind: &str| lines.iter().filter(|line| line["event"]["type"] == kind).count();
+    assert_eq!((of("content_block_start"), of("content_block_stop")), (2, 2), "{lines:#?}");
+    passes_check_of("claude", &lines);
+    assert_eq!(run.finish().code, Some(0));
+}

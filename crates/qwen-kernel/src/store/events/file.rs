@@ -227,7 +227,7 @@ impl Events for FileEvents {
                 open: chain.state.open.clone(),
             };
             chain.push(&header, &[])?;
-            Ok(Taken { epoch, last: chain.state.last, open: chain.state.open.clone(), end: None })
+            Ok(Taken { epoch, last: chain.state.last, open: chain.state.open.clone(), ..Taken::default() })
         })
     }
 

@@ -40,7 +40,7 @@ impl Events for MemoryEvents {
         let mut kept = self.kept.borrow_mut();
         let chain = kept.entry(session.clone()).or_default();
         chain.epoch += 1;
-        Ok(Taken { epoch: chain.epoch, last: chain.last, open: chain.open.clone(), end: None })
+        Ok(Taken { epoch: chain.epoch, last: chain.last, open: chain.open.clone(), ..Taken::default() })
     }
 
     fn append(&self, id: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended {

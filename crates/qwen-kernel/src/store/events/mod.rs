@@ -21,6 +21,8 @@ pub struct Taken {
     pub open: Option<String>,
     /// The lines that end that turn, if the session's log has its end.
     pub end: Option<Vec<u8>>,
+    /// The lines that are stored, if a turn is open in them.
+    pub lines: Vec<u8>,
 }
 
 /// The result of a read.
