@@ -18,14 +18,18 @@ fn every_turn_ends_once_while_workers_are_killed_at_random() {
     let sessions = if seconds() > 10 { 200 } else { 40 };
     let program = bare();
     let script = program.home_path().join("s.json");
-    let call = json!([{"text": "one two three four", "split": "word"}, {"delay_ms": 30}, {"text": " five"}]);
-    std::fs::write(&script, Value::Array(vec![call; 2000]).to_string()).unwrap();
+    let look = json!({"name": "list_directory", "arguments": {"path": "."}});
+    let call = json!([{"text": "one two three", "split": "word"}, {"delay_ms": 10}, {"tool_call": look}]);
+    let last = json!([{"text": "four", "split": "word"}, {"delay_ms": 20}, {"text": " five"}]);
+    let calls = std::iter::repeat_n([call, last], 1000).flatten().collect();
+    std::fs::write(&script, Value::Array(calls).to_string()).unwrap();
     let path = config(
         &program,
         "worker_pool: {min_workers: 0, max_workers: 20, max_queue: 10000, max_queue_per_tenant: 10000, queue_timeout: 600}\n",
     );
     let model = format!("script:{}", script.display());
-    let mut run = program.arg("--config").arg(path).args(["--", "--model", &model]).start();
+    let flags = ["--output-format", "stream-chunk-json", "--", "--model", &model];
+    let mut run = program.arg("--config").arg(path).args(flags).start();
     let handshake = run.json();
     let hub = run.pid();
     let until = Instant::now() + Duration::from_secs(seconds());

@@ -173,7 +173,8 @@ fn a_closed_session_is_gone_and_can_be_taken_up_again() {
 
 #[test]
 fn the_state_of_the_hub_can_be_asked_for() {
-    let mut run = hub_with(&["--min-workers", "2", "--max-workers", "7"], &says("Hi.")).start();
+    let program = hub_with(&["--min-workers", "2", "--max-workers", "7"], &says("Hi."));
+    let mut run = program.start();
     run.write_line(prompt("a", "x"));
     run.json_until(is_end);
     run.write_line(request("r1", "hub/status", json!({})));
@@ -194,6 +195,12 @@ fn the_state_of_the_hub_can_be_asked_for() {
     run.write_line(request("r3", "hub/status", json!({"session_id": "nobody"})));
     assert_eq!(answer(&mut run, "r3")["code"], "unknown_session");
     assert_eq!(run.finish().code, Some(0));
+    let mut next = program.start();
+    next.write_line(request("r4", "hub/status", json!({})));
+    let again = answer(&mut next, "r4");
+    assert_eq!(again["hub"]["id"], status["hub"]["id"], "it survives a restart");
+    assert_ne!(again["hub"]["incarnation"], status["hub"]["incarnation"]);
+    assert_eq!(next.finish().code, Some(0));
 }
 
 #[test]

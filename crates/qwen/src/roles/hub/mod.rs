@@ -4,19 +4,21 @@
 mod endpoint;
 mod log;
 mod record;
+mod turn_ends;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_dialects::{Dialect, Format};
+use qwen_dialects::Format;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
-use qwen_kernel::config::{HubConfig, Keys, qwen_home_of, session_log_directory};
+use qwen_kernel::config::{HubConfig, Keys, session_log_directory};
 use qwen_kernel::front::{ClaudeFront, Front, LineWriter, QwenFront};
 use qwen_kernel::store::FileEvents;
 use qwen_kernel::{
@@ -84,7 +86,7 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     let limits = limits(&config, &*front);
     let pool = Pool::new(limits, default_key, fastrand::u64(..));
     let identity = Identity {
-        id: format!("hub-{:08x}", fastrand::u32(..)),
+        id: hub_id(&state),
         incarnation: format!("{:016x}", fastrand::u64(..)),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
@@ -102,6 +104,13 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
         router.trace(telemetry.tracing.hub_turns());
     }
     Ok(Prepared { args: args.clone(), config, router, keys, state, front, telemetry })
+}
+
+/// A name of the hub that its successors with the same state directory have too.
+fn hub_id(state: &Path) -> String {
+    let mut hasher = DefaultHasher::new();
+    state.hash(&mut hasher);
+    format!("hub-{:016x}", hasher.finish())
 }
 
 /// The program that workers are started with.
@@ -259,7 +268,7 @@ async fn serve(prepared: Prepared) -> u8 {
             return end_before_start(&*prepared.front, format!("--log-format: {error}"));
         }
     };
-    let turn_ends = Some(turn_ends(prepared.state.clone(), prepared.front.clone()));
+    let turn_ends = Some(turn_ends::turn_ends(prepared.state.clone(), prepared.front.clone()));
     let parts = HubParts {
         router,
         events: Some(events),
@@ -355,27 +364,6 @@ fn export_metrics(hub: Hub, mut exporter: MetricsExporter) -> MetricsTask {
         }
     });
     MetricsTask { stop, task }
-}
-
-/// The end of a turn that a previous hub left open, according to the session's log.
-fn turn_ends(state: PathBuf, front: Arc<dyn Front>) -> qwen_kernel::TurnEnds {
-    Box::new(move |tenant, session, turn| {
-        let last_end = |dialect: Dialect| {
-            let mut command = std::process::Command::new(std::env::current_exe().ok()?);
-            command.args(["sessions", "replay", session.as_str(), "--end", "--dialect", dialect.name()]);
-            command.args(["--output-format", front.format().name()]).stdin(std::process::Stdio::null());
-            if !tenant.is_empty() {
-                command.env("QWEN_HOME", qwen_home_of(&state, tenant));
-            }
-            String::from_utf8(command.output().ok()?.stdout).ok()
-        };
-        // Not every wire names the turn of its terminal record.
-        let named = last_end(Dialect::Qwen)?;
-        let name = serde_json::to_string(turn).ok()?;
-        let is_meant = turn.is_empty() || named.contains(&format!("\"prompt_id\":{name}"));
-        let text = if front.dialect() == Dialect::Qwen { named } else { last_end(front.dialect())? };
-        (is_meant && !text.is_empty()).then(|| text.into_bytes())
-    })
 }
 
 /// Workers write their logs below the state directory that their environment names.
