@@ -19,7 +19,7 @@ use qwen_events::{ErrorInfo, SessionId};
 
 pub use claude::ClaudeFront;
 pub use input::{ClientInput, InputKind};
-pub use open_parts::{OpenCall, OpenParts};
+pub use open_parts::{OpenParts, ShownCall};
 pub use qwen::QwenFront;
 pub(crate) use summary::command_summary;
 pub use write::LineWriter;

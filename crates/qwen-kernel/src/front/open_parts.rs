@@ -4,7 +4,7 @@
 /// The open parts of a turn.
 #[derive(Debug, Default)]
 pub struct OpenParts {
-    calls: Vec<OpenCall>,
+    calls: Vec<ShownCall>,
     /// True while a message has begun and its last piece has not come.
     pub is_message_open: bool,
     /// The block of that message that has not ended, on a wire that has such.
@@ -13,14 +13,14 @@ pub struct OpenParts {
 
 /// A tool call that has no end yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenCall {
+pub struct ShownCall {
     pub id: String,
     pub name: String,
 }
 
 impl OpenParts {
     /// The calls that have no end, in the order in which they were shown.
-    pub fn calls(&self) -> &[OpenCall] {
+    pub fn calls(&self) -> &[ShownCall] {
         &self.calls
     }
 
@@ -31,7 +31,7 @@ impl OpenParts {
     /// A call was shown.
     pub fn open_call(&mut self, id: &str, name: &str) {
         if !self.calls.iter().any(|call| call.id == id) {
-            self.calls.push(OpenCall { id: id.to_owned(), name: name.to_owned() });
+            self.calls.push(ShownCall { id: id.to_owned(), name: name.to_owned() });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 
-use super::{Router, SessionOptions};
+use super::{Router, Session, SessionOptions};
 use crate::front::{ClientInput, InputKind, session_id_of, with_session_id};
 
 impl Router {
@@ -42,9 +42,13 @@ impl Router {
 
     /// The error for a line that names a session of another tenant, whatever it wants from it.
     pub(super) fn foreign(&self, input: &ClientInput<'_>) -> Option<ErrorInfo> {
+        self.foreign_to(input, &SessionId::parse(input.session_id.as_deref()?).ok()?)
+    }
+
+    /// The error for a line that names a tenant and addresses a session of another one.
+    pub(super) fn foreign_to(&self, input: &ClientInput<'_>, id: &SessionId) -> Option<ErrorInfo> {
         let tenant = input.tenant.as_deref()?;
-        let id = SessionId::parse(input.session_id.as_deref()?).ok()?;
-        self.sessions.get(&id).filter(|session| session.tenant != tenant)?;
+        self.sessions.get(id).filter(|session| session.tenant != tenant)?;
         let message = format!("the session '{id}' belongs to another tenant");
         Some(Self::refuse(ErrorKind::Input, "foreign_session", message).with_param("session_id"))
     }
@@ -107,8 +111,12 @@ impl Router {
         if is_driven || !self.front.adopts_sessions() {
             return Ok(default.clone());
         }
-        let mut others =
-            self.sessions.values().filter(|session| session.id != *default && !session.forgotten);
+        let is_of_tenant =
+            |session: &Session| input.tenant.as_ref().is_none_or(|name| session.tenant == **name);
+        let mut others = self
+            .sessions
+            .values()
+            .filter(|session| session.id != *default && !session.forgotten && is_of_tenant(session));
         match (others.next(), others.next()) {
             (None, _) => Ok(default.clone()),
             (Some(only), None) => Ok(only.id.clone()),

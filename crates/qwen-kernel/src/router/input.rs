@@ -96,6 +96,12 @@ impl Router {
             Ok(found) => found,
             Err(error) => return self.refuse_input(input, None, error),
         };
+        // The request id of an answer says whose it is.
+        if input.kind != InputKind::Answer
+            && let Some(error) = self.foreign_to(input, &id)
+        {
+            return self.refuse_input(input, None, error);
+        }
         if let Some(recorder) = &mut self.recorder {
             let known = self.sessions.get(&id).map(|session| session.tenant.as_str());
             let named = input.tenant.as_deref().filter(|tenant| is_tenant_name(tenant));
@@ -346,7 +352,8 @@ impl Router {
     /// Passes an answer to the session that asked, and to no other.
     fn answer(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
         let request_id = input.request_id.as_deref().unwrap_or_default();
-        let asking = self.questions.get(request_id).cloned().unwrap_or_default();
+        let mut asking = self.questions.get(request_id).cloned().unwrap_or_default();
+        asking.retain(|id| self.foreign_to(input, id).is_none());
         let named = input.session_id.is_some().then_some(id);
         let owner = match (named, asking.as_slice()) {
             (Some(id), asking) if asking.contains(id) => id.clone(),

@@ -1,5 +1,6 @@
 //! Tenants and profiles: nobody sees what belongs to another.
 
+use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
 use crate::stage::*;
@@ -101,6 +102,37 @@ fn what_one_tenant_has_is_out_of_anothers_sight_and_reach() {
         assert!(records.join(tenant).join(format!("{session}.out.jsonl")).is_file());
     }
     drop(run);
+}
+
+#[test]
+fn a_line_that_names_a_tenant_and_no_session_reaches_none_of_another_tenant() {
+    let touch = json!({"command": "touch approved"}).to_string();
+    let mock = MockModel::with([Reply::call("c1", "run_shell_command", &touch), Reply::text("Denied.")]);
+    let program = bare().args(["--min-workers", "0", "--", "--model", "mock"]).with_model(&mock);
+    let mut run = program.start();
+    let of = |tenant: &str, mut line: Value| {
+        line["tenant"] = json!(tenant);
+        line
+    };
+    run.write_line(of("red", named("a", "p1", "go")));
+    let question = run.json_until(|line| line["type"] == "control_request").pop().unwrap();
+    let answers = |behavior: &str| {
+        let response = json!({"subtype": "success", "result": {"behavior": behavior}});
+        json!({"type": "control_response", "request_id": question["request_id"], "response": response})
+    };
+    run.write_line(of("blue", answers("allow")));
+    let refused = run.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
+    assert_eq!(refused["metadata"]["error"]["code"], "unknown_request_id", "{refused}");
+    // The only session that is open is not blue's.
+    run.write_line(of("blue", json!({"type": "control/cancel"})));
+    let cancelled = run.json_until(|line| line["type"] == "result/cancel").pop().unwrap();
+    assert_eq!(cancelled["status"], "noop", "{cancelled}");
+    run.write_line(request("s", "hub/status", json!({"session_id": "a"})));
+    assert_eq!(answer(&mut run, "s")["turn"], "p1", "it still waits for its own answer");
+    run.write_line(of("red", answers("deny")));
+    assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    assert!(!program.cwd_path().join("approved").exists());
+    assert_eq!(run.finish().code, Some(0));
 }
 
 #[test]
