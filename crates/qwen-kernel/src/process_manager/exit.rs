@@ -71,7 +71,9 @@ impl fmt::Display for ExitCause {
 impl fmt::Display for WorkerExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.cause)?;
-        match self.detail.lines().rev().find(|line| !line.trim().is_empty()) {
+        let mut lines = self.detail.lines().rev().filter(|line| !line.trim().is_empty());
+        let told = lines.clone().find(|line| line.starts_with("qwen: ")).or_else(|| lines.next());
+        match told {
             Some(line) => write!(f, ": {}", line.trim().chars().take(400).collect::<String>()),
             None => Ok(()),
         }

@@ -81,6 +81,11 @@ impl Numbering {
         }
     }
 
+    /// Removes the lines that wait for the store.
+    fn take_waiting(&mut self) -> Vec<u8> {
+        self.queue.drain(..).flat_map(|batch| batch.lines).collect()
+    }
+
     /// The number of lines that wait for the store.
     fn count(&self) -> u64 {
         self.queue.iter().map(|batch| batch.count).sum()
@@ -147,6 +152,8 @@ impl Router {
         session.numbering.in_use_since = None;
         session.numbering.taking = false;
         session.numbering.is_foreign = true;
+        let waiting = session.numbering.take_waiting();
+        self.out.extend_from_slice(&waiting);
         self.pump(id);
     }
 
@@ -194,15 +201,13 @@ impl Router {
         session.numbering.on = false;
         session.numbering.in_flight = false;
         self.unstored.insert(id.clone());
-        let queued = std::mem::take(&mut session.numbering.queue);
+        let waiting = session.numbering.take_waiting();
         let forgotten = session.forgotten;
         let message = format!("lines cannot be numbered, because they cannot be stored: {why}");
         let error = ErrorInfo::new(ErrorKind::Internal, "store_failed", message);
         let lines = self.writer.error(id, error);
         self.emit(id, &lines);
-        for batch in queued {
-            self.out.extend_from_slice(&batch.lines);
-        }
+        self.out.extend_from_slice(&waiting);
         if forgotten {
             self.sessions.remove(id);
         }

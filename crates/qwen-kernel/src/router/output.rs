@@ -374,7 +374,9 @@ impl Router {
             recorder(&session.tenant, id, false, line);
         }
         let numbering = &mut session.numbering;
-        if numbering.on && !numbering.is_foreign {
+        // Lines that wait for the store come first.
+        let waits = !numbering.queue.is_empty();
+        if (numbering.on || waits) && !numbering.is_foreign {
             numbering.push(line, session.turn.as_ref());
             self.append_next(id);
         } else {
