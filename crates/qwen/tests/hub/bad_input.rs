@@ -57,10 +57,12 @@ fn a_program_that_is_no_worker_costs_an_error_and_not_the_hub() {
             crate::fault_worker::write_script(&path, &format!("#!/bin/sh\n{program}\n"));
             path.display().to_string()
         };
-        let path = config(
-            &hub,
-            "worker_pool: {min_workers: 0, start_timeout: 0.3, kill_after: 0.5, queue_timeout: 5}\n",
+        // Only a program that never writes a handshake may be too slow.
+        let start_timeout = if why == "handshake_timeout" { 0.3 } else { 60.0 };
+        let limits = format!(
+            "worker_pool: {{min_workers: 0, start_timeout: {start_timeout}, kill_after: 0.5, queue_timeout: 60}}\n"
         );
+        let path = config(&hub, &limits);
         let mut run = hub.arg("--config").arg(path).args(["--binary-path", &program]).start();
         run.write_line(named("a", "p", "x"));
         let end = run.json_until(is_end).pop().unwrap();

@@ -15,7 +15,7 @@ fn seconds() -> u64 {
 
 #[test]
 fn every_turn_ends_once_while_workers_are_killed_at_random() {
-    let sessions = if seconds() > 10 { 200 } else { 40 };
+    let sessions = if seconds() > 10 { 200 } else { 24 };
     let program = bare();
     let script = program.home_path().join("s.json");
     let look = json!({"name": "list_directory", "arguments": {"path": "."}});

@@ -114,10 +114,15 @@ fn a_second_driver_is_refused_and_leaves_the_numbers_of_the_first_alone() {
     mock.reached("held");
     let mut second = numbered(&program);
     second.write_line(named("s", "p2", "me too"));
+    // What is answered meanwhile has no number either, and is not lost.
+    second.write_line(json!({"type": "control/cancel", "session_id": "s", "prompt_id": "none"}));
     let refused = second.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
     assert_eq!(refused["metadata"]["error"]["code"], "session_in_use", "{refused}");
     assert_eq!((&refused["prompt_id"], &refused["seq"]), (&json!("p2"), &Value::Null), "{refused}");
-    assert_eq!(second.finish().code, Some(0));
+    let ended = second.finish();
+    assert_eq!(ended.code, Some(0));
+    let answered = ended.json_lines().into_iter().find(|line| line["type"] == "result/cancel");
+    assert!(answered.is_some_and(|line| line["seq"].is_null()), "{}", ended.stdout);
     mock.open("held");
     let lines = first.json_until(is_end);
     assert_eq!(ends_of(&lines), [("p1", "done")]);
