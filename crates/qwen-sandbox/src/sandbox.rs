@@ -11,7 +11,7 @@ use crate::kernel::namespaces::{Namespaces, text};
 use crate::kernel::seccomp::{self, Filter};
 use crate::kernel::shields::{ReadOnlyPath, Shields};
 use crate::limits::SandboxLimits;
-use crate::policy::{ProtectedName, SandboxPolicy, SandboxPolicyError};
+use crate::policy::{Placeholder, ProtectedName, SandboxPolicy, SandboxPolicyError};
 use crate::process::BeforeExec;
 use crate::process::cleaner::Lifeline;
 use crate::protection::discovery::ProtectedObjects;
@@ -383,6 +383,18 @@ fn shields(policy: &SandboxPolicy, guarded: &[ProtectedRoot]) -> Shields {
             hold(root, denied.strip_prefix(root).unwrap_or(denied), false);
         }
     }
-    let held = held.iter().map(|(path, name_only)| ReadOnlyPath { path: text(path), name_only: *name_only });
+    let is_ignored = |path: &Path| {
+        guarded.iter().any(|ProtectedRoot { root, names, .. }| {
+            let is_it = |name: &ProtectedName| {
+                name.placeholder == Placeholder::Directory && path.strip_prefix(root) == Ok(&name.name)
+            };
+            names.iter().any(is_it)
+        })
+    };
+    let held = held.iter().map(|(path, name_only)| ReadOnlyPath {
+        is_ignored: is_ignored(path),
+        path: text(path),
+        name_only: *name_only,
+    });
     Shields { hidden, held: held.collect() }
 }

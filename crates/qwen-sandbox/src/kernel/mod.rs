@@ -12,8 +12,10 @@ pub(crate) mod shields;
 
 use std::ffi::{CStr, c_int, c_long, c_uint, c_void};
 use std::mem::{MaybeUninit, size_of, zeroed};
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr;
+
+use rustix::fs::RawDir;
 
 /// The result of a system call: a value, or an `errno`.
 pub(crate) type Outcome<T = ()> = Result<T, i32>;
@@ -24,6 +26,7 @@ const CLONE: c_uint = 1;
 const FROM_DESCRIPTOR: c_uint = 0x4;
 /// Makes `move_mount` follow a link at the target path.
 const FOLLOW_TARGET: c_uint = 0x10;
+const KIND_AND_MODE: c_uint = libc::STATX_TYPE | libc::STATX_MODE;
 
 /// Whether a link at the end of a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +58,10 @@ impl PathStatus {
     pub(crate) fn is(&self, kind: libc::mode_t) -> bool {
         libc::mode_t::from(self.mode) & libc::S_IFMT == kind
     }
+
+    pub(crate) fn has_sticky_bit(&self) -> bool {
+        libc::mode_t::from(self.mode) & libc::S_ISVTX != 0
+    }
 }
 
 pub(crate) fn find(path: &CStr, links: SymlinkMode) -> Outcome<PathStatus> {
@@ -63,7 +70,7 @@ pub(crate) fn find(path: &CStr, links: SymlinkMode) -> Outcome<PathStatus> {
     // SAFETY: a statx structure is plain data; the path ends with a zero.
     unsafe {
         let mut found: libc::statx = zeroed();
-        done(libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, libc::STATX_TYPE, &raw mut found).into())?;
+        done(libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, KIND_AND_MODE, &raw mut found).into())?;
         let mounted = found.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0;
         Ok(PathStatus { mode: found.stx_mode, mounted })
     }
@@ -159,9 +166,34 @@ pub(crate) fn open(path: &CStr, flags: c_int) -> Outcome<RawFd> {
     descriptor(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) }.into())
 }
 
+/// True if a directory has no entries.
+pub(crate) fn is_empty_directory(path: &CStr) -> Outcome<bool> {
+    let directory = open(path, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW)?;
+    let mut room = [MaybeUninit::uninit(); 512];
+    // SAFETY: the descriptor is open until the entries were read.
+    let mut entries = RawDir::new(unsafe { BorrowedFd::borrow_raw(directory) }, &mut room);
+    let mut is_empty = true;
+    while let Some(entry) = entries.next() {
+        is_empty &= entry.is_ok_and(|entry| [c".", c".."].contains(&entry.file_name()));
+    }
+    close(directory);
+    Ok(is_empty)
+}
+
+/// Creates a file that everyone may read.
+pub(crate) fn create_file(path: &CStr, text: &[u8]) -> Outcome {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+    // SAFETY: the path ends with a zero.
+    let fd = descriptor(unsafe { libc::open(path.as_ptr(), flags, 0o644) }.into())?;
+    write_and_close(fd, text)
+}
+
 /// Writes a text with a single call, as files below `/proc` require.
 pub(crate) fn write_file(path: &CStr, text: &[u8]) -> Outcome {
-    let fd = open(path, libc::O_WRONLY)?;
+    write_and_close(open(path, libc::O_WRONLY)?, text)
+}
+
+fn write_and_close(fd: RawFd, text: &[u8]) -> Outcome {
     // SAFETY: the text outlives the call.
     let written = unsafe { libc::write(fd, text.as_ptr().cast::<c_void>(), text.len()) };
     let outcome = if written < 0 { Err(errno()) } else { Ok(()) };

@@ -8,12 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use crate::kernel::shields::{EmptyMounts, NamespaceAge, Shields, cover};
+use crate::kernel::shields::{Covers, NamespaceAge, Shields, cover};
 use crate::kernel::{self, Outcome, SymlinkMode};
 use crate::policy::SandboxPolicy;
 use crate::system_temp::SYSTEM_TEMP;
 
-/// Options of the mount that covers hidden paths. It contains nothing, so it is as small as possible.
+/// Options of the mount that covers paths. It contains almost nothing, so it is as small as possible.
 const VOID_OPTIONS: &std::ffi::CStr = c"size=64k,mode=755";
 const SHARED_MEMORY: &std::ffi::CStr = c"/dev/shm";
 const TERMINALS: &std::ffi::CStr = c"/dev/pts";
@@ -37,6 +37,7 @@ pub(crate) struct Namespaces {
     network: Option<OwnedFd>,
     void_file: OwnedFd,
     void_directory: OwnedFd,
+    ignored_directory: OwnedFd,
     shared_memory: Option<OwnedFd>,
     terminals: Option<OwnedFd>,
     shields: Shields,
@@ -67,6 +68,7 @@ impl Namespaces {
             network: fds.network,
             void_file: slots.next().flatten().ok_or_else(missing)?,
             void_directory: slots.next().flatten().ok_or_else(missing)?,
+            ignored_directory: slots.next().flatten().ok_or_else(missing)?,
             shared_memory: slots.next().flatten(),
             terminals: slots.next().flatten(),
             shields,
@@ -84,7 +86,7 @@ impl Namespaces {
         if let Some(network) = &self.network {
             kernel::enter(network.as_raw_fd(), libc::CLONE_NEWNET)?;
         }
-        self.shields.raise(self.empty_mounts(), NamespaceAge::Again)
+        self.shields.raise(self.covers(), NamespaceAge::Again)
     }
 
     /// Fails if a shield was lost since [`Namespaces::enter`]. Runs between fork and exec.
@@ -94,8 +96,8 @@ impl Namespaces {
 
     /// The descriptors that entering uses.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
-        let needed = [&self.mount, &self.messages, &self.void_file, &self.void_directory];
-        needed.into_iter().chain(&self.user).chain(&self.network)
+        let covers = [&self.void_file, &self.void_directory, &self.ignored_directory];
+        [&self.mount, &self.messages].into_iter().chain(covers).chain(&self.user).chain(&self.network)
     }
 
     pub(crate) fn has_network(&self) -> bool {
@@ -112,8 +114,12 @@ impl Namespaces {
         self.terminals.as_ref().map(AsRawFd::as_raw_fd)
     }
 
-    fn empty_mounts(&self) -> EmptyMounts {
-        EmptyMounts { file: self.void_file.as_raw_fd(), directory: self.void_directory.as_raw_fd() }
+    fn covers(&self) -> Covers {
+        Covers {
+            file: self.void_file.as_raw_fd(),
+            directory: self.void_directory.as_raw_fd(),
+            ignored: self.ignored_directory.as_raw_fd(),
+        }
     }
 }
 
@@ -127,9 +133,10 @@ pub(crate) fn probe(way: NamespaceMethod, network: bool) -> Result<(), Namespace
 /// The first slots of every plan.
 const VOID_FILE: usize = 0;
 const VOID_DIRECTORY: usize = 1;
-const SHARED: usize = 2;
-const PSEUDO: usize = 3;
-const FIRST_SLOTS: usize = 4;
+const IGNORED_DIRECTORY: usize = 2;
+const SHARED: usize = 3;
+const PSEUDO: usize = 4;
+const FIRST_SLOTS: usize = 5;
 
 /// One operation in the new mount namespace. Descriptors that outlive a step are stored in a numbered slot.
 #[derive(Debug, PartialEq, Eq)]
@@ -159,6 +166,10 @@ enum Step {
         at: CString,
     },
     VoidDevice {
+        at: CString,
+    },
+    /// Writes a file by which git ignores the directory that it is in.
+    IgnoreFile {
         at: CString,
     },
     Point {
@@ -254,6 +265,14 @@ impl Plan {
         if !all_writable {
             plan.steps.push(Step::EverythingReadOnly);
         }
+        // On a mount of its own that stays writable: a process that another thread of ours forks shares our
+        // descriptors until it calls `exec`, and a mount with a file open for writing cannot become
+        // read-only.
+        plan.steps.push(Step::Snapshot { at: text(stage), options: VOID_OPTIONS });
+        let ignored = stage.join("ignored");
+        plan.steps.push(Step::Directory { at: text(&ignored) });
+        plan.steps.push(Step::IgnoreFile { at: text(&ignored.join(".gitignore")) });
+        plan.steps.push(Step::Point { at: text(&ignored), slot: IGNORED_DIRECTORY });
         if let Some((own, visible)) = system_temp {
             plan.steps.push(Step::Attach { slot: own, at: text(Path::new(SYSTEM_TEMP)) });
             plan.steps.extend(visible.into_iter().map(|(at, slot)| Step::AttachIfThere { slot, at }));
@@ -392,8 +411,8 @@ fn make_mounts(making: &mut NamespaceBuild<'_>) -> Outcome {
         take(step, &mut making.slots)?;
     }
     // A probe has nothing to cover.
-    let Some(empty_mounts) = empty_mounts(&making.slots) else { return Ok(()) };
-    making.shields.raise(empty_mounts, NamespaceAge::New)
+    let Some(covers) = covers(&making.slots) else { return Ok(()) };
+    making.shields.raise(covers, NamespaceAge::New)
 }
 
 fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
@@ -417,6 +436,7 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
             outcome => outcome,
         },
         Step::VoidDevice { at } => kernel::make_void_device(at),
+        Step::IgnoreFile { at } => kernel::create_file(at, b"*\n"),
         Step::Point { at, slot } => store_slot(slots, *slot, kernel::point_at(at)?),
         Step::ReadOnly { slot } => kernel::make_read_only(slot_descriptor(slots, *slot)?),
         Step::EverythingReadOnly => kernel::make_everything_read_only(),
@@ -430,7 +450,7 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
             _ => Ok(()),
         },
         Step::Attach { slot, at } => kernel::attach(slot_descriptor(slots, *slot)?, at, SymlinkMode::Follow),
-        Step::Cover { at } => cover(at, empty_mounts(slots).ok_or(libc::EBADF)?, NamespaceAge::New),
+        Step::Cover { at } => cover(at, covers(slots).ok_or(libc::EBADF)?, NamespaceAge::New),
     }
 }
 
@@ -444,9 +464,10 @@ fn slot_descriptor(slots: &[RawFd], slot: usize) -> Outcome<RawFd> {
     slots.get(slot).copied().ok_or(libc::EBADF)
 }
 
-fn empty_mounts(slots: &[RawFd]) -> Option<EmptyMounts> {
-    let (file, directory) = (*slots.get(VOID_FILE)?, *slots.get(VOID_DIRECTORY)?);
-    (file >= 0 && directory >= 0).then_some(EmptyMounts { file, directory })
+fn covers(slots: &[RawFd]) -> Option<Covers> {
+    let slot = |slot: usize| slots.get(slot).copied().filter(|fd| *fd >= 0);
+    let (file, directory) = (slot(VOID_FILE)?, slot(VOID_DIRECTORY)?);
+    Some(Covers { file, directory, ignored: slot(IGNORED_DIRECTORY)? })
 }
 
 /// Block devices, through which root could read every hidden file.

@@ -25,13 +25,19 @@ pub(crate) struct ReadOnlyPath {
     pub path: CString,
     /// A directory with writable content: only its own name is protected.
     pub name_only: bool,
+    /// If it is a placeholder, git must ignore it: `git clean` and `git stash -u` would try to remove it.
+    pub is_ignored: bool,
 }
 
-/// The empty mounts that cover hidden paths.
+/// The mounts that cover other paths.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct EmptyMounts {
+pub(crate) struct Covers {
+    /// Empty, for hidden files.
     pub file: RawFd,
+    /// Empty, for hidden directories.
     pub directory: RawFd,
+    /// A directory that git ignores, for placeholders.
+    pub ignored: RawFd,
 }
 
 /// Whether existing mounts may be ours.
@@ -45,12 +51,12 @@ pub(crate) enum NamespaceAge {
 
 impl Shields {
     /// Raises every shield that is not up. Runs between fork and exec.
-    pub(crate) fn raise(&self, empty_mounts: EmptyMounts, occasion: NamespaceAge) -> Outcome {
+    pub(crate) fn raise(&self, covers: Covers, occasion: NamespaceAge) -> Outcome {
         for path in &self.hidden {
-            steadily(|| cover(path, empty_mounts, occasion))?;
+            steadily(|| cover(path, covers, occasion))?;
         }
         for held in &self.held {
-            steadily(|| hold(held, SymlinkMode::Keep, occasion))?;
+            steadily(|| hold(held, covers, SymlinkMode::Keep, occasion))?;
         }
         Ok(())
     }
@@ -78,18 +84,26 @@ fn steadily(mut shield: impl FnMut() -> Outcome) -> Outcome {
     }
 }
 
-/// Covers a path with an empty mount.
-pub(crate) fn cover(path: &CStr, empty_mounts: EmptyMounts, occasion: NamespaceAge) -> Outcome {
+/// Covers a hidden path with an empty mount.
+pub(crate) fn cover(path: &CStr, covers: Covers, occasion: NamespaceAge) -> Outcome {
     let Some(found) = unshielded(path, SymlinkMode::Follow, occasion)? else { return Ok(()) };
-    let void = if found.is(libc::S_IFDIR) { empty_mounts.directory } else { empty_mounts.file };
+    let void = if found.is(libc::S_IFDIR) { covers.directory } else { covers.file };
     put(kernel::clone_descriptor(void)?, path, SymlinkMode::Follow)
 }
 
 /// Mounts a path over itself, so that its name cannot be moved, and makes it read-only unless `name_only` is
 /// set. For a link, both the link and its target are protected.
-fn hold(held: &ReadOnlyPath, links: SymlinkMode, occasion: NamespaceAge) -> Outcome {
+fn hold(held: &ReadOnlyPath, covers: Covers, links: SymlinkMode, occasion: NamespaceAge) -> Outcome {
     let Some(found) = unshielded(&held.path, links, occasion)? else { return Ok(()) };
-    let tree = kernel::clone_tree(&held.path, links)?;
+    let is_placeholder = held.is_ignored
+        && found.is(libc::S_IFDIR)
+        && found.has_sticky_bit()
+        && kernel::is_empty_directory(&held.path)?;
+    let tree = if is_placeholder {
+        kernel::clone_descriptor(covers.ignored)?
+    } else {
+        kernel::clone_tree(&held.path, links)?
+    };
     if !(held.name_only && found.is(libc::S_IFDIR))
         && let Err(error) = kernel::make_read_only(tree)
     {
@@ -97,7 +111,7 @@ fn hold(held: &ReadOnlyPath, links: SymlinkMode, occasion: NamespaceAge) -> Outc
         return Err(error);
     }
     put(tree, &held.path, links)?;
-    if found.is(libc::S_IFLNK) { hold(held, SymlinkMode::Follow, occasion) } else { Ok(()) }
+    if found.is(libc::S_IFLNK) { hold(held, covers, SymlinkMode::Follow, occasion) } else { Ok(()) }
 }
 
 /// Returns the status of a path, unless it is missing or already shielded.

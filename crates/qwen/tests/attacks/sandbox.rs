@@ -316,3 +316,25 @@ fn a_sandbox_that_is_required_and_cannot_be_had_ends_with_44_and_auto_warns_once
     let told = &played.ended.stderr;
     assert_eq!(told.matches("WITHOUT A SANDBOX").count(), 1, "{told}");
 }
+
+#[test]
+fn git_removes_untracked_files_without_stumbling_over_protected_names() {
+    if !has_sandbox() {
+        return;
+    }
+    for (command, left) in [
+        ("git clean -fd && echo twin", false),
+        ("git clean -nd && echo twin", true),
+        ("git stash -u && git stash pop && echo twin", true),
+        ("git add -A && git status --short && echo twin", true),
+    ] {
+        let scene = Scene::in_repository().args(["--yolo", "--sandbox"]);
+        write(scene.here().join("untracked/file"), "x");
+        let played = scene.play(&[shell(command)]);
+        let result = played.result("c1");
+        assert!(result.contains("twin") && !result.contains("Exit code"), "{command}: {result}");
+        assert!(!result.contains(".qwen") && !result.contains(".mcp.json"), "{command}: {result}");
+        assert_eq!(scene.here().join("untracked/file").exists(), left, "{command}");
+        assert!(!scene.here().join(".qwen").exists() && !scene.here().join(".mcp.json").exists());
+    }
+}
