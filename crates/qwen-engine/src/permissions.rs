@@ -58,6 +58,11 @@ impl Permissions {
         self.allows(ToolKind::Read, ArgumentRole::Path, &path.to_string_lossy())
     }
 
+    /// True if a search that was permitted to start at `start` may show what it finds in `file`.
+    pub fn may_show(&self, start: &Path, file: &Path) -> bool {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).may_show(start, file, &self.cwd)
+    }
+
     /// True if a URL may be fetched without a question.
     pub fn may_fetch(&self, url: &str) -> bool {
         self.allows(ToolKind::Fetch, ArgumentRole::Url, url)

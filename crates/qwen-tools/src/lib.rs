@@ -27,7 +27,7 @@ pub use mcp_tool::mcp_tools;
 pub use memory::MemoryFiles;
 pub use output::transcript::shorten;
 pub use registry::Registry;
-pub use session_resources::{Before, BeforeWrite, LinesChanged, MayRead, SessionResources, WriteListener};
+pub use session_resources::{Before, BeforeWrite, LinesChanged, MayShow, SessionResources, WriteListener};
 pub use tool::{CallContext, DiscardedOutput, Outcome, OutputSink, Tool, ToolFuture};
 pub use tree_walk::{tree_walk, tree_walk_along};
 pub use vocabulary::ToolVocabulary;

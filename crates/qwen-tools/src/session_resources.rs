@@ -65,8 +65,9 @@ impl LinesChanged {
     }
 }
 
-/// Returns true if a file found by a search may be read. The approval of a search does not cover each file.
-pub type MayRead = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
+/// Returns true if a search that was permitted to start in the first directory may show the second path, which it
+/// found. The approval of a search does not cover files that rules deny.
+pub type MayShow = Arc<dyn Fn(&Path, &Path) -> bool + Send + Sync>;
 
 /// What the calls of one session share: the parent of every [`CallContext`](crate::CallContext). Dropping it
 /// ends the session's background commands.
@@ -94,8 +95,8 @@ pub struct SessionResources {
     pub redactor: Arc<Redactor>,
     pub web: WebAccess,
     pub memory: MemoryFiles,
-    /// Decides which files a search may show lines of; `None` permits all.
-    pub may_read: Option<MayRead>,
+    /// Decides which files a search may show; `None` permits all.
+    pub may_show: Option<MayShow>,
     pub before_write: WriteListener,
     pub lines: LinesChanged,
 }
@@ -123,7 +124,7 @@ impl SessionResources {
             redactor: Arc::new(Redactor::default()),
             web: WebAccess::default(),
             memory: MemoryFiles::default(),
-            may_read: None,
+            may_show: None,
             before_write: WriteListener::default(),
             lines: LinesChanged::default(),
         }

@@ -4,6 +4,7 @@ mod command;
 mod coverage;
 mod exclusions;
 pub(crate) mod mode;
+mod private_places;
 mod reach;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use crate::Mode;
 use crate::git::hardening::GitHardening;
 use crate::paths::protected::{is_behind_protected, is_protected};
 use crate::paths::workspace::{ResolvedPath, Workspace};
+use crate::policy::private_places::PrivatePlaces;
 use crate::rules::{Rule, RuleError, RuleSource, Scope};
 
 #[derive(Debug, Clone)]
@@ -75,20 +77,8 @@ pub struct Policy {
     /// The mode `yolo` cannot be chosen.
     is_yolo_disabled: bool,
     private: PrivatePlaces,
-}
-
-/// Directories that belong to others, such as the tenants of a hub, and the places inside them that do not.
-#[derive(Debug, Clone, Default)]
-struct PrivatePlaces {
-    hidden: Vec<PathBuf>,
-    shown: Vec<PathBuf>,
-}
-
-impl PrivatePlaces {
-    fn contain(&self, path: &Path) -> bool {
-        let is_below = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
-        is_below(&self.hidden) && !is_below(&self.shown)
-    }
+    /// Our own settings and stored sessions. Commands cannot read them; file tools ask in every mode.
+    own_state: PrivatePlaces,
 }
 
 /// How many commands are remembered that failed in the read-only sandbox.
@@ -130,6 +120,7 @@ impl Policy {
             kernel: None,
             is_yolo_disabled: false,
             private: PrivatePlaces::default(),
+            own_state: PrivatePlaces::default(),
         }
     }
 
@@ -144,18 +135,48 @@ impl Policy {
         self.kernel = Some(kernel);
     }
 
-    /// Keeps file tools out of `hidden`, whatever rules, modes and answers say, except for the places of `shown` inside.
+    /// Keeps file tools out of `hidden`, which belongs to others, such as the tenants of a hub, whatever rules, modes and answers say, except for the places of `shown` inside.
     pub fn set_private(
         &mut self,
         hidden: impl IntoIterator<Item = PathBuf>,
         shown: impl IntoIterator<Item = PathBuf>,
     ) {
-        // Both as written and as it really is, like the places that are compared with it.
-        let forms = |path: PathBuf| [path.canonicalize().ok(), Some(path)].into_iter().flatten();
-        let hidden: Vec<PathBuf> = hidden.into_iter().flat_map(forms).collect();
-        let is_inside = |path: &PathBuf| hidden.iter().any(|hidden| path.starts_with(hidden));
-        let shown = shown.into_iter().flat_map(forms).filter(is_inside).collect();
-        self.private = PrivatePlaces { hidden, shown };
+        self.private = PrivatePlaces::new(hidden, shown);
+    }
+
+    /// Makes file tools ask about everything in `directory`, where our settings and sessions are stored,
+    /// except for the texts in it that are written for the model.
+    pub fn set_own_state(&mut self, directory: &Path) {
+        self.own_state = PrivatePlaces::of_own_state(directory);
+    }
+
+    /// True for our own settings and sessions, unless the user chose to work in that directory.
+    fn is_own_state(&self, place: &ResolvedPath) -> bool {
+        let is_chosen = |path: &Path| {
+            let roots = self.workspace.roots().iter();
+            roots.into_iter().any(|root| self.own_state.contain(root) && path.starts_with(root))
+        };
+        place.forms().any(|path| self.own_state.contain(path) && !is_chosen(path))
+    }
+
+    /// True if a search that was permitted to start at `start` may show what it finds in `file`.
+    pub fn may_show(&self, start: &Path, file: &Path, cwd: &Path) -> bool {
+        let Some(reader) = self.tools.first(ToolKind::Read) else { return false };
+        let place = self.workspace.place(file, cwd);
+        let is_private = place.forms().any(|path| self.private.contain(path))
+            || (self.is_own_state(&place) && !self.is_own_state(&self.workspace.place(start, cwd)));
+        let call = CallFacts {
+            tool: reader.name,
+            kind: reader.kind,
+            cwd,
+            paths: Vec::new(),
+            command: None,
+            url: None,
+            action: None,
+        };
+        let places = [place];
+        let mut restricting = self.deny.iter().chain(&self.ask);
+        !is_private && !restricting.any(|rule| self.forbids(rule, reader.name, &call, &places))
     }
 
     /// What the kernel keeps commands from.
@@ -304,6 +325,7 @@ impl Policy {
     pub(crate) fn is_protected(&self, place: &ResolvedPath) -> bool {
         let roots = self.workspace.roots().iter().map(PathBuf::as_path);
         place.forms().any(is_protected)
+            || self.is_own_state(place)
             || place
                 .real
                 .as_deref()
@@ -331,6 +353,12 @@ impl Policy {
         }
         if call.kind == ToolKind::Ask {
             return ask("It is a question to the user.");
+        }
+        if call.kind == ToolKind::Read
+            && let Some(place) = places.iter().find(|place| self.is_own_state(place))
+        {
+            let reason = format!("{} is where qwen stores settings and sessions.", place.written.display());
+            return blocked(reason, place);
         }
         if call.kind != ToolKind::Read
             && let Some(place) = places.iter().find(|place| self.is_protected(place))

@@ -42,7 +42,7 @@ impl DeclaredTool for Glob {
 async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (Input { pattern: asked, path }, arguments) = Input::parse(call)?;
     let workspace = Workspace::of(cx)?;
-    let start = Start::open(&workspace, path.as_deref())?;
+    let start = Start::open(&workspace, path.as_deref(), cx)?;
     // A pattern that starts with the directory's own path matches below it.
     let below =
         asked.strip_prefix(&*start.directory.path.to_string_lossy()).map(|rest| rest.trim_start_matches('/'));
@@ -79,7 +79,7 @@ fn find(
 ) -> (MatchingFiles, PathBuf) {
     let files = start
         .files(cancel)
-        .filter(|file| pattern.is_match(file))
+        .filter(|file| pattern.is_match(file) && start.may_show(file))
         .filter_map(|file| {
             let metadata = Workspace::stat_found(&start.directory, &file)?;
             Some((Reverse(metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH)), file))

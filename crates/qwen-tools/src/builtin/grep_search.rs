@@ -18,7 +18,7 @@ use super::walk::{self, Start};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{ArgumentError, Arguments, CallContext, MayRead, Outcome, ToolFuture};
+use crate::{ArgumentError, Arguments, CallContext, Outcome, ToolFuture};
 
 const DEFAULT_LIMIT: u64 = 200;
 const MAX_LIMIT: u64 = 10_000;
@@ -86,14 +86,13 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         None => None,
     };
     let workspace = Workspace::of(cx)?;
-    let start = Start::open(&workspace, path.as_deref())?;
+    let start = Start::open(&workspace, path.as_deref(), cx)?;
     let search = Search {
         matcher,
         glob,
         options,
         limit: usize::try_from(limit).unwrap_or(usize::MAX),
         max_chars: cx.output_limit,
-        may_read: cx.may_read.clone(),
         workspace,
         start,
     };
@@ -230,7 +229,6 @@ struct Search {
     options: Options,
     limit: usize,
     max_chars: usize,
-    may_read: Option<MayRead>,
     workspace: Workspace,
     start: Start,
 }
@@ -261,13 +259,12 @@ impl Search {
                     return;
                 }
                 let Some((handle, _)) = Workspace::open_found(&self.start.directory, file) else { return };
-                let path = self.start.directory.path.join(file);
                 let mut lines = Lines {
                     search: self,
                     collected: FileMatches::default(),
-                    path: &path,
+                    file,
                     matches: 0,
-                    may_read: None,
+                    may_show: None,
                     cancel,
                 };
                 // If reading fails midway, the lines found so far count.
@@ -382,19 +379,18 @@ impl Findings {
 struct Lines<'a> {
     search: &'a Search,
     collected: FileMatches,
-    path: &'a Path,
+    file: &'a Path,
     /// The number of matching lines.
     matches: u64,
-    /// Whether the file may be read; asked only if it contains a match.
-    may_read: Option<bool>,
+    /// Whether the file may be shown; asked only if it contains a match.
+    may_show: Option<bool>,
     cancel: &'a CancellationToken,
 }
 
 impl Lines<'_> {
-    fn may_read(&mut self) -> bool {
-        let search = self.search;
-        let path = self.path;
-        *self.may_read.get_or_insert_with(|| search.may_read.as_ref().is_none_or(|may_read| may_read(path)))
+    fn may_show(&mut self) -> bool {
+        let (start, file) = (&self.search.start, self.file);
+        *self.may_show.get_or_insert_with(|| start.may_show(file))
     }
 
     /// Adds the lines in `bytes`, with `mark` after their numbers.
@@ -422,7 +418,7 @@ impl Sink for &mut Lines<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, matched: &SinkMatch<'_>) -> io::Result<bool> {
-        if !self.may_read() {
+        if !self.may_show() {
             return Ok(false);
         }
         self.matches += 1;
@@ -449,7 +445,7 @@ impl Sink for &mut Lines<'_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
-        if !self.may_read() {
+        if !self.may_show() {
             return Ok(false);
         }
         self.push(context.bytes(), context.line_number(), '-');

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::refusal::Refusal;
 use crate::tree_walk::tree_walk;
 use crate::workspace::{Opened, PathError, Workspace};
-use crate::{ArgumentError, Arguments, CallContext};
+use crate::{ArgumentError, Arguments, CallContext, MayShow};
 
 /// Maximum depth of a walk.
 const DEEPEST: usize = 100;
@@ -20,21 +20,33 @@ pub(super) struct Start {
     pub directory: Opened,
     /// The single file to visit, relative to the directory; `None` for a whole tree.
     pub only: Option<PathBuf>,
+    may_show: Option<MayShow>,
 }
 
 impl Start {
     /// Opens `path`, or the working directory if it is absent.
-    pub(super) fn open(workspace: &Workspace, path: Option<&str>) -> Result<Self, PathError> {
+    pub(super) fn open(
+        workspace: &Workspace,
+        path: Option<&str>,
+        cx: &CallContext,
+    ) -> Result<Self, PathError> {
+        let may_show = cx.may_show.clone();
         let path = path.unwrap_or(".");
         match workspace.open_directory(path) {
             Err(PathError::NotDirectory(_)) => {
                 let file = workspace.open_file(path)?;
                 let parent = file.path.parent().unwrap_or(Path::new("/"));
                 let directory = workspace.open_directory(&parent.to_string_lossy())?;
-                Ok(Self { directory, only: file.path.file_name().map(PathBuf::from) })
+                Ok(Self { directory, only: file.path.file_name().map(PathBuf::from), may_show })
             }
-            directory => Ok(Self { directory: directory?, only: None }),
+            directory => Ok(Self { directory: directory?, only: None, may_show }),
         }
+    }
+
+    /// True if a file may be shown, by its path relative to the directory.
+    pub(super) fn may_show(&self, file: &Path) -> bool {
+        let directory = &self.directory.path;
+        self.may_show.as_ref().is_none_or(|may_show| may_show(directory, &directory.join(file)))
     }
 
     /// Passes every regular file below, as a path relative to the directory, to one of several concurrent

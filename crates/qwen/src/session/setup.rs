@@ -137,9 +137,9 @@ fn resources(process: &ProcessContext) -> SessionResources {
         redactor: config.diagnostics.redactor.clone(),
         web: web(config, &process.permissions),
         memory: memory_files(config),
-        may_read: Some(Arc::new({
+        may_show: Some(Arc::new({
             let permissions = process.permissions.clone();
-            move |path| permissions.may_read(path)
+            move |start, file| permissions.may_show(start, file)
         })),
         ..SessionResources::new(config.workspace.cwd.clone(), process.env.clone())
     }

@@ -170,6 +170,9 @@ impl Config {
         let own = own.chain(invocation.var("TMPDIR").map(PathBuf::from));
         let own = own.chain([invocation.cwd.clone()]).chain(extra_roots.iter().cloned());
         policy.set_private(run.supervision.private_dir.iter().cloned(), own);
+        if let Some(home) = invocation.qwen_home() {
+            policy.set_own_state(&invocation.cwd.join(home));
+        }
         warnings.extend(hooks::unknown_tools(&settings.hooks, input_format != "text"));
         let project = project::config::load(invocation, &layered, &mut warnings);
         let style = settings.output.style.as_deref();

@@ -266,6 +266,37 @@ fn a_search_of_the_root_does_not_reach_other_processes_even_in_yolo() {
 }
 
 #[test]
+fn our_own_settings_and_sessions_are_not_read_without_a_question_even_in_yolo() {
+    let rule = ["--approval-mode", "default", "--allowed-tools", "Read(//**)"];
+    for (flags, outside) in [(&["--yolo"][..], true), (&rule, true), (&["--approval-mode", "plan"], false)] {
+        let scene = Scene::new().args(flags.iter().copied());
+        let own = scene.program.qwen_home_path();
+        write(own.join("keys.json"), "the-own-key 4711");
+        write(own.join("skills/look/more.md"), "a skill");
+        let home = scene.program.home_path().to_owned();
+        write(home.join("notes"), "not the-own-key");
+        let played = scene.play(&[
+            ("read_file", json!({ "file_path": own.join("keys.json") })),
+            ("read_file", json!({ "file_path": own.join("skills/../keys.json") })),
+            ("list_directory", json!({ "path": own })),
+            ("grep_search", json!({ "pattern": "own-key", "path": own })),
+            ("grep_search", json!({ "pattern": "the-own-key", "path": home })),
+            ("glob", json!({ "pattern": "**/*", "path": home })),
+            ("read_file", json!({ "file_path": own.join("skills/look/more.md") })),
+        ]);
+        for id in ["c1", "c2", "c3", "c4"] {
+            assert!(played.lists(id), "{flags:?} {id}: {}", played.result(id));
+        }
+        assert!(!played.leaks("4711"), "{flags:?}");
+        assert_eq!(played.result("c5").contains("1 match"), outside, "{flags:?}: {}", played.result("c5"));
+        let found = played.result("c6");
+        assert_eq!(found.contains("notes"), outside, "{flags:?}: {found}");
+        assert!(!found.contains("keys.json") && !found.contains(".jsonl"), "{flags:?}: {found}");
+        assert_eq!(played.result("c7").contains("a skill"), outside, "{flags:?}: {}", played.result("c7"));
+    }
+}
+
+#[test]
 fn a_prompt_does_not_bring_in_what_is_outside() {
     #[rustfmt::skip]
     let prompts = [

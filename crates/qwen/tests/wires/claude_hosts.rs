@@ -580,6 +580,11 @@ fn an_approved_path_outside_of_the_workspace_works_and_an_added_directory_asks_n
     let mock = MockModel::with([
         Reply::call("c1", "Read", &json!({"file_path": path("seen.txt")}).to_string()),
         Reply::call("c2", "Write", &json!({"file_path": path("made.txt"), "content": "x"}).to_string()),
+        Reply::call(
+            "c5",
+            "Grep",
+            &json!({"pattern": "heron", "path": place, "output_mode": "content"}).to_string(),
+        ),
         Reply::text("Done."),
         Reply::call("c3", "Read", &json!({"file_path": path("seen.txt")}).to_string()),
         Reply::call("c4", "Read", &json!({"file_path": path("made.txt")}).to_string()),
@@ -587,9 +592,12 @@ fn an_approved_path_outside_of_the_workspace_works_and_an_added_directory_asks_n
     ]);
     let mut host = Host::of(&claude_sdk(&mock).args(["--permission-prompt-tool", "stdio"]), CLAUDE);
     let lines = host.say("Go");
-    assert_eq!(of(&lines, "control_request").len(), 2, "each call is asked about");
+    assert_eq!(of(&lines, "control_request").len(), 3, "each call is asked about");
     assert_eq!(lines.last().unwrap()["permission_denials"], json!([]));
     assert!(mock.requests()[1].body.to_string().contains("a heron"), "it was read");
+    let messages = mock.requests()[3].body["messages"].clone();
+    let searched = messages.as_array().unwrap().last().unwrap().to_string();
+    assert!(searched.contains("a heron"), "it was searched: {searched}");
     assert_eq!(fs::read_to_string(place.join("made.txt")).unwrap(), "x");
     host.ask("Again");
     let mut asked = 0;
