@@ -16,8 +16,8 @@ use crate::policy::coverage::Coverage;
 use crate::policy::exclusions::{copied_words, excluded_words};
 use crate::policy::reach::{Deed, Reach, is_unseen};
 use crate::policy::{Judgement, Policy, allow, ask, judgement, ruled};
-use crate::programs::runs_its_arguments;
 use crate::programs::{self, Use};
+use crate::programs::{only_names_things, runs_its_arguments};
 use crate::rules::command_pattern::{CommandPattern, Found};
 use crate::rules::path_pattern::PathPattern;
 use crate::rules::{Rule, Scope};
@@ -402,7 +402,7 @@ fn may_run(invocation: &SimpleCommand, program: &str) -> bool {
     let given = here_texts(invocation);
     let may_run_words =
         |name: &str| runs_its_arguments(name) || !(programs::is_known(name) || invocation.transparent);
-    let runs = invocation.program_name().is_some_and(may_run_words);
+    let runs = invocation.program_name().is_some_and(may_run_words) && !only_names_things(&invocation.words);
     // What a wrapper runs is a command of its own, and so is what an alias of git stands for.
     let is_resolved = |at: usize| {
         let text = |at: usize| invocation.words.get(at).and_then(Word::literal).unwrap_or("");

@@ -31,11 +31,18 @@ enum Operands {
 }
 
 /// Subcommands that change something, and that a rule such as `git *` may cover.
-const CHANGERS: &str = "add am apply archive branch checkout cherry-pick clean clone commit fetch format-patch init ls-remote merge \
- mv notes pull push rebase reflog remote reset restore revert rm stash switch tag worktree";
+const CHANGERS: &str = "add am apply archive bisect branch checkout cherry-pick clean clone commit fetch format-patch fsck gc init \
+ ls-remote merge mv notes prune pull push rebase reflog remote repack rerere reset restore revert rm sparse-checkout stash submodule \
+ switch tag update-index worktree";
+
+/// The actions of subcommands that have others which run what they are given.
+const ACTIONS: &[(&str, &str)] = &[
+    ("bisect", "bad good log new next old reset skip start terms"),
+    ("submodule", "absorbgitdirs add deinit init set-branch set-url status summary sync update"),
+];
 
 /// Of those, the ones that reach other machines.
-const NETWORKERS: &str = "archive clone fetch ls-remote pull push remote";
+const NETWORKERS: &str = "archive clone fetch ls-remote pull push remote submodule";
 
 /// Options that run a program or write to a given path, in any of these subcommands.
 const RUN_OR_WRITE: &str = "config exec ext-diff extcmd no-index open-files-in-pager output output-directory receive-pack \
@@ -169,6 +176,17 @@ fn change(arguments: Arguments<'_>, subcommand: &str, start: usize) -> Result<Us
         "merge" | "pull" | "cherry-pick" | "revert" => &['s'],
         _ => &[],
     };
+    if let Some((_, actions)) = ACTIONS.iter().find(|(listed, _)| *listed == subcommand) {
+        let is_option = |index: &usize| arguments.words[*index].known_start().starts_with('-');
+        let action = (start..arguments.words.len()).find(|index| !is_option(index));
+        let is_known = |index: usize| {
+            arguments.words[index].literal().is_some_and(|word| is_listed(actions, word))
+                || arguments.is_named(index)
+        };
+        if !action.is_some_and(is_known) {
+            return Err(format!("git {subcommand} may run something"));
+        }
+    }
     let mut only_operands = false;
     for (index, word) in arguments.words.iter().enumerate().skip(start) {
         if arguments.is_named(index) {

@@ -123,6 +123,12 @@ fn is_code(program: &str, text: &str, next: &str) -> bool {
         }
         "psql" => has(&["\\!", "\\cd", "\\copy", "\\e", "\\g", "\\i", "\\o", "\\s", "\\w", "program"]),
         "mysql" | "mariadb" => has(&["\\!", "system", "source", "outfile", "--tee", "--pager", "load_file"]),
+        "gh" => match text {
+            "alias" => !is_listed("list", next),
+            "config" => !is_listed("get list", next),
+            "ext" | "extension" | "extensions" => !is_listed("list search", next),
+            _ => false,
+        },
         "ip" => lower == "exec",
         "latex" | "lualatex" | "pdflatex" | "pdftex" | "tex" | "xelatex" => has(&["\\", "|"]),
         "pytest" | "py.test" => {

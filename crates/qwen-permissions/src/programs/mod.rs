@@ -17,7 +17,7 @@ mod unknown;
 
 pub(crate) use find::is_find_test;
 pub(crate) use git::reads_git_config;
-pub(crate) use unknown::runs_its_arguments;
+pub(crate) use unknown::{only_names_things, runs_its_arguments};
 
 use crate::shell::options::{Given, Options, Step, is_listed};
 use crate::shell::{Word, basename};
@@ -132,6 +132,11 @@ impl<'a> Arguments<'a> {
                     index += length;
                 }
                 Step::Unlisted if self.is_named(index) => index += 1,
+                Step::Unlisted
+                    if let Some(length) = table::prints_or_discards(self.name(), &self.words[index..]) =>
+                {
+                    index += length;
+                }
                 Step::Unlisted => {
                     let option = word.known_start().split('=').next().unwrap_or("");
                     return Err(format!("{option} is not known to be harmless for {}", self.name()));

@@ -72,6 +72,9 @@ impl Operands {
                 if values.clone().any(|value| value.known_start().starts_with('@')) {
                     return Err(format!("{name} may send a file"));
                 }
+                if values.clone().any(|value| value.known_start().contains("%output{")) {
+                    return Err(format!("{name} may write a file"));
+                }
                 let is_local = |word: &Word| {
                     word.known_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"))
                 };
@@ -84,6 +87,31 @@ impl Operands {
             }
         }
         Ok(Vec::new())
+    }
+}
+
+/// How many words an option takes by which a program prints what it fetched or discards it, instead of writing
+/// a file: `-o /dev/null`, `-qO-`.
+pub(super) fn prints_or_discards(program: &str, words: &[Word]) -> Option<usize> {
+    let (letter, name) = match program {
+        "curl" => ('o', "--output"),
+        "wget" => ('O', "--output-document"),
+        _ => return None,
+    };
+    let option = words.first()?.literal()?;
+    let value = match option.strip_prefix(name) {
+        Some(value) if value.is_empty() || value.starts_with('=') => value.trim_start_matches('='),
+        _ => {
+            let (others, value) = option.strip_prefix('-')?.split_once(letter)?;
+            let letters = self::program(program)?.options.letters;
+            others.chars().all(|other| letters.contains(other)).then_some(value)?
+        }
+    };
+    let is_no_file = |value: &str| matches!(value, "-" | "/dev/null" | "/dev/stdout");
+    match words.get(1).and_then(Word::literal) {
+        _ if is_no_file(value) => Some(1),
+        Some(next) if value.is_empty() && is_no_file(next) => Some(2),
+        _ => None,
     }
 }
 
@@ -156,11 +184,11 @@ static PROGRAMS: &[Program] = &[
         "curl",
         options(
             "fgGiIkLNsSv46#",
-            "AdeHmuXrYyz",
+            "AdeHmuwXrYyz",
             "compressed fail get head http1.1 http2 include insecure ipv4 ipv6 location no-buffer \
              no-progress-meter progress-bar show-error silent verbose fail-with-body",
             "connect-timeout data data-raw header max-redirs max-time referer request retry retry-delay \
-             url user user-agent",
+             url user user-agent write-out",
         ),
         Operands::Remote,
     ),

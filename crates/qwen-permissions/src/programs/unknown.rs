@@ -4,7 +4,7 @@
 use super::builders::{self, is_builder};
 use super::{Arguments, Refusal, Use, hazards};
 use crate::shell::options::is_listed;
-use crate::shell::{self, Word};
+use crate::shell::{self, Word, basename};
 
 /// Options that run or write, without their dashes.
 const RUN_OR_WRITE: &str = "browser checkpoint-action command compress-program editor eval exec exec-batch exec-path execdir \
@@ -75,6 +75,26 @@ fn names_an_output(text: &str, next: Option<&Word>) -> bool {
 
 /// Further programs that run another one, or a text, from among their words.
 const LAUNCHERS: &str = "awk conda direnv expect gawk mise nc nix nix-shell pipx ssh vim";
+
+/// Subcommands of such programs whose words are names of their own (packages, containers, resources) and never
+/// programs that run.
+const NAMING: &[(&str, &str)] = &[
+    ("cargo", "add info remove rm search"),
+    ("docker podman", "images inspect kill logs ps pull push restart rm rmi start stop tag top"),
+    ("kubectl", "delete describe get logs top"),
+    (
+        "npm pnpm yarn",
+        "add i info install list ls outdated remove rm search show un uninstall update upgrade view why",
+    ),
+    ("poetry uv", "add remove"),
+];
+
+/// True if the words of a command are names for its program, and never programs that it runs.
+pub(crate) fn only_names_things(words: &[Word]) -> bool {
+    let Some(name) = words.first().and_then(Word::literal).map(basename) else { return false };
+    let subcommand = words.get(1).and_then(Word::literal).unwrap_or("");
+    NAMING.iter().any(|(programs, listed)| is_listed(programs, name) && is_listed(listed, subcommand))
+}
 
 /// Programs that run none of their words; nothing else is known about them.
 const INERT: &str = "apk apropos apt apt-cache apt-get brew cd chgrp chmod chown code cp dd dnf dpkg dpkg-query gem gh glab gunzip \

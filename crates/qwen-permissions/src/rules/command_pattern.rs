@@ -1,6 +1,7 @@
 //! Command patterns: `git log *`, matched by words and separately for allow and deny. An allowed command must
 //! be covered to the last word; a denied one is recognised in every spelling we know of.
 
+use crate::rules::equivalents::equivalents;
 use crate::rules::synonyms::{Meanings, is_same_operand, is_same_program, is_same_subcommand};
 use crate::shell::{Word, basename};
 
@@ -84,8 +85,14 @@ impl CommandPattern {
         self.words[pattern..].iter().all(|word| *word == PatternWord::Rest).then_some(named)
     }
 
-    /// Looks for a command by its beginning: in any directory, with options in any place and any grouping.
+    /// Looks for a command by its beginning: in any directory, with options in any place and any grouping, and
+    /// by the names of other programs that do the same.
     pub(crate) fn finds(&self, words: &[Word]) -> Found {
+        let same = equivalents(words).iter().map(|words| self.finds_program(words)).max();
+        self.finds_program(words).max(same.unwrap_or(Found::No))
+    }
+
+    fn finds_program(&self, words: &[Word]) -> Found {
         let Some(program) = words.first() else { return Found::No };
         let Some(name) = program.literal() else { return Found::Perhaps };
         if self.sweeps(words) {

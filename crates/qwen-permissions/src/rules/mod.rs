@@ -1,6 +1,7 @@
 //! Rules: `Tool`, `Tool(pattern)`, `mcp__server__*`.
 
 pub(crate) mod command_pattern;
+mod equivalents;
 mod host_pattern;
 pub(crate) mod path_pattern;
 mod synonyms;

@@ -43,11 +43,21 @@ const ROWS: &[Row] = &[
     Row("Bash(go *)", &["go test -exec ./evil ./...", "go env -w GOFLAGS=x", "go build -ldflags=-extld=./evil", "go build -C /x"], &["go test ./...", "go get -u ./...", "go build -o bin/a .", "go vet ./...", "go env GOPATH"]),
     Row("Bash(mvn *)", &["mvn exec:exec -Dexec.executable=touch", "mvn -f ../pom.xml test"], &["mvn -q test", "mvn -fae test", "mvn -DskipTests package"]),
     Row("Bash(just *)", &["just --shell ./evil a", "just -f x a"], &["just test", "just --list"]),
-    Row("Bash(curl *)", &["curl file:///etc/passwd", "curl FILE:///etc/passwd"], &["curl -fsSL https://example.com/file:x"]),
+    Row(
+        "Bash(curl *)",
+        &["curl file:///etc/passwd", "curl FILE:///etc/passwd", "curl -o X http://a", "curl -so X http://a", "curl -w @file http://a", "curl -w '%output{X}a' http://a"],
+        &["curl -fsSL https://example.com/file:x", "curl -so /dev/null -w '%{http_code}' http://a", "curl -o - http://a", "curl --output=/dev/null http://a"],
+    ),
+    Row("Bash(wget *)", &["wget -O X http://a", "wget -qO X http://a", "wget --output-document=X http://a"], &["wget -qO- http://a", "wget -q -O - http://a", "wget -O /dev/null http://a"]),
     Row("Bash(awk *)", &["awk '{ print > \"X\" }' a", "awk '{ print | \"x\" }' a"], &["awk '$3 > 10' a", "awk '/a|b/ { print $1 }' a", "awk -F: '{ print $1 }' a"]),
     Row("Bash(tool *)", &["tool -oX", "tool -O/x", "tool -out x", "tool --out=x"], &["tool -ojson", "tool -only", "tool -x -v", "tool --filter=web"]),
+    Row("Bash(gh *)", &["gh alias set x '!touch X'", "gh extension exec x", "gh ext install a/b", "gh config set editor ./evil"], &["gh pr list", "gh pr create --title alias --body b", "gh alias list", "gh config get editor", "gh issue view 1"]),
     Row("Bash(ip *)", &["ip netns exec a touch X", "ip -b x"], &["ip -br addr", "ip route"]),
-    Row("Bash(git *)", &["git archive --output=X HEAD", "git archive -o X HEAD", "git archive --exec=x --remote=. HEAD", "git format-patch -o x -1"], &["git archive HEAD", "git format-patch -1"]),
+    Row(
+        "Bash(git *)",
+        &["git archive --output=X HEAD", "git archive -o X HEAD", "git archive --exec=x --remote=. HEAD", "git format-patch -o x -1", "git bisect run ./evil", "git bisect view", "git submodule foreach ./evil", "git submodule --quiet foreach x", "git maintenance start", "git hook run x", "git filter-branch"],
+        &["git archive HEAD", "git format-patch -1", "git bisect start", "git bisect good HEAD", "git submodule update --init --recursive", "git submodule status", "git gc", "git fsck", "git sparse-checkout list"],
+    ),
     Row("Bash(yq *)", &["yq -i . a", "yq --inplace . a"], &["yq .a b.yml", "yq -r .a b.yml"]),
 ];
 

@@ -14,6 +14,7 @@ const PUSH: &[&str] = &["Bash(git push *)"];
 const FORCE: &[&str] = &["Bash(git push --force *)"];
 const FORCE_LETTER: &[&str] = &["Bash(git push -f *)"];
 const REMOVE: &[&str] = &["Bash(rm -rf *)"];
+const REMOVE_ANY: &[&str] = &["Bash(rm *)"];
 const REMOVE_LONG: &[&str] = &["Bash(rm --recursive --force *)"];
 const BRANCH: &[&str] = &["Bash(git branch -D *)"];
 const IN_PLACE: &[&str] = &["Bash(sed -i *)"];
@@ -40,6 +41,9 @@ const ROWS: &[Row] = &[
     Row(PUSH, "git --git-dir .git push there HEAD:refs/heads/x", "git log"),
     Row(PUSH, "cd sub && git ship there HEAD:refs/heads/x", "cd sub && git look"),
     Row(PUSH, "$(git --exec-path)/git-push there HEAD:refs/heads/x", "git log push.txt 2>&1 || true"),
+    Row(PUSH, "git send-pack . HEAD:refs/heads/x", "git stash push"),
+    Row(PUSH, "git -c alias.p=send-pack p . HEAD:refs/heads/x", "git fetch there"),
+    Row(PUSH, "git for-each-repo --config=list.of push there HEAD:refs/heads/x", "git for-each-repo --config=list.of status"),
     Row(FORCE, "git push -f there HEAD:refs/heads/x", "git push there HEAD:refs/heads/fine"),
     Row(FORCE, "git push there HEAD:refs/heads/x --force", "git push there HEAD:refs/heads/fine"),
     Row(FORCE, "git push there +HEAD:refs/heads/x", "git push there HEAD:refs/heads/fine"),
@@ -66,6 +70,12 @@ const ROWS: &[Row] = &[
     Row(REMOVE, "sh -c 'rm -fr sub'", "sh -c 'rm -f twin'"),
     Row(REMOVE, "find . -name sub -exec rm -fr {} +", "find . -name sub -exec ls {} +"),
     Row(REMOVE, "git -c alias.x='!rm -fr sub' x", "git -c alias.x='!ls sub' x"),
+    Row(REMOVE, "find sub -delete", "find sub -name deep"),
+    Row(REMOVE_ANY, "unlink file", "npm ls rm"),
+    Row(REMOVE_ANY, "/usr/bin/unlink file", "docker rm x"),
+    Row(REMOVE_ANY, "find . -name file -delete", "find . -name '*.rm'"),
+    Row(REMOVE_ANY, "shred -u file", "shred -n 1 file"),
+    Row(REMOVE_ANY, "shred --remove=unlink file", "cat file"),
     Row(REMOVE_LONG, "rm -rf sub", "rm -f twin"),
     Row(REMOVE_LONG, "rm -R --force sub", "rm twin"),
     Row(BRANCH, "git branch -d -f old", "git branch new"),
@@ -104,6 +114,7 @@ fn scene(rules: &[&str]) -> Scene {
     // Aliases of the repository and of the user.
     scene.git(&["config", "alias.ship", "push"]);
     scene.git(&["config", "alias.look", "log"]);
+    scene.git(&["config", "list.of", &scene.here().display().to_string()]);
     write(
         scene.program.home_path().join(".gitconfig"),
         "[alias]\n\tshout = !git push\n[user]\n\tname = a\n\temail = a@b\n",
