@@ -77,6 +77,9 @@ pub(super) fn refusal(arguments: Arguments<'_>, wraps: bool) -> Option<String> {
         let open = (1..words.len()).any(is_open) || words.len() == 1;
         return (open && !asks).then(|| format!("{name} runs what it is given"));
     }
+    if name == "gh" && is_open(1) && sets_up_commands(words) {
+        return Some("gh may run something, now or later".to_owned());
+    }
     let hazards = HAZARDS.iter().find(|hazards| is_listed(hazards.programs, name));
     (1..words.len()).filter(|index| is_open(*index)).find_map(|index| {
         let text = words[index].known_start();
@@ -84,6 +87,17 @@ pub(super) fn refusal(arguments: Arguments<'_>, wraps: bool) -> Option<String> {
         let acts = hazards.is_some_and(|hazards| hazards.has(text)) || is_code(name, text, next);
         acts.then(|| format!("{text} of {name} may run or write something"))
     })
+}
+
+/// True if a command of `gh` runs an extension, or defines a command or a program that it runs later.
+fn sets_up_commands(words: &[Word]) -> bool {
+    let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or("");
+    match text(1) {
+        "alias" => text(2) != "list",
+        "config" => !matches!(text(2), "get" | "list"),
+        "ext" | "extension" | "extensions" => !matches!(text(2), "list" | "search"),
+        _ => false,
+    }
 }
 
 impl Hazards {
@@ -123,12 +137,6 @@ fn is_code(program: &str, text: &str, next: &str) -> bool {
         }
         "psql" => has(&["\\!", "\\cd", "\\copy", "\\e", "\\g", "\\i", "\\o", "\\s", "\\w", "program"]),
         "mysql" | "mariadb" => has(&["\\!", "system", "source", "outfile", "--tee", "--pager", "load_file"]),
-        "gh" => match text {
-            "alias" => !is_listed("list", next),
-            "config" => !is_listed("get list", next),
-            "ext" | "extension" | "extensions" => !is_listed("list search", next),
-            _ => false,
-        },
         "ip" => lower == "exec",
         "latex" | "lualatex" | "pdflatex" | "pdftex" | "tex" | "xelatex" => has(&["\\", "|"]),
         "pytest" | "py.test" => {
