@@ -88,7 +88,7 @@ pub fn normal(path: &Path) -> PathBuf {
 }
 
 /// Follows every symbolic link in a path, also when its end does not exist.
-fn follow_links(path: &Path) -> Option<PathBuf> {
+pub(crate) fn follow_links(path: &Path) -> Option<PathBuf> {
     let mut links = 0;
     let mut real = PathBuf::new();
     let mut ahead: Vec<OsString> = components(path);

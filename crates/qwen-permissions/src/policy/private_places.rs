@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::paths::workspace::follow_links;
+
 /// The names in our own directory that hold texts for the model, and no settings or sessions.
 const TEXTS_FOR_THE_MODEL: [&str; 5] = ["QWEN.md", "agents", "commands", "output-styles", "skills"];
 
@@ -31,6 +33,11 @@ impl PrivatePlaces {
         Self { shown: texts.collect(), hidden }
     }
 
+    /// True if some of it is in a directory, or the directory is inside of it.
+    pub(super) fn overlap(&self, directory: &Path) -> bool {
+        self.hidden.iter().any(|hidden| hidden.starts_with(directory) || directory.starts_with(hidden))
+    }
+
     pub(super) fn contain(&self, path: &Path) -> bool {
         let is_below = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
         is_below(&self.hidden) && !is_below(&self.shown)
@@ -39,5 +46,5 @@ impl PrivatePlaces {
 
 /// A path as written and as it really is, like the places that it is compared with.
 fn both_forms(path: PathBuf) -> impl Iterator<Item = PathBuf> {
-    [path.canonicalize().ok(), Some(path)].into_iter().flatten()
+    [follow_links(&path), Some(path)].into_iter().flatten()
 }

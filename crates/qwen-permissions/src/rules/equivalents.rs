@@ -18,9 +18,14 @@ pub(crate) fn equivalents(words: &[Word]) -> Vec<Vec<Word>> {
         Some("unlink") => command(&["rm"], arguments),
         Some("shred") if arguments.iter().any(removes) => command(&["rm", "-f"], arguments),
         Some("find") if arguments.iter().any(|word| word.literal() == Some("-delete")) => {
-            let is_place = |word: &&Word| !word.known_start().starts_with(['-', '(', '!', ')']);
-            let places: Vec<Word> = arguments.iter().take_while(is_place).cloned().collect();
-            command(&["rm", "-r", "-f"], &places)
+            let is_place = |word: &Word| !word.known_start().starts_with(['-', '(', '!', ')']);
+            let end = arguments.iter().position(|word| !is_place(word)).unwrap_or(arguments.len());
+            let (places, expression) = arguments.split_at(end);
+            // Without a test it removes whole trees; with one, the files that pass it.
+            let is_test =
+                |word: &Word| !matches!(word.literal(), Some("-delete" | "-depth" | "-xdev" | "-mount"));
+            let options: &[&str] = if expression.iter().any(is_test) { &["rm"] } else { &["rm", "-r", "-f"] };
+            command(options, places)
         }
         Some("killall" | "pkill" | "skill") => command(&["kill"], arguments),
         Some("sudoedit") => command(&["sudo", "-e"], arguments),

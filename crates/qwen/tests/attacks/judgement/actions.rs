@@ -70,7 +70,7 @@ const ROWS: &[Row] = &[
     Row(REMOVE, "sh -c 'rm -fr sub'", "sh -c 'rm -f twin'"),
     Row(REMOVE, "find . -name sub -exec rm -fr {} +", "find . -name sub -exec ls {} +"),
     Row(REMOVE, "git -c alias.x='!rm -fr sub' x", "git -c alias.x='!ls sub' x"),
-    Row(REMOVE, "find sub -delete", "find sub -name deep"),
+    Row(REMOVE, "find sub -delete", "find sub -name deep -delete"),
     Row(REMOVE_ANY, "unlink file", "npm ls rm"),
     Row(REMOVE_ANY, "/usr/bin/unlink file", "docker rm x"),
     Row(REMOVE_ANY, "find . -name file -delete", "find . -name '*.rm'"),
