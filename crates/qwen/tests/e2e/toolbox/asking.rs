@@ -60,7 +60,7 @@ fn a_plan_is_shown_and_work_begins_once_it_is_agreed_to() {
         let (asked, lines) = asked_by_a_worker(&mock, &["--approval-mode", "plan"], &answer);
         assert!(asked.to_string().contains("# First"), "{asked}");
         let told = mock.requests()[1].messages().last().unwrap()["content"].to_string();
-        assert_eq!(told.contains("agreed"), behavior == "allow", "{told}");
+        assert_eq!(told.contains("approved the plan"), behavior == "allow", "{told}");
         assert_eq!(
             lines.iter().any(|line| line.to_string().contains("ModeChanged")),
             mode == "default",
