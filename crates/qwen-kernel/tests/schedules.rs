@@ -1,5 +1,6 @@
-//! A model-based property test of the router and the worker pool: thousands of schedules in simulated time, with the production
-//! code and without a process. Workers are simulated by what they write; the store is the in-memory one, shared by two kernels.
+//! A model-based property test of the router and the worker pool: thousands of schedules in simulated time,
+//! with the production code and without a process. Workers are simulated by what they write; the store is the
+//! in-memory one, shared by two kernels.
 #![expect(clippy::unwrap_used, reason = "what the test does may fail as it does")]
 
 use std::cell::RefCell;
@@ -195,7 +196,8 @@ impl Kernel {
             }
             RouterAction::Append { session, epoch, first, lines, open } => {
                 if self.delays > 0 {
-                    // The owner hears nothing and tries the same again; this attempt arrives whenever it does.
+                    // The owner hears nothing and tries the same again; this attempt arrives whenever it
+                    // does.
                     self.delays -= 1;
                     self.late.push((session.clone(), epoch, first, lines, open));
                     return self.router.appended(&session, first, Appended::Unknown);
@@ -230,7 +232,7 @@ impl Kernel {
             log.len() as u64
         });
         let ask = Ask::Commit { id: 1, session_id: Some(session.to_owned()), bytes, reason };
-        self.router.worker_asked(id, &ask, now);
+        self.router.commit_requested(id, &ask, now);
         self.apply();
         let worker = self.workers.get_mut(&id).unwrap();
         let outcome = worker.outcome.take().unwrap();
@@ -465,8 +467,8 @@ fn run(ops: &[Op], numbered: bool, ends_with_drain: bool) -> Result<(), TestCase
             }
             Op::Worker { which, step } => kernel.step(*which, *step, now),
             Op::Wait { ms } => {
-                // Lost acknowledgements are asked about again in time; a store that seems to fail for seconds costs the
-                // numbers, on purpose.
+                // Lost acknowledgements are asked about again in time; a store that seems to fail for seconds
+                // costs the numbers, on purpose.
                 let steps = if *kernel.lossy.borrow() > 0 { ms.div_ceil(250) } else { 1 };
                 for _ in 0..steps {
                     now += Duration::from_millis(ms / steps);
@@ -551,8 +553,8 @@ proptest! {
         run(&ops, true, drain)?;
     }
 
-    /// Two kernels on one store: whatever the order, a line that a client saw under a number is what the store has there, and
-    /// numbers are given out once.
+    /// Two kernels on one store: whatever the order, a line that a client saw under a number is what the
+    /// store has there, and numbers are given out once.
     #[test]
     fn two_owners_never_give_out_the_same_number(turns in prop::collection::vec((0_usize..2, 0_u8..3, 1_u32..3, 0_u32..3, any::<bool>()), 1..30)) {
         let store = MemoryEvents::new(1 << 20);

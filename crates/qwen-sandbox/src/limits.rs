@@ -66,8 +66,8 @@ impl SandboxLimits {
         note.trim_end().strip_suffix(NOTE_END)
     }
 
-    /// The note for a failed command's output, with what the user can do about it. None if the sandbox did not cause
-    /// the failure, as far as the output tells.
+    /// The note for a failed command's output, with what the user can do about it. None if the sandbox did
+    /// not cause the failure, as far as the output tells.
     pub fn explain(&self, output: &str) -> Option<String> {
         let says = |words: &[&str]| words.iter().any(|words| output.contains(words));
         let mut causes = Vec::new();

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 const ATTEMPTS: u32 = 16;
 
 /// How the directories begin that are held by a lock.
-const HELD: &str = "session";
+const LOCKED_PREFIX: &str = "session";
 
 /// Most stale directories that one session removes, so that start-up stays fast.
 const SWEEP: usize = 16;
@@ -21,12 +21,12 @@ const SWEEP: usize = 16;
 #[derive(Debug)]
 pub struct Scratch {
     parent: PathBuf,
-    made: OnceLock<Made>,
+    made: OnceLock<ScratchDirectory>,
     ours: bool,
 }
 
 #[derive(Debug)]
-struct Made {
+struct ScratchDirectory {
     path: PathBuf,
     /// Marks the directory as in use for other sessions. The lock is released when the process ends, however
     /// it ends.
@@ -49,7 +49,7 @@ impl Scratch {
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self {
             parent: PathBuf::new(),
-            made: OnceLock::from(Made { path: directory.into(), _lock: None }),
+            made: OnceLock::from(ScratchDirectory { path: directory.into(), _lock: None }),
             ours: false,
         }
     }
@@ -85,17 +85,17 @@ impl Scratch {
         // Making it fails where anything of that name exists, a link laid out beforehand included.
         let own = self.users_own();
         let made = match &own {
-            Some(_) => unused_name(HELD, |name| {
+            Some(_) => unused_name(LOCKED_PREFIX, |name| {
                 let path = self.users_own().ok_or(io::ErrorKind::NotFound)?.join(name);
                 DirBuilder::new().mode(0o700).create(&path)?;
                 // Until it is locked, another session may treat it as stale and remove it.
                 let lock = lock_directory(&path).ok_or(io::ErrorKind::NotFound)?;
-                Ok(Made { path, _lock: Some(lock) })
+                Ok(ScratchDirectory { path, _lock: Some(lock) })
             })?,
             None => unused_name("qwen", |name| {
                 let path = self.parent.join(name);
                 DirBuilder::new().mode(0o700).create(&path)?;
-                Ok(Made { path, _lock: None })
+                Ok(ScratchDirectory { path, _lock: None })
             })?,
         };
         let made = self.made.get_or_init(|| made);
@@ -141,8 +141,9 @@ fn lock_directory(path: &Path) -> Option<File> {
 /// Removes the directories of killed sessions, which no process locks any more.
 fn sweep(shared: &Path) {
     let Ok(entries) = std::fs::read_dir(shared) else { return };
-    let sessions =
-        entries.flatten().filter(|entry| entry.file_name().as_encoded_bytes().starts_with(HELD.as_bytes()));
+    let sessions = entries
+        .flatten()
+        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(LOCKED_PREFIX.as_bytes()));
     let dead = sessions.filter_map(|entry| lock_directory(&entry.path()).map(|lock| (entry.path(), lock)));
     for (path, _lock) in dead.take(SWEEP) {
         // The system clears what we cannot remove.

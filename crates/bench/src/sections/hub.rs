@@ -88,7 +88,8 @@ fn beat(worker: &mut Worker, request: &Value) -> Result<f64, String> {
 }
 
 /// A heartbeat to a session's worker and back, with and without the hub in between. On which processors the
-/// system places the processes changes the figures severalfold and lasts, so there are many pairs of processes.
+/// system places the processes changes the figures severalfold and lasts, so there are many pairs of
+/// processes.
 fn round_trips(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
     let (mut direct, mut through, mut added) = (Vec::new(), Vec::new(), Vec::new());

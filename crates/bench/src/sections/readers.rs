@@ -16,8 +16,8 @@ use crate::table::Row;
 const RATIO: f64 = 1.05;
 /// How long the unread session has to fill its buffers.
 const STALL: Duration = Duration::from_secs(2);
-/// Pairs of kernels that are compared, because the processors on which their processes run change the times, and the
-/// requests to each kernel.
+/// Pairs of kernels that are compared, because the processors on which their processes run change the times,
+/// and the requests to each kernel.
 const PAIRS: usize = 8;
 const REQUESTS: usize = 2000;
 
@@ -68,8 +68,8 @@ struct Times {
     beside: Vec<f64>,
 }
 
-/// Alternates between a session that is alone in its kernel and one next to an unread session, so that other load
-/// affects both equally.
+/// Alternates between a session that is alone in its kernel and one next to an unread session, so that other
+/// load affects both equally.
 async fn alternate(bench: &Bench, mock: &Mock, times: &mut Times) -> Result<(), String> {
     let (first_home, second_home) = (IsolatedHome::fresh()?, IsolatedHome::fresh()?);
     let (first, second) = (kernel(bench, mock, &first_home)?, kernel(bench, mock, &second_home)?);

@@ -63,8 +63,8 @@ impl Keys {
         }
     }
 
-    /// Uses another configuration for keys that are made from now on. Profiles that were written stay for the sessions
-    /// that use them.
+    /// Uses another configuration for keys that are made from now on. Profiles that were written stay for the
+    /// sessions that use them.
     pub fn reload(&mut self, config: &HubConfig, binary: PathBuf, args: Vec<String>) {
         self.binary = binary;
         self.args = args;
@@ -99,7 +99,7 @@ impl Keys {
     }
 
     /// A tenant's private home, state and temporary directories.
-    fn private_places(
+    fn private_directories(
         &self,
         tenant: &str,
         env: &mut Vec<(OsString, Option<OsString>)>,
@@ -133,7 +133,8 @@ pub fn qwen_home_of(state: &Path, tenant: &str) -> PathBuf {
     tenant_directory(state, tenant).join("qwen")
 }
 
-/// The directory to which workers of this key write their session logs. `inherited` reads this process's environment.
+/// The directory to which workers of this key write their session logs. `inherited` reads this process's
+/// environment.
 pub fn session_log_directory(
     key: &WorkerKey,
     inherited: impl Fn(&str) -> Option<OsString>,
@@ -172,7 +173,7 @@ impl WorkerKeys for Keys {
                 let message = format!("there is no tenant '{tenant}' in the hub's configuration");
                 return Err(ErrorInfo::new(ErrorKind::Input, "unknown_tenant", message).with_param("tenant"));
             }
-            self.private_places(tenant, &mut env)?;
+            self.private_directories(tenant, &mut env)?;
             let home = tenant_directory(&self.state, tenant).join("home");
             args.extend(["--visible-dir".to_owned(), home.display().to_string()]);
         }

@@ -34,7 +34,7 @@ pub enum ConfigError {
     },
 }
 
-fn wrong(key: &str, problem: impl Into<String>) -> ConfigError {
+fn invalid_value(key: &str, problem: impl Into<String>) -> ConfigError {
     ConfigError::Value { key: key.to_owned(), problem: problem.into() }
 }
 
@@ -142,7 +142,7 @@ impl HubConfig {
         for (name, value) in object("tenants", value)? {
             let key = format!("tenants.{name}");
             if !is_tenant_name(name) {
-                return Err(wrong(&key, "a tenant's name is 1 to 64 letters, digits, '_' and '-'"));
+                return Err(invalid_value(&key, "a tenant's name is 1 to 64 letters, digits, '_' and '-'"));
             }
             let mut tenant = TenantConfig::default();
             for (name, value) in object(&key, value)? {
@@ -166,15 +166,18 @@ impl HubConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         let pool = &self.worker_pool;
         if pool.max_workers == 0 {
-            return Err(wrong("worker_pool.max_workers", "at least one worker is needed"));
+            return Err(invalid_value("worker_pool.max_workers", "at least one worker is needed"));
         }
         if pool.min_workers > pool.max_workers {
             let problem =
                 format!("{} is more than max_workers, which is {}", pool.min_workers, pool.max_workers);
-            return Err(wrong("worker_pool.min_workers", problem));
+            return Err(invalid_value("worker_pool.min_workers", problem));
         }
         if pool.max_sessions_per_worker == 0 {
-            return Err(wrong("worker_pool.max_sessions_per_worker", "at least one session is needed"));
+            return Err(invalid_value(
+                "worker_pool.max_sessions_per_worker",
+                "at least one session is needed",
+            ));
         }
         Ok(())
     }
@@ -183,22 +186,22 @@ impl HubConfig {
 fn object<'a>(key: &str, value: &'a Value) -> Result<&'a Map<String, Value>, ConfigError> {
     value.as_object().ok_or_else(|| {
         let key = if key.is_empty() { "the whole" } else { key };
-        wrong(key, "it must be a mapping of keys to values")
+        invalid_value(key, "it must be a mapping of keys to values")
     })
 }
 
 fn text_of(key: &str, value: &Value) -> Result<String, ConfigError> {
-    value.as_str().map(str::to_owned).ok_or_else(|| wrong(key, format!("{value} is not a text")))
+    value.as_str().map(str::to_owned).ok_or_else(|| invalid_value(key, format!("{value} is not a text")))
 }
 
 fn texts(key: &str, value: &Value) -> Result<Vec<String>, ConfigError> {
-    let list = value.as_array().ok_or_else(|| wrong(key, "it must be a list of texts"))?;
+    let list = value.as_array().ok_or_else(|| invalid_value(key, "it must be a list of texts"))?;
     list.iter().map(|item| text_of(key, item)).collect()
 }
 
 fn number<T: TryFrom<u64>>(key: &str, value: &Value) -> Result<T, ConfigError> {
     let fits = value.as_u64().and_then(|number| T::try_from(number).ok());
-    fits.ok_or_else(|| wrong(key, format!("{value} is not a whole number from 0 on")))
+    fits.ok_or_else(|| invalid_value(key, format!("{value} is not a whole number from 0 on")))
 }
 
 /// A number of seconds, possibly fractional.
@@ -206,7 +209,7 @@ fn seconds(key: &str, value: &Value) -> Result<Duration, ConfigError> {
     let number = value.as_f64().filter(|number| (0.0..=1e9).contains(number));
     number
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| wrong(key, format!("{value} is not a number of seconds")))
+        .ok_or_else(|| invalid_value(key, format!("{value} is not a number of seconds")))
 }
 
 #[cfg(test)]

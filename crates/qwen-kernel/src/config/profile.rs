@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 use serde_json::{Map, Value, json};
 
-use super::{ConfigError, object, wrong};
+use super::{ConfigError, invalid_value, object};
 
 /// The layers of a profile and the variables that name their files.
 const LAYERS: [(&str, &str); 4] = [
@@ -28,11 +28,14 @@ pub(super) fn checked(key: &str, profile: &Value) -> Result<Value, ConfigError> 
             }
             layer if LAYERS.iter().any(|(name, _)| *name == layer) => {
                 if !(value.is_object() || value.is_string()) {
-                    return Err(wrong(&key, "it must be an object of settings or the path of a file"));
+                    return Err(invalid_value(
+                        &key,
+                        "it must be an object of settings or the path of a file",
+                    ));
                 }
             }
             _ => {
-                return Err(wrong(
+                return Err(invalid_value(
                     &key,
                     "a profile has system, system_defaults, user, workspace and overrides",
                 ));

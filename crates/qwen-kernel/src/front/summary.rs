@@ -18,7 +18,8 @@ pub(crate) fn command_summary(line: &[u8]) -> Option<String> {
     Some(summary)
 }
 
-/// The text of a value in one of the shapes of a prompt. Of several messages or parts, the last with a text counts.
+/// The text of a value in one of the shapes of a prompt. Of several messages or parts, the last with a text
+/// counts.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

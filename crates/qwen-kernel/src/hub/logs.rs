@@ -14,8 +14,8 @@ use crate::worker_pool::{WorkerId, WorkerKey};
 /// The directory to which workers of a key write their logs; none if it is not known.
 pub type SessionLogs = Box<dyn Fn(&WorkerKey) -> Option<PathBuf>>;
 
-/// The stores that are open, by directory. A worker on this machine writes to the directory itself, so that the
-/// store only records who owns a log and how far its turns are.
+/// The stores that are open, by directory. A worker on this machine writes to the directory itself, so that
+/// the store only records who owns a log and how far its turns are.
 #[derive(Default)]
 pub(super) struct LogStores(HashMap<PathBuf, Rc<dyn SessionLog>>);
 

@@ -27,8 +27,8 @@ impl ClientOutput {
 }
 
 impl Hub {
-    /// The next bytes for the client; none when all work is finished. The bytes of the last call must be written
-    /// before the next one.
+    /// The next bytes for the client; none when all work is finished. The bytes of the last call must be
+    /// written before the next one.
     pub async fn next_output(&self) -> Option<Vec<u8>> {
         let output = &self.0.output;
         output.in_progress.set(false);

@@ -7,11 +7,12 @@ use tokio::sync::Notify;
 
 use super::Hub;
 
-/// How long the hub polls for a worker's answer before it sleeps. A worker answers a control request within this
-/// time, and waking a sleeping process on an idle processor takes about as long.
+/// How long the hub polls for a worker's answer before it sleeps. A worker answers a control request within
+/// this time, and waking a sleeping process on an idle processor takes about as long.
 const POLL_TIME: Duration = Duration::from_micros(60);
 
-/// After it has passed a line to a worker the hub polls for a moment, so that an immediate answer needs no wake-up.
+/// After it has passed a line to a worker the hub polls for a moment, so that an immediate answer needs no
+/// wake-up.
 #[derive(Default)]
 pub(super) struct AnswerPolling {
     requested: Notify,

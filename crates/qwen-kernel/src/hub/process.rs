@@ -299,7 +299,7 @@ async fn serve_commits(hub: Hub, process: Rc<Process>, socket: OwnedFd) -> io::R
                             if let FramedLine::Line(line) = piece
                                 && let Some(ask) = Ask::parse(line)
                             {
-                                router.worker_asked(process.id, &ask, now);
+                                router.commit_requested(process.id, &ask, now);
                             }
                         });
                     }

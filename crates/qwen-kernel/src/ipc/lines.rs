@@ -4,7 +4,7 @@
 pub const MAX_LINE: usize = 64 * 1024 * 1024;
 
 /// A buffer that grew beyond this for one huge line is freed.
-const KEEP_BYTES: usize = 64 * 1024;
+const MAX_RETAINED_BYTES: usize = 64 * 1024;
 
 /// One piece of a split chunk.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl LineBuffer {
                 self.partial.extend_from_slice(line);
                 each(FramedLine::Line(trim(&self.partial)));
                 self.partial.clear();
-                self.partial.shrink_to(KEEP_BYTES);
+                self.partial.shrink_to(MAX_RETAINED_BYTES);
             }
         }
         if self.skipping {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// The size of the tail in bytes.
-const KEEP: usize = 4096;
+const TAIL_BYTES: usize = 4096;
 
 /// The last bytes of a stream.
 #[derive(Debug, Default)]
@@ -14,8 +14,8 @@ pub struct Tail {
 impl Tail {
     /// Adds bytes and drops the oldest beyond the limit.
     pub fn push(&mut self, bytes: &[u8]) {
-        let bytes = &bytes[bytes.len().saturating_sub(KEEP)..];
-        let over = (self.bytes.len() + bytes.len()).saturating_sub(KEEP);
+        let bytes = &bytes[bytes.len().saturating_sub(TAIL_BYTES)..];
+        let over = (self.bytes.len() + bytes.len()).saturating_sub(TAIL_BYTES);
         self.bytes.drain(..over);
         self.bytes.extend(bytes);
     }
@@ -37,6 +37,6 @@ mod tests {
         for n in 0..10_000 {
             tail.push(format!("line {n}\n").as_bytes());
         }
-        assert!(tail.text().ends_with("line 9999") && tail.text().len() <= KEEP);
+        assert!(tail.text().ends_with("line 9999") && tail.text().len() <= TAIL_BYTES);
     }
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::AgentError;
 
-/// The worker program: the option, then `QWEN_BIN`, then `qwen` beside the running program, then `qwen` on PATH. An option
-/// or a variable that names no program is an error, so that another version never runs by accident.
+/// The worker program: the option, then `QWEN_BIN`, then `qwen` beside the running program, then `qwen` on
+/// PATH. An option or a variable that names no program is an error, so that another version never runs by
+/// accident.
 pub(super) fn find_binary(option: Option<&Path>) -> Result<PathBuf, AgentError> {
     let exe = std::env::current_exe().ok();
     find(

@@ -171,8 +171,8 @@ impl AgentMessage {
         calls.into_iter().flatten().map(MessageToolCall::read).collect()
     }
 
-    /// True if the worker refused the prompt of this line before its turn began. Errors of the model in a turn that
-    /// has no other line yet are none.
+    /// True if the worker refused the prompt of this line before its turn began. Errors of the model in a
+    /// turn that has no other line yet are none.
     pub(super) fn refuses_prompt(&self) -> bool {
         let kind = self.0["metadata"]["error"]["type"].as_str().unwrap_or_default();
         self.kind() == MessageKind::Error

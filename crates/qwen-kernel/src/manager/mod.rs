@@ -108,7 +108,8 @@ pub type StderrCallback = Arc<dyn Fn(&str) + Send + Sync>;
 /// What all sessions of a manager share.
 #[derive(Clone, Default)]
 pub struct AgentOptions {
-    /// The worker program; if absent, `QWEN_BIN`, then `qwen` beside the running program, then `qwen` on PATH.
+    /// The worker program; if absent, `QWEN_BIN`, then `qwen` beside the running program, then `qwen` on
+    /// PATH.
     pub binary_path: Option<PathBuf>,
     /// Flags of every worker.
     pub worker_args: Vec<String>,
@@ -191,7 +192,8 @@ impl AgentManager {
         self.open(id.to_owned(), options).await
     }
 
-    /// Creates a session with the conversation of another one, which remains unchanged. An unknown id is an error.
+    /// Creates a session with the conversation of another one, which remains unchanged. An unknown id is an
+    /// error.
     pub async fn fork_session(&self, id: &str, options: SessionOptions) -> Result<Session, AgentError> {
         let mut options = options.over(&self.options.session);
         self.require(id, &options).await?;
@@ -241,8 +243,8 @@ impl AgentManager {
         Ok(session)
     }
 
-    /// The fields of `initialize`. Without any there is no request, so that a session needs no worker before its first
-    /// task.
+    /// The fields of `initialize`. Without any there is no request, so that a session needs no worker before
+    /// its first task.
     fn initialize(&self, options: &SessionOptions) -> Option<Value> {
         let control = &self.options.control;
         if control.hooks.is_empty() && control.servers.is_empty() && options.initialize.is_empty() {

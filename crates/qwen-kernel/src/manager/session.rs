@@ -15,8 +15,8 @@ use super::{AgentError, SessionTimeouts};
 
 /// One conversation. Prompts are worked on one after the other.
 ///
-/// Callbacks of the [`ControlPlane`](crate::control_plane::ControlPlane) run on the runtime in which the session was
-/// created, whether or not a stream is being read. Dropping a session closes it without waiting.
+/// Callbacks of the [`ControlPlane`](crate::control_plane::ControlPlane) run on the runtime in which the
+/// session was created, whether or not a stream is being read. Dropping a session closes it without waiting.
 pub struct Session {
     id: String,
     commands: mpsc::UnboundedSender<Command>,
@@ -92,8 +92,8 @@ impl Session {
         Ok(TurnStream::new(self, Some(prompt_id), None, options))
     }
 
-    /// Sends the prompts of a channel as they come, and streams the messages of all of them. The stream ends when the
-    /// channel is closed and every prompt has its result.
+    /// Sends the prompts of a channel as they come, and streams the messages of all of them. The stream ends
+    /// when the channel is closed and every prompt has its result.
     pub fn stream_input(&mut self, prompts: mpsc::Receiver<String>) -> TurnStream<'_> {
         TurnStream::new(self, None, Some(prompts), TurnOptions::default())
     }
@@ -123,7 +123,8 @@ impl Session {
         self.request("set_permission_mode", json!({"mode": mode})).await.map(drop)
     }
 
-    /// Restores files to their state before a prompt, and returns their paths. With `dry_run`, only returns them.
+    /// Restores files to their state before a prompt, and returns their paths. With `dry_run`, only returns
+    /// them.
     pub async fn rewind_files(&self, prompt_id: &str, dry_run: bool) -> Result<Vec<String>, AgentError> {
         let fields = json!({"user_message_id": prompt_id, "dry_run": dry_run});
         let result = self.request("rewind_files", fields).await?;
@@ -168,7 +169,8 @@ impl Session {
 
     /// Ends the session and its worker; a running turn is cancelled. The session's log remains.
     ///
-    /// Returns within the time-out for closing. What the worker had not finished then, it ends without being awaited.
+    /// Returns within the time-out for closing. What the worker had not finished then, it ends without being
+    /// awaited.
     pub async fn close(mut self) -> Result<(), AgentError> {
         self.is_closed = true;
         // Nobody reads the rest, so it must not hold the worker up.

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::AgentError;
 use crate::router::SessionOptions;
 
-/// Keeps sessions where the host wants them. A session is an append-only text of JSON lines. `append` has returned before
-/// the result of a turn is delivered, so everything that the host saw is stored. Called on a thread that may block.
+/// Keeps sessions where the host wants them. A session is an append-only text of JSON lines. `append` has
+/// returned before the result of a turn is delivered, so everything that the host saw is stored. Called on a
+/// thread that may block.
 pub trait SessionStore: Send + Sync {
     /// The whole text of a session; none if the store does not have it.
     fn load(&self, session_id: &str) -> io::Result<Option<Vec<u8>>>;

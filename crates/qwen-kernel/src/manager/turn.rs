@@ -15,7 +15,8 @@ struct OpenPrompt {
     is_started: bool,
 }
 
-/// The messages of one turn, or of all turns of a stream of prompts, up to and including the last terminal record.
+/// The messages of one turn, or of all turns of a stream of prompts, up to and including the last terminal
+/// record.
 ///
 /// A stream that is dropped before its end cancels its turns.
 pub struct TurnStream<'a> {
@@ -59,16 +60,16 @@ impl<'a> TurnStream<'a> {
         self.session.interrupt()
     }
 
-    /// Adds a prompt to the running turn before its next model call. The message `Steered` reports it. If the turn
-    /// ends before, it is an ordinary prompt, and the stream ends with its result.
+    /// Adds a prompt to the running turn before its next model call. The message `Steered` reports it. If the
+    /// turn ends before, it is an ordinary prompt, and the stream ends with its result.
     pub fn steer(&mut self, prompt: &str) -> Result<String, AgentError> {
         let id = self.session.send_prompt(prompt, &TurnOptions::default(), Some("steer"))?;
         self.open.push(OpenPrompt { id: id.clone(), is_started: false });
         Ok(id)
     }
 
-    /// The next message; none after the last terminal record. A prompt that the worker refuses is an error, after which
-    /// the stream may be read on.
+    /// The next message; none after the last terminal record. A prompt that the worker refuses is an error,
+    /// after which the stream may be read on.
     pub async fn next(&mut self) -> Result<Option<AgentMessage>, AgentError> {
         loop {
             if self.open.is_empty() && self.input.is_none() {
@@ -142,7 +143,8 @@ impl<'a> TurnStream<'a> {
         Ok(())
     }
 
-    /// The index of the open prompt that a message belongs to. A refusal of the kernel names only its session.
+    /// The index of the open prompt that a message belongs to. A refusal of the kernel names only its
+    /// session.
     fn prompt_of(&self, message: &AgentMessage) -> Option<usize> {
         match message.prompt_id() {
             Some(id) => self.open.iter().position(|prompt| prompt.id == id),

@@ -29,8 +29,8 @@ pub struct SpawnSpec {
     pub max_open_files: Option<u64>,
     /// The limit on address space, in bytes.
     pub max_memory: Option<u64>,
-    /// The longest silence of the kernel during which the worker may start tools and model calls. With it, the
-    /// worker also asks the kernel to commit its log at sync points.
+    /// The longest silence of the kernel during which the worker may start tools and model calls. With it,
+    /// the worker also asks the kernel to commit its log at sync points.
     pub leash: Option<Duration>,
 }
 
@@ -78,8 +78,8 @@ impl Spawner {
     }
 }
 
-/// A worker costs five descriptors, and the usual soft limit of 1,024 is meant for programs that use `select`:
-/// raises it to the hard limit. Returns the former one, which children get back.
+/// A worker costs five descriptors, and the usual soft limit of 1,024 is meant for programs that use
+/// `select`: raises it to the hard limit. Returns the former one, which children get back.
 fn raise_open_files() -> Option<Rlimit> {
     let former = rustix::process::getrlimit(Resource::Nofile);
     let raised = Rlimit { current: former.maximum, maximum: former.maximum };
@@ -131,7 +131,8 @@ fn spawn(spec: &SpawnSpec, parent: Pid, inherited: Option<Rlimit>) -> io::Result
         }
         Ok(())
     };
-    // SAFETY: the closure runs between fork and exec and makes only system calls; it neither allocates nor locks.
+    // SAFETY: the closure runs between fork and exec and makes only system calls; it neither allocates nor
+    // locks.
     #[expect(unsafe_code, reason = "the parent-death signal must be armed in the child")]
     unsafe {
         command.pre_exec(prepare);
@@ -169,8 +170,9 @@ fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours.into(), theirs.into()))
 }
 
-/// Sends a signal to a child's process group, or to the child alone while it has no group. It is sent once: a worker
-/// takes a second one as the wish to end without finishing its turn. A process that no longer exists is not an error.
+/// Sends a signal to a child's process group, or to the child alone while it has no group. It is sent once: a
+/// worker takes a second one as the wish to end without finishing its turn. A process that no longer exists
+/// is not an error.
 pub fn kill_group(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid)
         && rustix::process::kill_process_group(pid, signal).is_err()

@@ -171,8 +171,8 @@ impl Router {
         }
     }
 
-    /// A turn ended or a request was answered: spares take the place of those that sessions were given. Starting one
-    /// earlier would take the processor from the turn that someone waits for.
+    /// A turn ended or a request was answered: spares take the place of those that sessions were given.
+    /// Starting one earlier would take the processor from the turn that someone waits for.
     pub(super) fn let_spares_start(&mut self) {
         if std::mem::take(&mut self.holds_spares) {
             self.fill_spares();
@@ -266,8 +266,8 @@ impl Router {
         self.close_input_if_done(id);
     }
 
-    /// Releases the worker of the session that has been idle longest, so that a session that wants a worker of
-    /// this key gets its slot.
+    /// Releases the worker of the session that has been idle longest, so that a session that wants a worker
+    /// of this key gets its slot.
     fn evict_one(&mut self, wanted: &Arc<WorkerKey>) {
         let leaves = |stage| matches!(stage, Stage::Discarding | Stage::Ending);
         let leaving = self.pool.workers().filter(|worker| leaves(worker.stage)).count();
@@ -280,7 +280,7 @@ impl Router {
         let Some(session) = resting.min_by_key(|session| session.active_at) else { return };
         let (id, fits) = (session.id.clone(), session.key == *wanted);
         if fits {
-            self.give_worker_back(&id);
+            self.return_worker(&id);
         } else {
             self.release_worker(&id);
         }
@@ -295,7 +295,7 @@ impl Router {
 
     /// Gives the session's worker back for other sessions with the same key; the session continues from its
     /// log with any worker.
-    pub(super) fn give_worker_back(&mut self, id: &SessionId) {
+    pub(super) fn return_worker(&mut self, id: &SessionId) {
         let key = self.sessions.get(id).map(|session| session.key.clone());
         let Some((worker, lease)) = self.part_from_worker(id) else { return };
         // A worker that was started for this session alone, to resume or to fork it, cannot serve another.
@@ -387,7 +387,8 @@ impl Router {
         }
     }
 
-    /// True for a line of the client that only its worker would have answered. Requests are answered elsewhere.
+    /// True for a line of the client that only its worker would have answered. Requests are answered
+    /// elsewhere.
     fn is_unanswered(&self, line: &[u8]) -> bool {
         self.front.input(line).is_ok_and(|input| match input.kind {
             InputKind::Addition | InputKind::Cancel | InputKind::Other => true,

@@ -45,7 +45,7 @@ impl Router {
 
     /// Answers a line on the worker's commit socket. A tool starts only after the answer, so that a turn
     /// without an effect here has run no tool.
-    pub fn worker_asked(&mut self, worker: WorkerId, ask: &Ask, now: Duration) {
+    pub fn commit_requested(&mut self, worker: WorkerId, ask: &Ask, now: Duration) {
         self.now = now;
         self.pool.heard(worker, now);
         match ask {
@@ -59,8 +59,8 @@ impl Router {
         }
     }
 
-    /// Notes how far the turn of a worker is. The answer, unless the store must be asked first; a worker that the
-    /// kernel has given up is fenced.
+    /// Notes how far the turn of a worker is. The answer, unless the store must be asked first; a worker that
+    /// the kernel has given up is fenced.
     fn commit(
         &mut self,
         worker: WorkerId,

@@ -1,10 +1,10 @@
 //! The router: assigns each session's lines to a worker, and answers the client when a worker cannot.
 //!
 //! Rationale: like the pool, the router is a state machine without I/O. Its inputs are lines, exits and the
-//! time; its outputs are bytes for the client and [`RouterAction`]s. A session stays with its worker while the
-//! worker lives. Every accepted prompt is held until its terminal record has passed, so that a dead worker
-//! costs at most the running turn: the router ends that turn on behalf of the worker, and hands the prompts
-//! queued behind it to the next worker.
+//! time; its outputs are bytes for the client and [`RouterAction`]s. A session stays with its worker while
+//! the worker lives. Every accepted prompt is held until its terminal record has passed, so that a dead
+//! worker costs at most the running turn: the router ends that turn on behalf of the worker, and hands the
+//! prompts queued behind it to the next worker.
 
 mod addressing;
 mod admission;
@@ -35,7 +35,7 @@ use crate::worker_pool::{Pool, WorkerId, WorkerKey};
 /// The exit code of a process that SIGINT ended.
 const INTERRUPTED: u8 = 130;
 /// An output buffer that grew beyond this is released once it is written.
-const KEEP_BYTES: usize = 64 * 1024;
+const MAX_RETAINED_BYTES: usize = 64 * 1024;
 
 /// The options with which a client opens a session.
 #[derive(Debug, Clone, Default, PartialEq, serde::Deserialize)]
@@ -130,8 +130,8 @@ pub struct Router {
     deadline_changed: bool,
     /// Workers whose lines are ignored, because the kernel has given them up.
     ignored: HashSet<WorkerId>,
-    /// True from the moment a session was given a worker until a turn has ended or a request was answered: a process
-    /// that starts meanwhile would slow the new session's first turn down.
+    /// True from the moment a session was given a worker until a turn has ended or a request was answered: a
+    /// process that starts meanwhile would slow the new session's first turn down.
     holds_spares: bool,
     /// Sessions whose append had an unknown outcome and must be retried, and when.
     retries: Vec<(Duration, SessionId)>,
@@ -247,7 +247,7 @@ impl Router {
     pub fn output_written(&mut self, count: usize) {
         if count < self.out.len() {
             self.out.drain(..count);
-        } else if self.out.capacity() > KEEP_BYTES {
+        } else if self.out.capacity() > MAX_RETAINED_BYTES {
             self.out = Vec::new();
         } else {
             self.out.clear();

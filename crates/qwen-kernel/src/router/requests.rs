@@ -156,7 +156,8 @@ impl Router {
             let lines = format!("{{\"type\":\"control/cancel\",\"session_id\":\"{id}\"}}\n").into_bytes();
             self.actions.push(RouterAction::Write { worker, lines });
         }
-        // The client's `SessionEnd` hooks need its answers, so the worker ends by request and not by end of input.
+        // The client's `SessionEnd` hooks need its answers, so the worker ends by request and not by end of
+        // input.
         let has_hooks = session.is_ready && session.initialize.as_deref().is_some_and(declares_hooks);
         match worker {
             Some(worker) if has_hooks => {
@@ -168,7 +169,7 @@ impl Router {
                 self.actions.push(RouterAction::Write { worker, lines: asks.into_bytes() });
                 self.pool.await_end(worker, self.now);
             }
-            _ if session_rests => self.give_worker_back(&id),
+            _ if session_rests => self.return_worker(&id),
             Some(worker) => self.pool.release(worker, self.now, &mut self.actions),
             None => {}
         }

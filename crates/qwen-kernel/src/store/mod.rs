@@ -1,7 +1,7 @@
 //! The two chains of a session: its log and the lines that its clients see.
 //!
-//! Rationale: ownership is a number, the *epoch*, that increases with every take; a store rejects appends of a
-//! former owner. No clock is involved. The interfaces expose no pid, path or pipe, and every call may be
+//! Rationale: ownership is a number, the *epoch*, that increases with every take; a store rejects appends of
+//! a former owner. No clock is involved. The interfaces expose no pid, path or pipe, and every call may be
 //! repeated, so that a store on another machine can implement them.
 
 mod events;

@@ -8,8 +8,8 @@ pub struct PoolLimits {
     pub min_workers: usize,
     /// The maximum number of processes.
     pub max_workers: usize,
-    /// A session that is idle this long releases its worker and continues from its log. A worker that waits for its
-    /// next session this long ends.
+    /// A session that is idle this long releases its worker and continues from its log. A worker that waits
+    /// for its next session this long ends.
     pub idle_timeout: Duration,
     /// How many sessions a worker may serve, one after the other.
     pub max_sessions_per_worker: u64,

@@ -1,12 +1,12 @@
 //! The worker pool: which processes exist, what each is for, and when one ends.
 //!
 //! Rationale: the pool is a state machine without I/O. Its inputs are events and the time, its outputs are
-//! [`RouterAction`]s, so the same code runs in production and in simulated schedules. A worker serves one session
-//! at a time. When that is over the worker discards it: it replaces its own process image, so that neither memory nor
-//! open files of the session are left, and waits for the next session of the same key. Spares are started ahead
-//! of time for the default key only; a key consists of tenant, program, arguments, environment and directory,
-//! and a worker is never given to another key. It ends after `max_sessions_per_worker` sessions, `max_worker_age`, or
-//! `idle_timeout` without a session.
+//! [`RouterAction`]s, so the same code runs in production and in simulated schedules. A worker serves one
+//! session at a time. When that is over the worker discards it: it replaces its own process image, so that
+//! neither memory nor open files of the session are left, and waits for the next session of the same key.
+//! Spares are started ahead of time for the default key only; a key consists of tenant, program, arguments,
+//! environment and directory, and a worker is never given to another key. It ends after
+//! `max_sessions_per_worker` sessions, `max_worker_age`, or `idle_timeout` without a session.
 
 mod circuit;
 mod limits;
@@ -223,17 +223,17 @@ impl Pool {
         }
     }
 
-    /// Takes a worker back from its session. One that may serve another session discards this one and waits for
-    /// the next of the same key; otherwise it is released.
-    pub fn give_back(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<RouterAction>) {
+    /// Takes a worker back from its session. One that may serve another session discards this one and waits
+    /// for the next of the same key; otherwise it is released.
+    pub fn take_back(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<RouterAction>) {
         let grace = self.limits.kill_after;
         let Some(worker) = self.workers.get_mut(&id).filter(|worker| worker.stage == Stage::Ready) else {
             return self.release(id, now, actions);
         };
-        let worn = worker.worn(now);
+        let retirement_reason = worker.retirement_reason(now);
         // A worker without a leash has no socket over which it could be asked.
-        if worn.is_some() || worker.busy || !self.filling || worker.key.spec.leash.is_none() {
-            if let Some(why) = worn {
+        if retirement_reason.is_some() || worker.busy || !self.filling || worker.key.spec.leash.is_none() {
+            if let Some(why) = retirement_reason {
                 self.note_recycled(why);
             }
             return self.release(id, now, actions);
@@ -257,8 +257,8 @@ impl Pool {
         }
     }
 
-    /// The worker was asked to end. Unlike after `release`, it still receives lines: answers to the questions that
-    /// it has on its way out.
+    /// The worker was asked to end. Unlike after `release`, it still receives lines: answers to the questions
+    /// that it has on its way out.
     pub fn await_end(&mut self, id: WorkerId, now: Duration) {
         let grace = self.limits.kill_after;
         if let Some(worker) = self.workers.get_mut(&id)
@@ -269,8 +269,8 @@ impl Pool {
         }
     }
 
-    /// Reports the memory of a worker, in bytes. True if its session should give it back; a spare that uses too
-    /// much is replaced at once.
+    /// Reports the memory of a worker, in bytes. True if its session should give it back; a spare that uses
+    /// too much is replaced at once.
     pub fn uses_memory(
         &mut self,
         id: WorkerId,
@@ -399,7 +399,7 @@ impl Pool {
                 Stage::Ready if worker.is_spare() && worker.is_expired(now) => {
                     faults.push((worker.id, "age"));
                 }
-                Stage::Ready if worker.rests_until(&limits).is_some_and(|at| now >= at) => {
+                Stage::Ready if worker.idle_deadline(&limits).is_some_and(|at| now >= at) => {
                     faults.push((worker.id, "idle"));
                 }
                 Stage::Ready => {

@@ -74,7 +74,7 @@ pub struct Worker {
     pub(super) waits_since: Duration,
     /// The fault for which the kernel ended it.
     pub fault: Option<&'static str>,
-    pub(super) heard_at: Duration,
+    pub(super) last_activity: Duration,
     /// When a probe was sent that is still unanswered.
     pub(super) silent_since: Option<Duration>,
     /// The next signal and when it is due.
@@ -103,7 +103,7 @@ impl Worker {
             sessions: 0,
             waits_since: now,
             fault: None,
-            heard_at: now,
+            last_activity: now,
             silent_since: None,
             ends_at: None,
             lifetime,
@@ -121,7 +121,7 @@ impl Worker {
     }
 
     /// Why it must not be given another session, if it must not.
-    pub(super) fn worn(&self, now: Duration) -> Option<&'static str> {
+    pub(super) fn retirement_reason(&self, now: Duration) -> Option<&'static str> {
         if self.sessions >= self.max_sessions {
             return Some("sessions");
         }
@@ -129,23 +129,23 @@ impl Worker {
     }
 
     /// When a worker that has served a session and waits for the next one has waited long enough.
-    pub(super) fn rests_until(&self, limits: &PoolLimits) -> Option<Duration> {
+    pub(super) fn idle_deadline(&self, limits: &PoolLimits) -> Option<Duration> {
         (self.is_spare() && self.sessions > 0).then(|| self.waits_since + limits.idle_timeout)
     }
 
     pub(super) fn heard(&mut self, now: Duration) {
-        self.heard_at = now;
+        self.last_activity = now;
         self.silent_since = None;
     }
 
     /// When the next probe is due.
     pub(super) fn probe_at(&self, limits: &PoolLimits) -> Duration {
         let interval = if self.busy { limits.heartbeat_interval } else { limits.health_check_interval };
-        self.heard_at + interval
+        self.last_activity + interval
     }
 
     pub(super) fn excuse(&mut self, gap: Duration) {
-        self.heard_at += gap;
+        self.last_activity += gap;
         self.started_at += gap;
         self.silent_since = self.silent_since.map(|since| since + gap);
     }
@@ -162,7 +162,7 @@ impl Worker {
                 };
                 let age =
                     self.lifetime.filter(|_| self.is_spare()).map(|lifetime| self.started_at + lifetime);
-                let rest = self.rests_until(limits);
+                let rest = self.idle_deadline(limits);
                 [Some(health), age, rest].into_iter().flatten().min()
             }
         }

@@ -201,7 +201,7 @@ impl AliasSources<'_> {
             files.extend([home.join(".gitconfig"), home.join(".config/git/config")]);
         }
         for place in places {
-            match Repository::around(place, self.workspace) {
+            match Repository::find(place, self.workspace) {
                 Ok(repository) => files.extend(repository.iter().flat_map(Repository::settings_files)),
                 Err(_) => *complete = false,
             }

@@ -71,7 +71,7 @@ impl GitHardening {
         let mut hardening = Self::default();
         let mut seen = Vec::new();
         for directory in directories {
-            let Some(repository) = Repository::around(directory, workspace)? else { continue };
+            let Some(repository) = Repository::find(directory, workspace)? else { continue };
             if seen.contains(&repository) {
                 continue;
             }
@@ -84,7 +84,7 @@ impl GitHardening {
                     if setting.section == "core" && setting.key == "worktree" {
                         worktree = Some(setting.value.clone());
                     }
-                    if names_a_file(setting) && !is_held(&setting.value, &repository, workspace) {
+                    if names_a_file(setting) && !is_inside(&setting.value, &repository, workspace) {
                         return Err(Irregular("its settings name a file outside of the workspace"));
                     }
                     hardening.counter(setting, &repository)?;
@@ -133,7 +133,7 @@ impl GitHardening {
 
     /// Overrides a setting that can make git run something. Fails if the setting is unknown.
     fn counter(&mut self, setting: &Setting, repository: &Repository) -> Result<(), Irregular> {
-        let mut set = |key: &str, value: &str| self.own.push((setting.beside(key), value.to_owned()));
+        let mut set = |key: &str, value: &str| self.own.push((setting.sibling(key), value.to_owned()));
         let (key, named) = (setting.key.as_str(), setting.subsection.is_some());
         match setting.section.as_str() {
             "filter" => {
@@ -179,7 +179,7 @@ fn names_a_file(setting: &Setting) -> bool {
 }
 
 /// True if the file that a setting names is one of the workspace or of the repository.
-fn is_held(value: &str, repository: &Repository, workspace: &Workspace) -> bool {
+fn is_inside(value: &str, repository: &Repository, workspace: &Workspace) -> bool {
     value.is_empty() || (!value.starts_with(['~', '%', ':']) && repository.holds(Path::new(value), workspace))
 }
 

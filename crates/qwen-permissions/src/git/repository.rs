@@ -37,7 +37,7 @@ pub(crate) struct Repository {
 
 impl Repository {
     /// The repository that git finds from a directory, if any.
-    pub(crate) fn around(directory: &Path, workspace: &Workspace) -> Regular<Option<Self>> {
+    pub(crate) fn find(directory: &Path, workspace: &Workspace) -> Regular<Option<Self>> {
         if directory.components().any(|part| part.as_os_str() == ".git") {
             return Err(Irregular("git would start inside of a .git directory"));
         }
@@ -93,7 +93,7 @@ impl Repository {
                 _ => repository.must_name_root = true,
             }
         }
-        repository.stays_together(workspace)?;
+        repository.check_self_contained(workspace)?;
         Ok(repository)
     }
 
@@ -113,7 +113,7 @@ impl Repository {
     }
 
     /// Checks that no link and no list of alternate objects leads to another repository.
-    fn stays_together(&self, workspace: &Workspace) -> Regular<()> {
+    fn check_self_contained(&self, workspace: &Workspace) -> Regular<()> {
         const ELSEWHERE: Irregular = Irregular("the repository uses files of another one");
         let objects = self.common.join("objects");
         let parts = [

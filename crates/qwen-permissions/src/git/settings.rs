@@ -21,7 +21,7 @@ pub(crate) struct Setting {
 
 impl Setting {
     /// The full name of another key in the same section.
-    pub(crate) fn beside(&self, key: &str) -> String {
+    pub(crate) fn sibling(&self, key: &str) -> String {
         match &self.subsection {
             Some(subsection) => format!("{}.{subsection}.{key}", self.section),
             None => format!("{}.{key}", self.section),
@@ -210,7 +210,7 @@ mod tests {
 
     fn names(text: &str) -> Vec<(String, String)> {
         let settings = parse(text).unwrap();
-        settings.into_iter().map(|setting| (setting.beside(&setting.key), setting.value)).collect()
+        settings.into_iter().map(|setting| (setting.sibling(&setting.key), setting.value)).collect()
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         let (config, home) = (place.path().join("config"), Some(place.path()));
         let any = |_: &Path| true;
         let found = settings_in(&config, home, &any).unwrap();
-        let keys: Vec<_> = found.iter().map(|setting| setting.beside(&setting.key)).collect();
+        let keys: Vec<_> = found.iter().map(|setting| setting.sibling(&setting.key)).collect();
         assert!(keys.contains(&"a.b".to_owned()) && keys.contains(&"d.e".to_owned()), "{keys:?}");
         assert_eq!(settings_in(&config, None, &any), None);
         assert_eq!(settings_in(&config, home, &|path: &Path| !path.ends_with("two")), None);

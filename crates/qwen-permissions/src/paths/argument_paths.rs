@@ -29,7 +29,7 @@ pub(crate) fn paths_in(word: &Word, cwd: &Path) -> Vec<PathBuf> {
         Word::Literal(_) => "",
         Word::Dynamic(dynamic) => dynamic.tail.as_str(),
     };
-    for elsewhere in by_another_way(text, tail, cwd) {
+    for elsewhere in alternative_paths(text, tail, cwd) {
         add(&elsewhere);
     }
     for separator in ['=', '@', ':'] {
@@ -45,7 +45,7 @@ pub(crate) fn paths_in(word: &Word, cwd: &Path) -> Vec<PathBuf> {
 
 /// Alternative meanings of a path: `~+` and `~user` resolve to the working directory and a home directory,
 /// and so do the links of a process in `/proc`.
-fn by_another_way(text: &str, tail: &str, cwd: &Path) -> Vec<String> {
+fn alternative_paths(text: &str, tail: &str, cwd: &Path) -> Vec<String> {
     let mut ways = Vec::new();
     if let Some((user, rest)) = text.strip_prefix('~').and_then(|text| text.split_once('/'))
         && !user.is_empty()
@@ -128,7 +128,7 @@ fn parts(component: &str) -> Vec<Part> {
             b'?' => parts.push(Part::One),
             b'[' => {
                 parts.push(Part::One);
-                at = behind_brackets(bytes, at).unwrap_or_else(|| {
+                at = end_of_brackets(bytes, at).unwrap_or_else(|| {
                     // Unclosed brackets are literal, but implementations differ on where brackets close.
                     parts.pop();
                     parts.push(Part::Any);
@@ -143,7 +143,7 @@ fn parts(component: &str) -> Vec<Part> {
 
 /// Where a bracket expression ends that begins in front of `at`. The first character may be a closing
 /// bracket, and classes have brackets of their own.
-fn behind_brackets(bytes: &[u8], mut at: usize) -> Option<usize> {
+fn end_of_brackets(bytes: &[u8], mut at: usize) -> Option<usize> {
     if matches!(bytes.get(at), Some(b'!' | b'^')) {
         at += 1;
     }

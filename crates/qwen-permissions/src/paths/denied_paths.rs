@@ -14,7 +14,7 @@ use crate::rules::path_pattern::PathPattern;
 pub(crate) const MAX_ENTRIES: usize = 20_000;
 
 /// Most paths that a sandbox protects: each is a mount.
-const MAX_HELD: usize = 1000;
+const MAX_PROTECTED_PATHS: usize = 1000;
 
 impl Policy {
     /// The files and directories that rules deny to read. A rule without wildcards gives its path, whether it
@@ -27,7 +27,7 @@ impl Policy {
     /// The files and directories that rules deny to edit, found in the same way.
     pub fn denied_editing(&self, cwd: &Path) -> Vec<PathBuf> {
         let mut found = self.denied(ToolKind::Edit, cwd);
-        found.truncate(MAX_HELD);
+        found.truncate(MAX_PROTECTED_PATHS);
         found
     }
 
@@ -36,7 +36,7 @@ impl Policy {
         let mut budget = MAX_ENTRIES;
         for rule in self.rules(Behavior::Deny).iter().filter(|rule| self.concerns_kind(rule, kind)) {
             if let Scope::Path(pattern) = &rule.scope {
-                self.places_of(pattern, cwd, &mut budget, &mut found);
+                self.paths_of(pattern, cwd, &mut budget, &mut found);
             }
         }
         found.sort_unstable();
@@ -79,7 +79,7 @@ impl Policy {
         false
     }
 
-    fn places_of(&self, pattern: &PathPattern, cwd: &Path, budget: &mut usize, found: &mut Vec<PathBuf>) {
+    fn paths_of(&self, pattern: &PathPattern, cwd: &Path, budget: &mut usize, found: &mut Vec<PathBuf>) {
         let anchor = self.anchor(cwd);
         for base in pattern.bases(&self.workspace, anchor) {
             let start = base.join(pattern.literal_start());

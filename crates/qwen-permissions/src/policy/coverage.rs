@@ -312,10 +312,10 @@ impl<'a> Coverage<'a> {
 
     /// The directories that the line may be in while it runs.
     fn directories(&self) -> Result<Vec<PathBuf>, Problem> {
-        self.directories.get_or_init(|| self.wander()).clone()
+        self.directories.get_or_init(|| self.possible_directories()).clone()
     }
 
-    fn wander(&self) -> Result<Vec<PathBuf>, Problem> {
+    fn possible_directories(&self) -> Result<Vec<PathBuf>, Problem> {
         let mut directories = vec![self.cwd.to_owned()];
         for invocation in &self.analysis.invocations {
             if invocation.program_name() != Some("cd") {

@@ -101,7 +101,7 @@ pub(super) fn jq(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     let read = JQ.read(&arguments, 1)?;
     let filter = read.operands.first().and_then(|index| arguments.words.get(*index));
     match filter.map(Word::literal) {
-        Some(Some(filter)) if !looks_around(filter) => {}
+        Some(Some(filter)) if !reads_beyond_input(filter) => {}
         None => {}
         _ => return Err("the filter of jq may look beyond its input".to_owned()),
     }
@@ -111,7 +111,7 @@ pub(super) fn jq(arguments: Arguments<'_>) -> Result<Use, Refusal> {
 
 /// True if a filter of jq uses a name by which it gets at more than its input. Behind one dot a name is a
 /// field.
-fn looks_around(filter: &str) -> bool {
+fn reads_beyond_input(filter: &str) -> bool {
     const NAMES: &str =
         "env ENV import include input_filename modulemeta debug halt halt_error get_search_list";
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

@@ -302,7 +302,7 @@ impl Reader<'_> {
         if let Some(reason) = builtins::refusal(&words) {
             self.reject(reason);
         }
-        match wrappers::look_into(&words) {
+        match wrappers::find_inner(&words) {
             Ok(None) => {}
             Err(reason) => self.reject(reason),
             Ok(Some(wrapper)) => {
@@ -314,7 +314,7 @@ impl Reader<'_> {
                     self.reject(reason);
                 }
                 for inner in wrapper.inners {
-                    if wrappers::begins_oddly(&inner) {
+                    if wrappers::starts_without_program(&inner) {
                         self.reject("it has a keyword or an assignment in it where a program is expected");
                     }
                     self.inner(inner, index, in_background);

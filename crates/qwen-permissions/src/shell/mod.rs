@@ -162,11 +162,11 @@ fn read(
     if let Err(reason) = screen::screen(script) {
         note(analysis, reason);
     }
-    if let Err(reason) = screen::bearable(script) {
+    if let Err(reason) = screen::check_parsable(script) {
         note(analysis, reason);
         return;
     }
-    let Some(tree) = parse(&screen::ascii_twin(script)) else {
+    let Some(tree) = parse(&screen::ascii_substitute(script)) else {
         note(analysis, "it takes too long to be read");
         return;
     };

@@ -34,7 +34,7 @@ pub(super) fn screen(script: &str) -> Result<(), &'static str> {
 
 /// Refuses scripts that the grammar's scanner was not written for, or takes too long for. Those are not
 /// parsed.
-pub(super) fn bearable(script: &str) -> Result<(), &'static str> {
+pub(super) fn check_parsable(script: &str) -> Result<(), &'static str> {
     const LONG: &str = "it is too long to be read";
     if script.len() > MAX_LENGTH {
         return Err(LONG);
@@ -44,7 +44,7 @@ pub(super) fn bearable(script: &str) -> Result<(), &'static str> {
     if structure.len() > MAX_STRUCTURE || operators > MAX_OPERATORS {
         return Err(LONG);
     }
-    if script.contains('\0') || has_odd_heredocs(&structure) {
+    if script.contains('\0') || exceeds_heredoc_limits(&structure) {
         return Err("its here-documents are not understood");
     }
     Ok(())
@@ -77,12 +77,12 @@ fn quoted_delimiter(line: &str) -> Option<&str> {
 
 /// The script with a full stop for every byte that is not ASCII. Both are letters of a word to bash, and the
 /// grammar's scanner must not see others: it looks them up in tables that end before them.
-pub(super) fn ascii_twin(script: &str) -> Vec<u8> {
+pub(super) fn ascii_substitute(script: &str) -> Vec<u8> {
     script.bytes().map(|byte| if byte.is_ascii() { byte } else { b'.' }).collect()
 }
 
 /// True if there are more here-documents than the scanner can keep, or ones that end with a longer word.
-fn has_odd_heredocs(script: &str) -> bool {
+fn exceeds_heredoc_limits(script: &str) -> bool {
     let mut heredocs = 0;
     let mut rest = script;
     while let Some(at) = rest.find("<<") {

@@ -41,7 +41,7 @@ pub(super) enum Inner {
 type Found = Result<Option<Wrapper>, String>;
 
 /// Finds the commands that a wrapper runs; none if the command is no wrapper.
-pub(super) fn look_into(words: &[Word]) -> Found {
+pub(super) fn find_inner(words: &[Word]) -> Found {
     let Some(program) = words.first().and_then(Word::literal) else { return Ok(None) };
     let name = basename(program);
     match name {
@@ -329,7 +329,7 @@ fn watch(words: &[Word]) -> Found {
 }
 
 /// True if what a wrapper runs begins with something that is no program: a keyword, or an assignment.
-pub(super) fn begins_oddly(inner: &Inner) -> bool {
+pub(super) fn starts_without_program(inner: &Inner) -> bool {
     match inner {
         Inner::Command { words, .. } => words
             .first()

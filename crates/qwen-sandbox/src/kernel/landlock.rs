@@ -149,7 +149,7 @@ impl Ruleset {
         if screens_reading {
             hidden
                 .note(policy.deny_read.iter().map(PathBuf::as_path).chain([Path::new(EVERYBODYS_TERMINALS)]));
-            for place in hidden.readable_places().iter().chain(&policy.show) {
+            for place in hidden.readable_paths().iter().chain(&policy.show) {
                 ruleset.allow_if_there(place, reading)?;
             }
         }
@@ -238,7 +238,7 @@ impl HiddenPaths {
 
     /// Returns directories and files that together contain everything except the hidden paths. Only parents
     /// of hidden paths are listed entry by entry. Files created later in a listed directory are not included.
-    fn readable_places(&self) -> Vec<PathBuf> {
+    fn readable_paths(&self) -> Vec<PathBuf> {
         let mut places = Vec::new();
         self.collect(Path::new("/"), &mut places);
         places
@@ -293,7 +293,7 @@ mod tests {
         let mut hidden = HiddenPaths::default();
         hidden.note([path.join("a/secret").as_path()]);
         let places = |hidden: &HiddenPaths| {
-            let places = hidden.readable_places();
+            let places = hidden.readable_paths();
             places
                 .into_iter()
                 .filter_map(|place| place.strip_prefix(&path).map(Path::to_owned).ok())

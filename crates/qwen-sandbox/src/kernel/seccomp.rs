@@ -101,20 +101,20 @@ pub(crate) struct Filter(Vec<libc::sock_filter>);
 
 impl Filter {
     pub(crate) fn build(policy: &SandboxPolicy, beside: &OtherMechanisms) -> Self {
-        let mut rules: Vec<Rule> = REFUSED.iter().map(|&call| (call, vec![give(REFUSE)])).collect();
-        rules.push((SYS_OPEN_TREE_ATTR, vec![give(REFUSE)]));
+        let mut rules: Vec<Rule> = REFUSED.iter().map(|&call| (call, vec![return_action(REFUSE)])).collect();
+        rules.push((SYS_OPEN_TREE_ATTR, vec![return_action(REFUSE)]));
         if !beside.landlock {
-            rules.push((libc::SYS_ptrace, vec![give(REFUSE)]));
+            rules.push((libc::SYS_ptrace, vec![return_action(REFUSE)]));
         }
         // Its flags are in memory, which the filter cannot read. Programs fall back to `clone`.
-        rules.push((libc::SYS_clone3, vec![give(UNKNOWN)]));
+        rules.push((libc::SYS_clone3, vec![return_action(UNKNOWN)]));
         rules.push((
             libc::SYS_clone,
             vec![
                 load_argument(0),
                 skip_unless_any_bit(NEW_NAMESPACES.cast_unsigned()),
-                give(REFUSE),
-                give(ALLOW),
+                return_action(REFUSE),
+                return_action(ALLOW),
             ],
         ));
         rules.push((
@@ -152,11 +152,15 @@ fn socket(policy: &SandboxPolicy, beside: &OtherMechanisms) -> Vec<libc::sock_fi
     }
     let mut steps = vec![load_argument(0)];
     for family in families {
-        steps.extend([skip_unless_equal(family.cast_unsigned(), 1), give(ALLOW)]);
+        steps.extend([skip_unless_equal(family.cast_unsigned(), 1), return_action(ALLOW)]);
     }
     // Netlink routing data about interfaces and addresses, which resolvers need. It reaches nothing else.
     steps.extend([skip_unless_equal(libc::AF_NETLINK.cast_unsigned(), 3), load_argument(2)]);
-    steps.extend([skip_unless_equal(libc::NETLINK_ROUTE.cast_unsigned(), 1), give(ALLOW), give(REFUSE)]);
+    steps.extend([
+        skip_unless_equal(libc::NETLINK_ROUTE.cast_unsigned(), 1),
+        return_action(ALLOW),
+        return_action(REFUSE),
+    ]);
     steps
 }
 
@@ -172,9 +176,9 @@ fn socketpair() -> Vec<libc::sock_filter> {
 fn choose(argument: u32, cases: impl IntoIterator<Item = (u32, u32)>, other: u32) -> Vec<libc::sock_filter> {
     let mut steps = vec![load_argument(argument)];
     for (value, answer) in cases {
-        steps.extend([skip_unless_equal(value, 1), give(answer)]);
+        steps.extend([skip_unless_equal(value, 1), return_action(answer)]);
     }
-    steps.push(give(other));
+    steps.push(return_action(other));
     steps
 }
 
@@ -191,10 +195,10 @@ fn prologue() -> Vec<libc::sock_filter> {
     vec![
         step(LOAD, ARCHITECTURE_AT, 0, 0),
         step(EQUAL, NATIVE, 1, 0),
-        give(REFUSE),
+        return_action(REFUSE),
         step(LOAD, NUMBER_AT, 0, 0),
         step(NOT_BELOW, X32, 0, 1),
-        give(REFUSE),
+        return_action(REFUSE),
     ]
 }
 
@@ -202,14 +206,14 @@ fn prologue() -> Vec<libc::sock_filter> {
 fn search(rules: &[Rule], program: &mut Vec<libc::sock_filter>) {
     let middle = rules.len() / 2;
     let Some((call, steps)) = rules.get(middle) else {
-        program.push(give(ALLOW));
+        program.push(return_action(ALLOW));
         return;
     };
     let number = u32::try_from(*call).unwrap_or(u32::MAX);
     program.push(skip_unless_equal(number, steps.len()));
     program.extend(steps);
     if rules.len() == 1 {
-        program.push(give(ALLOW));
+        program.push(return_action(ALLOW));
         return;
     }
     let mut below = vec![];
@@ -234,7 +238,7 @@ fn step(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-fn give(answer: u32) -> libc::sock_filter {
+fn return_action(answer: u32) -> libc::sock_filter {
     step(ANSWER, answer, 0, 0)
 }
 

@@ -56,7 +56,7 @@ pub(super) const EXITED: i32 = 4;
 pub(super) const CLEAR: i32 = 5;
 
 /// Memory for a guardian, allocated before the fork because the guardian cannot allocate.
-struct Room {
+struct GuardianMemory {
     /// `u128` has the alignment of a stack.
     stack: Vec<u128>,
     /// Buffer for an order, and the pointers into it; empty if the guardian takes no further order.
@@ -71,9 +71,9 @@ struct Room {
 pub(super) fn fork(plan: &Plan<'_>, stays: bool) -> Result<pid_t, i32> {
     let mut open = plan.before_exec.map(BeforeExec::descriptors).unwrap_or_default();
     open.sort_unstable();
-    let mut room = Room {
+    let mut room = GuardianMemory {
         stack: Vec::with_capacity(STACK / size_of::<u128>()),
-        order: vec![0; if stays { order::ROOM } else { 0 }],
+        order: vec![0; if stays { order::MAX_ORDER_BYTES } else { 0 }],
         pointers: vec![ptr::null(); if stays { order::TEXTS } else { 0 }],
         open,
     };
@@ -161,7 +161,7 @@ pub(super) fn errno() -> c_int {
 }
 
 /// The guardian's main function.
-unsafe fn guard(plan: &Plan<'_>, room: &mut Room) -> ! {
+unsafe fn guard(plan: &Plan<'_>, room: &mut GuardianMemory) -> ! {
     // SAFETY: runs after the fork, in a process with one thread: raw system calls on what was prepared
     // before.
     unsafe {

@@ -7,7 +7,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
 /// Longest order, in bytes. A larger command gets a newly forked guardian.
-pub(super) const ROOM: usize = 64 * 1024;
+pub(super) const MAX_ORDER_BYTES: usize = 64 * 1024;
 /// Most strings in an order, including the two null terminators of arguments and variables.
 pub(super) const TEXTS: usize = 2 * 1024;
 /// The first byte of an order.
@@ -34,7 +34,7 @@ pub(super) fn write(program: &CStr, cwd: &CStr, args: &[CString], env: &[CString
     order.extend(u32::try_from(args.len()).ok()?.to_ne_bytes());
     for text in [program, cwd].into_iter().chain(args.iter().chain(env).map(CString::as_c_str)) {
         order.extend_from_slice(text.to_bytes_with_nul());
-        if order.len() > ROOM {
+        if order.len() > MAX_ORDER_BYTES {
             return None;
         }
     }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn an_order_that_does_not_fit_is_refused() {
         assert!(write(c"x", c"/", &own(&vec!["x"; TEXTS]), &[]).is_none());
-        assert!(write(c"x", c"/", &[CString::new("x".repeat(ROOM)).unwrap()], &[]).is_none());
+        assert!(write(c"x", c"/", &[CString::new("x".repeat(MAX_ORDER_BYTES)).unwrap()], &[]).is_none());
     }
 
     proptest::proptest! {

@@ -123,7 +123,7 @@ impl Discovery {
 
     /// Protects a link, or a file that stands for one, from being turned elsewhere.
     fn pin_unless_directory(&mut self, path: &Path) {
-        let Some(path) = without_links_above(path) else { return };
+        let Some(path) = resolve_parents(path) else { return };
         if fs::symlink_metadata(&path).is_ok_and(|meta| !meta.is_dir())
             && let Some((place, name)) = self.place(&path)
             && !place.pinned.contains(&name)
@@ -136,7 +136,7 @@ impl Discovery {
     fn add_object(&mut self, path: &Path, placeholder: Placeholder) {
         let mut path = path.to_owned();
         for _ in 0..LINKS {
-            let Some(at) = without_links_above(&path) else { return };
+            let Some(at) = resolve_parents(&path) else { return };
             self.add(&at, placeholder);
             // A link on the way could be turned elsewhere.
             let above: Vec<&Path> =
@@ -185,7 +185,7 @@ impl Discovery {
 }
 
 /// The path with every link resolved except one at its end. What does not exist is kept as it is spelt.
-fn without_links_above(path: &Path) -> Option<PathBuf> {
+fn resolve_parents(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?;
     let mut missing = vec![name.to_owned()];
     let mut directory = path.parent()?;

@@ -1,5 +1,5 @@
-//! What the sandbox has to know about git: where a worktree keeps its repository, and which settings do nothing but
-//! describe.
+//! What the sandbox has to know about git: where a worktree keeps its repository, and which settings do
+//! nothing but describe.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -38,15 +38,15 @@ pub(crate) struct Placeholders {
     /// Candidates for the directory of removed placeholders; empty once one was chosen.
     candidates: Vec<PathBuf>,
     aside: Option<ParkingDirectory>,
-    standing: Vec<StandingPlaceholder>,
-    waiting: Vec<(OsString, StandingPlaceholder)>,
+    standing: Vec<ActivePlaceholder>,
+    waiting: Vec<(OsString, ActivePlaceholder)>,
     lifeline: Option<Arc<Lifeline>>,
     /// Removes them if we are killed. Last, because it is ended when nothing is left to remove.
     cleaner: Option<Cleaner>,
 }
 
 #[derive(Debug)]
-struct StandingPlaceholder {
+struct ActivePlaceholder {
     /// Its path.
     path: PathBuf,
     /// Open, and locked together with everyone else who relies on it.
@@ -55,7 +55,7 @@ struct StandingPlaceholder {
     identity: (u64, u64),
 }
 
-impl StandingPlaceholder {
+impl ActivePlaceholder {
     /// The metadata of its path, if the placeholder is still there.
     fn at_its_path(&self) -> Option<fs::Metadata> {
         fs::symlink_metadata(&self.path).ok().filter(|meta| identity(meta) == self.identity)
@@ -67,7 +67,7 @@ impl StandingPlaceholder {
     }
 }
 
-impl Drop for StandingPlaceholder {
+impl Drop for ActivePlaceholder {
     /// Releases the lock explicitly: a child that was forked but has not called `exec` yet shares the open
     /// file, so that closing ours alone would leave the lock in place.
     fn drop(&mut self) {
@@ -159,7 +159,7 @@ impl Placeholders {
     }
 
     /// Brings back the one that waits for this path.
-    fn restore_parked(&mut self, path: &Path) -> Option<StandingPlaceholder> {
+    fn restore_parked(&mut self, path: &Path) -> Option<ActivePlaceholder> {
         let (name, one) =
             self.waiting.swap_remove(self.waiting.iter().position(|(_, one)| one.path == path)?);
         let aside = self.aside.as_ref()?;
@@ -241,7 +241,7 @@ impl ParkingDirectory {
 }
 
 /// Makes a placeholder, or joins one that is there. None when the name is really there.
-fn create(path: &Path, placeholder: Placeholder) -> io::Result<Option<StandingPlaceholder>> {
+fn create(path: &Path, placeholder: Placeholder) -> io::Result<Option<ActivePlaceholder>> {
     for _ in 0..ATTEMPTS {
         match fs::symlink_metadata(path) {
             Ok(meta) if !is_placeholder(path, &meta) => return Ok(None),
@@ -254,7 +254,7 @@ fn create(path: &Path, placeholder: Placeholder) -> io::Result<Option<StandingPl
             continue;
         };
         let identity = identity(&lock.metadata()?);
-        let one = StandingPlaceholder { path: path.to_owned(), lock, identity };
+        let one = ActivePlaceholder { path: path.to_owned(), lock, identity };
         if one.lock.try_lock_shared().is_ok() && one.at_its_path().is_some() {
             return Ok(Some(one));
         }

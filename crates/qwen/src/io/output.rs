@@ -61,8 +61,8 @@ impl Output {
         }
     }
 
-    /// Writes what is accepted without waiting. An error of kind `WouldBlock` means that there is no room now; one of
-    /// kind `BrokenPipe`, that the reader has disconnected.
+    /// Writes what is accepted without waiting. An error of kind `WouldBlock` means that there is no room
+    /// now; one of kind `BrokenPipe`, that the reader has disconnected.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match &self.kind {
             Kind::Direct(fd) => retry(|| Ok(rustix::io::write(fd, bytes)?)),

@@ -246,7 +246,8 @@ fn a_reader_of_the_log_that_stops_reading_does_not_hold_the_hub_up() {
 fn a_profile_of_a_killed_hub_is_removed_by_the_next_one() {
     let program = bare();
     let profiles = program.qwen_home_path().join("hub/profiles");
-    // No worker is being started at the moment of the kill, so that nothing else holds the lock of the directory.
+    // No worker is being started at the moment of the kill, so that nothing else holds the lock of the
+    // directory.
     let program = program.args(["--min-workers", "0", "--", "--model", "demo"]);
     let mut run = program.start();
     let profile = json!({"overrides": {"model.maxRetries": 1}});

@@ -36,8 +36,8 @@ pub struct LogCommit {
 }
 
 /// Commits a log: takes it unless it is owned, and appends what the store does not have. `written` returns a
-/// range of the bytes that the worker has written. The new position is returned even if the outcome is not known,
-/// because a take that succeeded must not be repeated.
+/// range of the bytes that the worker has written. The new position is returned even if the outcome is not
+/// known, because a take that succeeded must not be repeated.
 pub fn commit(
     store: &dyn SessionLog,
     commit: &LogCommit,
@@ -78,7 +78,8 @@ pub fn is_locked(directory: &Path, log: &SessionId) -> bool {
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
         Err(error) => error == Errno::WOULDBLOCK,
         Ok(()) => {
-            // Explicitly, because a child that has not called `exec` yet shares the open file and with it the lock.
+            // Explicitly, because a child that has not called `exec` yet shares the open file and with it the
+            // lock.
             let _ = rustix::fs::flock(&file, FlockOperation::Unlock);
             false
         }

@@ -1,6 +1,6 @@
-//! Session logs in files: the log itself as `SESSION.jsonl`, as a worker writes it, and its ownership beside it
-//! as `SESSION.owner`. A worker that shares the directory has written the bytes already; then an append only
-//! confirms them.
+//! Session logs in files: the log itself as `SESSION.jsonl`, as a worker writes it, and its ownership beside
+//! it as `SESSION.owner`. A worker that shares the directory has written the bytes already; then an append
+//! only confirms them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -49,10 +49,12 @@ impl FileLog {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(self.path(session, "owner"))?;
-        // Another owner holds it for a moment only. The caller repeats what failed, so nobody waits for one that was stopped.
+        // Another owner holds it for a moment only. The caller repeats what failed, so nobody waits for one
+        // that was stopped.
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let result = update_owner(&mut file, change);
-        // Explicitly, because a child that has not called `exec` yet shares the open file and with it the lock.
+        // Explicitly, because a child that has not called `exec` yet shares the open file and with it the
+        // lock.
         rustix::fs::flock(&file, FlockOperation::Unlock)?;
         result
     }

@@ -1,8 +1,8 @@
 //! The logs of sessions, byte for byte.
 //!
 //! Rationale: the log is the lock. Taking a session over is an entry with the next epoch; whatever the former
-//! owner appends afterwards is rejected. The worker keeps writing its own file; at each sync point its bytes are
-//! appended here with the reason, so that nobody has to read payloads to know where a turn stands.
+//! owner appends afterwards is rejected. The worker keeps writing its own file; at each sync point its bytes
+//! are appended here with the reason, so that nobody has to read payloads to know where a turn stands.
 
 mod commit;
 mod file;
@@ -51,8 +51,8 @@ pub trait SessionLog {
     fn delete(&self, session: &SessionId) -> io::Result<()>;
 }
 
-/// Whether an append to a log of `length` bytes is new, done already or impossible. `stored` are the bytes that
-/// the log has where the lines would go.
+/// Whether an append to a log of `length` bytes is new, done already or impossible. `stored` are the bytes
+/// that the log has where the lines would go.
 fn judge(length: u64, at: u64, lines: &[u8], stored: &[u8]) -> Judged {
     let is_whole = lines.is_empty() || lines.ends_with(b"\n");
     if at > length || !is_whole {

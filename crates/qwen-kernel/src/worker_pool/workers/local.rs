@@ -100,7 +100,7 @@ impl Workers for LocalWorkers<'_> {
 
     fn release(&mut self, session: &SessionId, lease: Lease) -> bool {
         let Some(worker) = self.worker(session, lease) else { return false };
-        self.pool.give_back(worker, self.now, self.actions);
+        self.pool.take_back(worker, self.now, self.actions);
         true
     }
 }

@@ -1,5 +1,5 @@
-//! `--log-format json`: structured records on standard error. A thread of its own writes them, so that a reader that
-//! stops reading costs records and never holds the hub up.
+//! `--log-format json`: structured records on standard error. A thread of its own writes them, so that a
+//! reader that stops reading costs records and never holds the hub up.
 
 use std::cell::{Cell, RefCell};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
