@@ -65,8 +65,8 @@ impl LinesChanged {
     }
 }
 
-/// Returns true if a search that was permitted to start in the first directory may show the second path, which it
-/// found. The approval of a search does not cover files that rules deny.
+/// Returns true if a search that was permitted to start in the first directory may show the second path,
+/// which it found. The approval of a search does not cover files that rules deny.
 pub type MayShow = Arc<dyn Fn(&Path, &Path) -> bool + Send + Sync>;
 
 /// What the calls of one session share: the parent of every [`CallContext`](crate::CallContext). Dropping it

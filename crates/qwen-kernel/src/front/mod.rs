@@ -1,9 +1,9 @@
 //! Wire-specific knowledge of the router: where a line carries its session id, its request id and the end
 //! of a turn.
 //!
-//! A front never decodes payloads. It reads the top-level keys of a client's line (which are rare) and classifies a
-//! worker's line (which are many) by its prefix, so that a relayed chunk costs a few dozen nanoseconds. Adding a wire
-//! means adding a front; the router does not change.
+//! A front never decodes payloads. It reads the top-level keys of a client's line (which are rare) and
+//! classifies a worker's line (which are many) by its prefix, so that a relayed chunk costs a few dozen
+//! nanoseconds. Adding a wire means adding a front; the router does not change.
 
 mod claude;
 mod input;

@@ -1,5 +1,5 @@
-//! What a client has seen begin and not end in the running turn. A turn that its worker cannot end any more must end
-//! these too, so that the stream stays one that a client can read.
+//! What a client has seen begin and not end in the running turn. A turn that its worker cannot end any more
+//! must end these too, so that the stream stays one that a client can read.
 
 /// The open parts of a turn.
 #[derive(Debug, Default)]

@@ -6,14 +6,16 @@ use super::{Router, Session, SessionOptions};
 use crate::front::{ClientInput, InputKind, session_id_of, with_session_id};
 
 impl Router {
-    /// Stands for one worker: every line goes to the same session, whatever id it names, and that session's worker
-    /// judges the id. The worker's handshake and exit code become the hub's, and a signal ends it at once.
+    /// Stands for one worker: every line goes to the same session, whatever id it names, and that session's
+    /// worker judges the id. The worker's handshake and exit code become the hub's, and a signal ends it at
+    /// once.
     pub fn stand_for_worker(&mut self) {
         self.stands_for_worker = true;
         self.drives_default = true;
     }
 
-    /// Starts the worker that it stands for, so that a worker that refuses its flags says so before any handshake.
+    /// Starts the worker that it stands for, so that a worker that refuses its flags says so before any
+    /// handshake.
     pub(super) fn start_only_session(&mut self) {
         let id = self.default_session.clone();
         match self.register_session(&id, "", &SessionOptions::default()) {
@@ -93,8 +95,8 @@ impl Router {
         })
     }
 
-    /// The line with the id of its session, if it names none. An answer stays as it is: its request id says whose it
-    /// is, and its session's worker may not know the name of its session yet.
+    /// The line with the id of its session, if it names none. An answer stays as it is: its request id says
+    /// whose it is, and its session's worker may not know the name of its session yet.
     fn completed(&self, input: &ClientInput<'_>, line: &[u8], id: &SessionId) -> Vec<u8> {
         if self.front.adopts_sessions() && input.session_id.is_none() && input.kind != InputKind::Answer {
             with_session_id(line, id)
@@ -103,8 +105,8 @@ impl Router {
         }
     }
 
-    /// The session of a line that names none: the handshake's, unless that one had no prompt and the client drives
-    /// exactly one other, as it would with a worker that adopted its session.
+    /// The session of a line that names none: the handshake's, unless that one had no prompt and the client
+    /// drives exactly one other, as it would with a worker that adopted its session.
     fn implied_session(&self, input: &ClientInput<'_>) -> Result<SessionId, ErrorInfo> {
         let default = &self.default_session;
         let is_driven = self.sessions.get(default).is_some_and(|session| session.prompts > 0);
@@ -146,8 +148,9 @@ impl Router {
         !self.front.adopts_sessions() && self.drives_default && is_prompt && !is_open()
     }
 
-    /// Gives the worker of the default session to the first session that is named, if the default one was only
-    /// configured so far: a worker adopts the first prompt's session too, with what was set before. True if so.
+    /// Gives the worker of the default session to the first session that is named, if the default one was
+    /// only configured so far: a worker adopts the first prompt's session too, with what was set before. True
+    /// if so.
     pub(super) fn adopt_default(&mut self, id: &SessionId, tenant: &str, options: &SessionOptions) -> bool {
         let default = self.default_session.clone();
         let fits = self.sessions.get(&default).is_some_and(|session| {

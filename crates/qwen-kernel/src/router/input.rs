@@ -161,8 +161,8 @@ impl Router {
         self.actions.push(RouterAction::Exit(1));
     }
 
-    /// Answers a heartbeat for a session without a worker. One for a worker that is about to be ready waits for it,
-    /// behind the lines that came before.
+    /// Answers a heartbeat for a session without a worker. One for a worker that is about to be ready waits
+    /// for it, behind the lines that came before.
     fn heartbeat(&mut self, id: &SessionId, line: Vec<u8>) {
         if let Some(session) = self.sessions.get_mut(id)
             && session.worker.is_some()

@@ -28,8 +28,8 @@ pub(super) struct Numbering {
     pub on: bool,
     /// The epoch of our ownership; none before the store has answered.
     pub epoch: Option<u64>,
-    /// True while the store has not answered the take. Until then the worker is sent nothing: a turn that a former
-    /// owner left open is ended before the next one starts.
+    /// True while the store has not answered the take. Until then the worker is sent nothing: a turn that a
+    /// former owner left open is ended before the next one starts.
     pub taking: bool,
     /// True while another process drives the session: the numbers are its, and our lines have none.
     pub is_foreign: bool,
@@ -67,7 +67,8 @@ impl Numbering {
         }
     }
 
-    /// Notes the turn that is open from now on, so that the next owner ends it even if no line of it was stored.
+    /// Notes the turn that is open from now on, so that the next owner ends it even if no line of it was
+    /// stored.
     fn note_open(&mut self, open: Option<&String>) {
         let joins = self.queue.len() > usize::from(self.in_flight);
         match self.queue.back_mut().filter(|_| joins) {
@@ -140,8 +141,8 @@ impl Router {
         self.pump(id);
     }
 
-    /// Another process has the session, so that its numbers were not taken. After a while they are left to it, until our
-    /// worker gets the session's log or the client attaches.
+    /// Another process has the session, so that its numbers were not taken. After a while they are left to
+    /// it, until our worker gets the session's log or the client attaches.
     pub fn events_in_use(&mut self, id: &SessionId) {
         self.deadline_changed = true;
         let Some(session) = self.sessions.get_mut(id) else { return };
@@ -194,8 +195,8 @@ impl Router {
         }
     }
 
-    /// Goes on without numbers: a client that waits for ever for its lines is worse off than one that gets them
-    /// without numbers.
+    /// Goes on without numbers: a client that waits for ever for its lines is worse off than one that gets
+    /// them without numbers.
     fn stop_numbering(&mut self, id: &SessionId, why: &str) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.numbering.on = false;
@@ -213,8 +214,8 @@ impl Router {
         }
     }
 
-    /// A former hub died in this turn: writes its end as recorded in the session's log, or as interrupted. A prompt that
-    /// was sent again for that turn has its terminal record with that.
+    /// A former hub died in this turn: writes its end as recorded in the session's log, or as interrupted. A
+    /// prompt that was sent again for that turn has its terminal record with that.
     fn close_open_turn(&mut self, id: &SessionId, turn: &str, end: Option<Vec<u8>>, stored: &[u8]) {
         self.withdraw_resent(id, turn);
         let open = self.open_parts_of(stored);

@@ -275,12 +275,13 @@ impl Router {
         }
     }
 
-    /// Handles a refused line. Between the answers to a prompt's probes, the refusal concerns that prompt; later it
-    /// concerns the prompt that it names, if that is not the running turn.
+    /// Handles a refused line. Between the answers to a prompt's probes, the refusal concerns that prompt;
+    /// later it concerns the prompt that it names, if that is not the running turn.
     fn refused(&mut self, id: &SessionId, prompt_id: Option<&str>, line: &[u8]) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let named = prompt_id.filter(|name| session.turn.as_deref() != Some(name));
-        // A worker that opens a prompt's session too late to name the prompt: nothing else is refused between turns.
+        // A worker that opens a prompt's session too late to name the prompt: nothing else is refused between
+        // turns.
         let is_next = |prompt: &Pending| {
             prompt_id.is_none() && prompt.prompt_id.is_none() && prompt.seen && session.turn.is_none()
         };

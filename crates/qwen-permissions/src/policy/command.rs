@@ -318,8 +318,8 @@ impl Line<'_> {
     }
 }
 
-/// The arguments of a command that may name what it works on; with `changed`, only those that may name what it
-/// changes.
+/// The arguments of a command that may name what it works on; with `changed`, only those that may name what
+/// it changes.
 fn named_words(invocation: &SimpleCommand, changed: bool) -> impl Iterator<Item = &Word> {
     let excluded = excluded_words(invocation);
     let copied = copied_words(invocation).into_iter().map(move |is_copied| is_copied && changed);

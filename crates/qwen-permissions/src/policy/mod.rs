@@ -51,7 +51,8 @@ pub struct Judgement {
     pub harden_git: Option<GitHardening>,
     /// The path that is out of bounds, where that is the reason.
     pub blocked_path: Option<PathBuf>,
-    /// The paths outside the workspace that an allowed call may read: in the mode yolo, or because a rule names them.
+    /// The paths outside the workspace that an allowed call may read: in the mode yolo, or because a rule
+    /// names them.
     pub granted_paths: Vec<PathBuf>,
 }
 
@@ -135,7 +136,8 @@ impl Policy {
         self.kernel = Some(kernel);
     }
 
-    /// Keeps file tools out of `hidden`, which belongs to others, such as the tenants of a hub, whatever rules, modes and answers say, except for the places of `shown` inside.
+    /// Keeps file tools out of `hidden`, which belongs to others, such as the tenants of a hub, whatever
+    /// rules, modes and answers say, except for the places of `shown` inside.
     pub fn set_private(
         &mut self,
         hidden: impl IntoIterator<Item = PathBuf>,
@@ -404,9 +406,10 @@ impl Policy {
         }
     }
 
-    /// The paths of a reading call that openly name a place outside the workspace; a link in the workspace that
-    /// leads out of it does not. Writing outside takes an approved question or an added directory. The kernel's views
-    /// of processes and devices are never granted, because they show our own memory and variables.
+    /// The paths of a reading call that openly name a place outside the workspace; a link in the workspace
+    /// that leads out of it does not. Writing outside takes an approved question or an added directory. The
+    /// kernel's views of processes and devices are never granted, because they show our own memory and
+    /// variables.
     fn readable_outside(&self, call: &CallFacts<'_>, places: &[ResolvedPath]) -> Vec<PathBuf> {
         if call.kind != ToolKind::Read {
             return Vec::new();

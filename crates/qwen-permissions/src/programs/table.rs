@@ -90,8 +90,8 @@ impl Operands {
     }
 }
 
-/// How many words an option takes by which a program prints what it fetched or discards it, instead of writing
-/// a file: `-o /dev/null`, `-qO-`.
+/// How many words an option takes by which a program prints what it fetched or discards it, instead of
+/// writing a file: `-o /dev/null`, `-qO-`.
 pub(super) fn prints_or_discards(program: &str, words: &[Word]) -> Option<usize> {
     let (letter, name) = match program {
         "curl" => ('o', "--output"),

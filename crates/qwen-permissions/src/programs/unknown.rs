@@ -76,8 +76,8 @@ fn names_an_output(text: &str, next: Option<&Word>) -> bool {
 /// Further programs that run another one, or a text, from among their words.
 const LAUNCHERS: &str = "awk conda direnv expect gawk mise nc nix nix-shell pipx ssh vim";
 
-/// Subcommands of such programs whose words are names of their own (packages, containers, resources) and never
-/// programs that run.
+/// Subcommands of such programs whose words are names of their own (packages, containers, resources) and
+/// never programs that run.
 const NAMING: &[(&str, &str)] = &[
     ("cargo", "add info remove rm search"),
     ("docker podman", "images inspect kill logs ps pull push restart rm rmi start stop tag top"),

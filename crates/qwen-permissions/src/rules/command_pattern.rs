@@ -85,8 +85,8 @@ impl CommandPattern {
         self.words[pattern..].iter().all(|word| *word == PatternWord::Rest).then_some(named)
     }
 
-    /// Looks for a command by its beginning: in any directory, with options in any place and any grouping, and
-    /// by the names of other programs that do the same.
+    /// Looks for a command by its beginning: in any directory, with options in any place and any grouping,
+    /// and by the names of other programs that do the same.
     pub(crate) fn finds(&self, words: &[Word]) -> Found {
         let same = equivalents(words).iter().map(|words| self.finds_program(words)).max();
         self.finds_program(words).max(same.unwrap_or(Found::No))

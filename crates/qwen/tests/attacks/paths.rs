@@ -85,8 +85,8 @@ fn scene(mode: &str) -> Scene {
 }
 
 /// Makes the calls in both modes. Nothing outside may change or become known; without anyone to allow it,
-/// each call is refused by the permissions or by the tool. The mode yolo reads what a path openly names, as it
-/// does with a command, and nothing that a link or the kernel's own files lead to.
+/// each call is refused by the permissions or by the tool. The mode yolo reads what a path openly names, as
+/// it does with a command, and nothing that a link or the kernel's own files lead to.
 fn held(
     name: &str,
     prepare: fn(&Scene),

@@ -177,7 +177,8 @@ fn a_tenants_file_tools_reach_its_own_files_and_no_others_even_if_that_is_approv
     let shared = program.home_path().join("shared");
     std::fs::write(&shared, "vermilion").unwrap();
     let mut run = program.clone().args(["--min-workers", "0", "--", "--sandbox=false"]).start();
-    // One call of a tool by a tenant whose host allows everything: what was shown, and whether the host was asked.
+    // One call of a tool by a tenant whose host allows everything: what was shown, and whether the host was
+    // asked.
     let mut shown = |session: &str, tenant: &str, name: &str, arguments: Value| -> (String, bool) {
         let script = json!([[{"tool_call": {"name": name, "arguments": arguments}}], [{"text": "ok"}]]);
         let file = program.home_path().join(format!("{session}.json"));

@@ -186,7 +186,8 @@ const PLACES: [&str; 2] = ["message", "tool"];
 
 const FORMATS: [&str; 2] = ["stream-json", "stream-chunk-json"];
 
-/// A model that stops in the middle of a message, or calls a tool that does not end, and answers what comes then.
+/// A model that stops in the middle of a message, or calls a tool that does not end, and answers what comes
+/// then.
 fn stops_in(place: &str) -> MockModel {
     let first = match place {
         "message" => Reply::new([sse::text("Half"), gate("held")]),

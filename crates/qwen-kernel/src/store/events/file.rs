@@ -1,10 +1,10 @@
 //! Numbered lines in files: one directory, one file per session.
 //!
-//! The file is a sequence of records: a header line `@ EPOCH FIRST COUNT BYTES OPEN`, then that many bytes
-//! of lines. A take, and a turn that starts, is a record without lines. The next owner truncates a torn last record. If the file has
-//! grown since an owner's last access, the owner reads the new records before it appends; a higher epoch
-//! there means that the owner is fenced. Appends are handed to the system before the lines are sent, so
-//! they survive the death of the hub.
+//! The file is a sequence of records: a header line `@ EPOCH FIRST COUNT BYTES OPEN`, then that many bytes of
+//! lines. A take, and a turn that starts, is a record without lines. The next owner truncates a torn last
+//! record. If the file has grown since an owner's last access, the owner reads the new records before it
+//! appends; a higher epoch there means that the owner is fenced. Appends are handed to the system before the
+//! lines are sent, so they survive the death of the hub.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -56,8 +56,8 @@ pub trait Events {
     fn take(&self, session: &SessionId) -> io::Result<Taken>;
 
     /// Appends whole lines as the owner of `epoch`; the first has the number `first`. Repeating an append
-    /// returns [`Appended::Ok`] and changes nothing. `open` is the turn that is open after the lines; without lines,
-    /// only that is noted.
+    /// returns [`Appended::Ok`] and changes nothing. `open` is the turn that is open after the lines; without
+    /// lines, only that is noted.
     fn append(&self, id: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended;
 
     /// The lines after `after`.
@@ -85,8 +85,8 @@ impl<'a> Follower<'a> {
         Self { events, session: session.clone(), after }
     }
 
-    /// The lines since the last call; none in them if there are no new ones. A reader that fell behind what is
-    /// stored gets [`Read::TooOld`].
+    /// The lines since the last call; none in them if there are no new ones. A reader that fell behind what
+    /// is stored gets [`Read::TooOld`].
     pub fn read_on(&mut self) -> Read {
         let read = self.events.read(&self.session, self.after);
         if let Read::Lines { last, .. } = &read {

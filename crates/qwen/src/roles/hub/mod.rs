@@ -385,8 +385,8 @@ fn event_stores(directory: PathBuf, limit: u64) -> EventStores {
     })
 }
 
-/// Passes on what workers write to standard error; what is ignored in an untrusted folder is told once, not by every
-/// worker.
+/// Passes on what workers write to standard error; what is ignored in an untrusted folder is told once, not
+/// by every worker.
 fn worker_stderr() -> WorkerStderr {
     let told = RefCell::new(HashSet::new());
     Box::new(move |text| {
