@@ -17,6 +17,11 @@ impl Refusal {
     pub(crate) fn new(code: &'static str, text: impl Into<String>) -> Self {
         Self { code, text: bounded(text.into()) }
     }
+
+    /// The same refusal about a part of a call, with what that means for the whole.
+    pub(crate) fn within(self, part: impl std::fmt::Display, consequence: &str) -> Self {
+        Self::new(self.code, format!("{part}: {} {consequence}", self.text))
+    }
 }
 
 /// Removes the middle of a text that is too long.

@@ -78,7 +78,8 @@ impl ClaudeNamed {
         } else {
             Json::trusted(in_claudes_words(&schema(&arguments)))
         };
-        let description = in_claudes_words(&tool.spec().description).into();
+        let description = claude.description.unwrap_or(&tool.spec().description);
+        let description = in_claudes_words(description).into();
         Self { tool, claude, spec: ToolSpec { name: claude.name.into(), description, parameters } }
     }
 

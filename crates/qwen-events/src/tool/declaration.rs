@@ -94,6 +94,8 @@ impl Argument {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaudeTool {
     pub name: &'static str,
+    /// The description for the model, if it differs from that of our tool.
+    pub description: Option<&'static str>,
     /// Arguments with another name: ours, then Claude's.
     pub renamed: &'static [(&'static str, &'static str)],
     /// Further names of arguments that calls may use: ours, then Claude's.
@@ -115,6 +117,7 @@ impl ClaudeTool {
     pub const fn named(name: &'static str) -> Self {
         Self {
             name,
+            description: None,
             renamed: &[],
             also: &[],
             absent: &[],

@@ -8,7 +8,6 @@ mod exit_plan_mode;
 mod glob;
 mod grep_search;
 mod list_directory;
-mod nearest;
 mod notebook_edit;
 mod read_file;
 mod run_shell_command;

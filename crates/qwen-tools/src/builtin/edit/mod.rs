@@ -1,4 +1,7 @@
-//! `edit`: replaces an exact piece of a file.
+//! `edit`: replaces an exact piece of a file; as `MultiEdit` of Claude's vocabulary, several pieces of one file.
+
+mod multiple;
+mod nearest;
 
 use std::path::Path;
 
@@ -6,12 +9,12 @@ use qwen_events::{
     Argument, ArgumentRole, ArgumentValue, ClaudeTool, Confirmation, ToolCall, ToolDeclaration, ToolKind,
 };
 
+use self::nearest::{Nearest, nearest};
 use super::change::{self, ChangedFile, PlannedChange};
-use super::nearest::{Nearest, nearest};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::output::content::{Text, with_crlf};
 use crate::refusal::Refusal;
-use crate::{CallContext, ToolFuture};
+use crate::{Arguments, CallContext, ToolFuture};
 
 /// How many occurrences of an ambiguous `old_string` are listed.
 const MAX_LISTED_OCCURRENCES: usize = 10;
@@ -35,8 +38,8 @@ tool_input! {
 impl DeclaredTool for Edit {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("edit", ToolKind::Edit, DESCRIPTION, Input::ARGUMENTS)
-            .aliases(&["edit_file", "replace", "MultiEdit"])
-            .claude(&[ClaudeTool::named("Edit")]);
+            .aliases(&["edit_file", "replace"])
+            .claude(&[ClaudeTool::named("Edit"), multiple::CLAUDE]);
 
     fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         change::confirmation(plan, call, cx)
@@ -49,57 +52,75 @@ impl DeclaredTool for Edit {
 
 /// Computes the new content and the message for the model.
 fn plan(call: &ToolCall, cx: &CallContext) -> Result<PlannedChange, Refusal> {
+    if multiple::is_asked_for(call) {
+        return multiple::plan(call, cx);
+    }
     let (input, arguments) = Input::parse(call)?;
-    let (old, new) = (input.old_string.as_str(), input.new_string.as_str());
-    let replace_all = input.replace_all.unwrap_or(false);
-
+    let edit = Replacement {
+        old: &input.old_string,
+        new: &input.new_string,
+        replace_all: input.replace_all.unwrap_or(false),
+    };
     let file = ChangedFile::open(&input.file_path, cx)?;
-    let shown = file.shown.clone();
-    let Some(before) = &file.before else {
-        if !old.is_empty() {
-            return Err(Refusal::new(
-                "file_not_found",
-                format!("{} does not exist. To make it, give an empty old_string.", shown.display()),
-            ));
+    let edited = edit.apply(file.before.as_ref(), &file.shown, &arguments)?;
+    let shown = file.shown.display();
+    let summary = match (&file.before, edited.count) {
+        (None, _) => format!("Made {shown}"),
+        (Some(_), 0) => format!("Filled the empty file {shown}"),
+        (Some(_), 1) => format!("Edited {shown}"),
+        (Some(_), count) => format!("Edited {shown}: {count} occurrences"),
+    };
+    Ok(PlannedChange { after: edited.text, summary, file })
+}
+
+/// One piece of text and what takes its place.
+struct Replacement<'a> {
+    old: &'a str,
+    new: &'a str,
+    replace_all: bool,
+}
+
+/// A text after a replacement.
+struct Edited {
+    text: String,
+    /// How many occurrences were replaced; none in a new or empty file.
+    count: usize,
+}
+
+impl Replacement<'_> {
+    /// Replaces the piece in `before`, the content of the file `shown`; none if the file does not exist.
+    fn apply(&self, before: Option<&Text>, shown: &Path, arguments: &Arguments) -> Result<Edited, Refusal> {
+        let shown_path = shown.display();
+        let Some(before) = before else {
+            if !self.old.is_empty() {
+                let text = format!("{shown_path} does not exist. To make it, give an empty old_string.");
+                return Err(Refusal::new("file_not_found", text));
+            }
+            return Ok(Edited { text: self.new.to_owned(), count: 0 });
+        };
+        if self.old.is_empty() && before.body.is_empty() {
+            return Ok(Edited { text: self.new.to_owned(), count: 0 });
         }
-        let summary = format!("Made {}", shown.display());
-        return Ok(PlannedChange { file, after: new.to_owned(), summary });
-    };
-    if old.is_empty() && before.body.is_empty() {
-        let summary = format!("Filled the empty file {}", shown.display());
-        return Ok(PlannedChange { file, after: new.to_owned(), summary });
+        if self.old.is_empty() {
+            let problem = format_args!(
+                "is empty, which makes a new file, but {shown_path} exists; give the piece to replace"
+            );
+            return Err(arguments.refuse("old_string", problem).into());
+        }
+        if self.old == self.new {
+            let problem = "is the same as old_string, so nothing would change";
+            return Err(arguments.refuse("new_string", problem).into());
+        }
+        if before.lossy {
+            let text = format!(
+                "{shown_path} holds bytes that are not UTF-8, which an edit would destroy. Use a shell command such \
+                 as sed."
+            );
+            return Err(Refusal::new("binary_file", text));
+        }
+        let (text, count) = replace(before, self.old, self.new, self.replace_all, shown)?;
+        Ok(Edited { text, count })
     }
-    if old.is_empty() {
-        return Err(arguments
-            .refuse(
-                "old_string",
-                format_args!(
-                    "is empty, which makes a new file, but {} exists; give the piece to replace",
-                    shown.display()
-                ),
-            )
-            .into());
-    }
-    if old == new {
-        return Err(arguments
-            .refuse("new_string", "is the same as old_string, so nothing would change")
-            .into());
-    }
-    if before.lossy {
-        return Err(Refusal::new(
-            "binary_file",
-            format!(
-                "{} holds bytes that are not UTF-8, which an edit would destroy. Use a shell command such as sed.",
-                shown.display()
-            ),
-        ));
-    }
-    let (after, count) = replace(before, old, new, replace_all, &shown)?;
-    let summary = match count {
-        1 => format!("Edited {}", shown.display()),
-        count => format!("Edited {}: {count} occurrences", shown.display()),
-    };
-    Ok(PlannedChange { file, after, summary })
 }
 
 /// Replaces one occurrence or all of them. Returns the new text and the number of replacements.
