@@ -158,6 +158,8 @@ pub struct StreamInfo {
     pub session_state: bool,
     /// `claude`: the client is one of the Qwen Code SDKs (`--channel=SDK`), whose words differ in places.
     pub qwen_sdk: bool,
+    /// `claude`: the client is of Claude's family; lines then have further fields that its CLI writes.
+    pub claude_host: bool,
     /// `claude`: repeat the user's messages on the stream.
     pub replay_user_messages: bool,
     /// `claude`: the known limits of the model.
@@ -185,6 +187,7 @@ impl StreamInfo {
             partial_messages: false,
             session_state: false,
             qwen_sdk: false,
+            claude_host: false,
             replay_user_messages: false,
             model_limits: ModelLimits::default(),
             plugins: Vec::new(),

@@ -46,7 +46,7 @@ pub use host::{
     SyncPoint, SyncReason, denial,
 };
 pub use in_flight_calls::InFlightCalls;
-pub use permissions::{Permissions, RefusedCall};
+pub use permissions::{ListedRule, Permissions, RefusedCall};
 pub use session::overrides::SessionOverrides;
 pub use session::{RewindPoint, RewindReport, Session, TurnInput, unstarted_turn_end};
 pub use steering::{SteeringPrompt, SteeringQueue};

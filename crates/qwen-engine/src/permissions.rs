@@ -8,7 +8,7 @@ use qwen_events::{
     ToolDeclaration, ToolKind, Verdict,
 };
 use qwen_permissions::shell::root_commands;
-use qwen_permissions::{DeclaredCall, Judgement, Mode, Policy, RuleSource, escape_for_approval};
+use qwen_permissions::{DeclaredCall, Judgement, Mode, Policy, Rule, RuleSource, escape_for_approval};
 use qwen_tools::{CallContext, Tool};
 use serde_json::{Map, Value};
 
@@ -21,6 +21,16 @@ const MAX_SUBJECT: usize = 200;
 pub struct Permissions {
     policy: RwLock<Policy>,
     cwd: PathBuf,
+}
+
+/// A rule in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedRule {
+    /// `deny`, `ask` or `allow`.
+    pub behavior: &'static str,
+    /// The rule as written.
+    pub text: Arc<str>,
+    pub source: RuleSource,
 }
 
 /// A call that may not run.
@@ -226,10 +236,21 @@ impl Permissions {
 
     /// The rules, such as `deny Bash(rm *)`.
     pub fn rules(&self) -> Vec<String> {
+        let written = |rule: ListedRule| format!("{} {}", rule.behavior, rule.text);
+        self.listed_rules().into_iter().map(written).collect()
+    }
+
+    /// The rules with their sources: those that deny, then those that ask, then those that allow.
+    pub fn listed_rules(&self) -> Vec<ListedRule> {
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
         let words = [(Behavior::Deny, "deny"), (Behavior::Ask, "ask"), (Behavior::Allow, "allow")];
-        let of = |(behavior, word): (Behavior, &'static str)| {
-            policy.rules(behavior).iter().map(move |rule| format!("{word} {}", rule.text()))
+        let of = |(kind, behavior): (Behavior, &'static str)| {
+            let listed = move |rule: &Rule| ListedRule {
+                behavior,
+                text: rule.text().clone(),
+                source: rule.source().clone(),
+            };
+            policy.rules(kind).iter().map(listed)
         };
         words.into_iter().flat_map(of).collect()
     }

@@ -35,7 +35,7 @@ pub use hook::{HookNotice, HookOutcome, HookOutput, HookStep};
 pub use ids::{CallId, NodeRun, PromptId, SessionId, SessionIdError};
 pub use json::Json;
 pub use message::{Finish, Media, MediaSource, Message, Part, Role, ToolResult, image_type};
-pub use session::control::{SessionControl, SettingChange};
+pub use session::control::{SessionControl, SessionReport, SettingChange};
 pub use session::{
     Activity, CancelResult, CommandResult, CommandResultBody, ConsoleLevel, Heartbeat, HintResult,
     HintStatus, Level, LogScope, SessionEvent, Suggestion,
@@ -45,6 +45,7 @@ pub use terminal_text::{is_misleading, push_code_point, terminal_text};
 pub use tool::declaration::{
     Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCatalogue, ToolDeclaration, ToolKind,
 };
+pub use tool::hunk::DiffHunk;
 pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
     ToolEnd, ToolSpec, ToolStatus, Verdict,

@@ -274,12 +274,21 @@ impl Connection {
         uri: &str,
         limits: &CallLimits<'_>,
     ) -> Result<ResourceContents, McpError> {
-        let request = Request::new("resources/read", format!(r#""uri":{}"#, Value::from(uri))).naming(uri);
-        let answer = self.peer.request(&request, limits).await?;
+        let answer = self.read_raw_resource(uri, limits).await?;
         result::contents(&answer).ok_or_else(|| {
             let words = format!("The MCP server `{}` returned a resource that cannot be read.", self.name);
             McpError::new(PROTOCOL, words)
         })
+    }
+
+    /// Reads a resource and returns the server's result as it is.
+    pub(super) async fn read_raw_resource(
+        &self,
+        uri: &str,
+        limits: &CallLimits<'_>,
+    ) -> Result<Box<RawValue>, McpError> {
+        let request = Request::new("resources/read", format!(r#""uri":{}"#, Value::from(uri))).naming(uri);
+        self.peer.request(&request, limits).await
     }
 
     /// Reads all pages of a list.

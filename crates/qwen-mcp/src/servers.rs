@@ -264,6 +264,17 @@ impl Servers {
         }
     }
 
+    /// Reads a resource of a connected server and returns the result as the server sent it.
+    pub async fn read_raw_resource(&self, server: &str, uri: &str) -> Result<Json, McpError> {
+        let server = self.get(server)?;
+        let up = server.connected().ok_or_else(|| {
+            McpError::new(NO_SERVER, format!("The MCP server `{}` is not connected.", server.name))
+        })?;
+        let limits = CallLimits { limit: Some(server.call_limit()), cancel: None, output: None };
+        let result = up.read_raw_resource(uri, &limits).await?;
+        Ok(Json::trusted(result.get()))
+    }
+
     /// The resources that connected servers list within `limit`. Starts no server. A server that fails or is
     /// late contributes none. Servers in the host contribute none either: their response would need the
     /// control channel, which is waiting for this result.

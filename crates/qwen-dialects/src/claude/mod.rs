@@ -14,6 +14,7 @@ mod tool_result;
 mod words;
 
 pub use encode::ClaudeEncoder;
+pub use words::claude_mode;
 
 /// The schemas of this dialect's streams.
 pub(crate) fn schemas() -> Vec<(&'static str, schemars::Schema)> {

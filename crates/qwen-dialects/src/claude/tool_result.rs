@@ -8,6 +8,7 @@ use super::stream::Stream;
 use super::stream::limit::{cut_middle, json_len};
 use super::wire::display::ToolOutcome;
 use super::wire::message::{Block, Content, Source, UserMessage, UserRole};
+use super::wire::tool_output::ToolOutput;
 use super::wire::{Message, UserLine};
 use crate::line::push_line;
 
@@ -33,13 +34,13 @@ impl Stream {
                             content: Some(content),
                         }]),
                     },
-                    tool_use_result: Some(outcome),
+                    tool_use_result: Some(Box::new(outcome)),
                     is_replay: false,
                 }),
             );
             (out.len() - start).saturating_sub(limit)
         };
-        if push(out, content(&end.text, &end.media), ToolOutcome::from(end)) == 0 {
+        if push(out, content(&end.text, &end.media), self.tool_outcome(end)) == 0 {
             return;
         }
         // Too long: first the display is dropped, then the images, then the middle of the text.
@@ -57,6 +58,18 @@ impl Stream {
             let cut = cut_middle(&text, room, end.output_file.as_deref());
             push(out, Content::Text(cut.into()), bare());
         }
+    }
+
+    /// How a call went, with what a host of Claude's family reads about a successful one.
+    fn tool_outcome<'a>(&self, end: &'a ToolEnd) -> ToolOutcome<'a> {
+        let mut outcome = ToolOutcome::from(end);
+        if self.claude_host && end.status == ToolStatus::Success {
+            outcome.output = ToolOutput::of(end);
+            if matches!(outcome.output, Some(ToolOutput::Agent { .. })) {
+                outcome.status = "completed".into();
+            }
+        }
+        outcome
     }
 }
 

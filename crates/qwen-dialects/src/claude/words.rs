@@ -18,7 +18,7 @@ pub(super) const TOOL_DEFERRED: &str = "tool_deferred";
 pub(super) const SYNTHETIC: &str = "<synthetic>";
 
 /// An approval mode in Claude's terms.
-pub(super) fn claude_mode(mode: &str) -> &str {
+pub fn claude_mode(mode: &str) -> &str {
     match mode {
         "auto-edit" => "acceptEdits",
         "yolo" => "bypassPermissions",

@@ -45,10 +45,11 @@ pub(crate) async fn run(
     cx: &RunContext,
 ) -> Done {
     let started = Instant::now();
+    let mut judged = call.clone();
     let attempted = if interrupted {
         Err(NotRun::Stopped(INTERRUPTED.into()))
     } else {
-        attempt(context, call, alone, cx).await
+        attempt(context, &mut judged, alone, cx).await
     };
     let deferred = matches!(attempted, Err(NotRun::Deferred));
     let postponed = matches!(attempted, Err(NotRun::Postponed));
@@ -91,9 +92,9 @@ pub(crate) async fn run(
     let emit = if deferred || postponed { &cx.emit.logged(None) } else { &cx.emit };
     emit.emit(Body::ToolEnd(Box::new(end))).await;
     let denial = (status == ToolStatus::Denied).then(|| Denial {
-        tool_name: call.name.clone(),
+        tool_name: judged.name.clone(),
         call_id: call.id.clone(),
-        arguments: call.arguments.clone(),
+        arguments: judged.arguments.clone(),
         reason: text.clone(),
     });
     let result = ToolResult {
@@ -128,44 +129,49 @@ pub(super) enum NotRun {
     Postponed,
 }
 
+/// Runs a call if it may run. Leaves in `judged` the call that rules, hooks and questions saw.
 async fn attempt(
     context: &TurnContext,
-    call: &Arc<ToolCall>,
+    judged: &mut Arc<ToolCall>,
     alone: bool,
     cx: &RunContext,
 ) -> Result<Outcome, NotRun> {
-    if let Some(text) = &call.malformed {
+    if let Some(text) = &judged.malformed {
         let problem = parse_arguments(text).err().unwrap_or_default();
-        if let Some(answer) = context.structured.as_ref().filter(|_| structured::is_tool(&call.name)) {
+        if let Some(answer) = context.structured.as_ref().filter(|_| structured::is_tool(&judged.name)) {
             answer.reject(&problem);
         }
         let shown: String = text.chars().take(200).collect();
         let message = format!(
             "The arguments of {} must be one JSON object ({problem}), but they were: {shown}",
-            call.name
+            judged.name
         );
         return Err(NotRun::Failed("invalid_arguments", message));
     }
     // From here on the call uses the alias target, so rules, hooks and permission questions see the tool that
     // runs.
-    let call = &match context.overrides.alias(&call.name) {
-        Some(name) => Arc::new(ToolCall { name, ..(**call).clone() }),
-        None => call.clone(),
-    };
-    let wanted = context.structured.as_ref().filter(|_| structured::is_tool(&call.name));
-    let name = if wanted.is_some() { structured::TOOL } else { &call.name };
+    if let Some(name) = context.overrides.alias(&judged.name) {
+        *judged = Arc::new(ToolCall { name, ..(**judged).clone() });
+    }
+    let wanted = context.structured.as_ref().filter(|_| structured::is_tool(&judged.name));
+    let name = if wanted.is_some() { structured::TOOL } else { &judged.name };
     let Some(tool) = context.tools.get(name) else {
         let names: Vec<String> = context.tools.specs().iter().map(|s| s.name.to_string()).collect();
-        let problem = match TOOLS.find(&call.name) {
-            Some(_) => format!("Permission for {} was declined: this session does not offer it.", call.name),
-            None => format!("There is no tool called '{}'.", call.name),
+        let problem = match TOOLS.find(&judged.name) {
+            Some(_) => {
+                format!("Permission for {} was declined: this session does not offer it.", judged.name)
+            }
+            None => format!("There is no tool called '{}'.", judged.name),
         };
         return Err(NotRun::Failed(
             "unknown_tool",
             format!("{problem} The tools are: {}.", names.join(", ")),
         ));
     };
-    let call = &if wanted.is_some() { call.clone() } else { guarded_call::of(call, tool.as_ref(), context) };
+    if wanted.is_none() {
+        *judged = guarded_call::of(judged, tool.as_ref(), context);
+    }
+    let call = &*judged;
     let kind = tool.declaration().map_or(ToolKind::Undeclared, |declaration| declaration.kind);
     let by_host = context.host_tools.contains(&tool.spec().name);
     // No permission question is asked about a call that cannot run. The result tool validates its arguments

@@ -33,6 +33,7 @@ use crate::context::TurnContext;
 use crate::graph::NodeCounter;
 use crate::log::{FileBackups, Log, OpenCalls, Recorder, StoredRun, Unfinished};
 use crate::react::ReactState;
+use crate::skill::{self, SkillTool};
 use crate::{AnswerSchema, Budget, Cancel, Emitter, SessionContext, Stop};
 
 /// The input of a turn.
@@ -225,6 +226,17 @@ impl Session {
     /// Replaces the system prompt for later turns.
     pub fn instruct(&mut self, system: Arc<str>) {
         Arc::make_mut(&mut self.context).system = system;
+    }
+
+    /// Replaces the skills for later turns.
+    pub fn set_skills(&mut self, skills: Option<Arc<SkillTool>>) {
+        let context = Arc::make_mut(&mut self.context);
+        context.skills = skills.as_ref().map(|skills| skills.names()).unwrap_or_default();
+        let mut tools = context.tools.without([skill::TOOL]);
+        if let Some(skills) = skills {
+            tools.add(skills);
+        }
+        context.tools = Arc::new(tools);
     }
 
     /// Adds messages to the conversation without running a turn.

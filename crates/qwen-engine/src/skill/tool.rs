@@ -30,6 +30,11 @@ impl SkillTool {
         self.skills.iter().map(|skill| skill.name.clone()).collect()
     }
 
+    /// The skills, by name.
+    pub fn skills(&self) -> &[Skill] {
+        &self.skills
+    }
+
     fn open(&self, call: &ToolCall) -> Outcome {
         let wish = Arguments::of(call).and_then(|arguments| {
             let name = arguments.nonempty_text("skill")?.trim_start_matches('/').to_owned();

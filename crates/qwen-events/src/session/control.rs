@@ -49,4 +49,42 @@ pub enum SessionControl {
     WithdrawPrompt(Arc<str>),
     /// Reports whether a user is watching; it has no effect.
     Watched,
+    /// Asks for a report about the session.
+    Report(SessionReport),
+    /// Reads the skills from disk again.
+    ReloadSkills,
+    /// Reports what plugins brought. They are read at the start only.
+    ReloadPlugins {
+        /// True if the host wants to add some.
+        adds_some: bool,
+    },
+    /// Names the session.
+    Rename(Arc<str>),
+    /// Reads a resource of an MCP server for the host to show.
+    ReadResource { server: Arc<str>, uri: Arc<str> },
+    /// Adds a directory below the workspace to those that tools may work in.
+    AddDirectory(Arc<str>),
+    /// Asks about each call of an MCP server's tools in modes that would run them; none ends that.
+    ServerMode { server: Arc<str>, mode: Option<Arc<str>> },
+}
+
+/// A report that a host asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionReport {
+    /// The version of this program.
+    Version,
+    /// Cost and tokens so far, in words.
+    Cost,
+    /// Cost and tokens so far, as data.
+    Usage,
+    /// The settings in force.
+    Settings,
+    /// The models that can be chosen.
+    Models,
+    /// The permission rules and the added directories.
+    PermissionRules,
+    /// The end of the output of a background task.
+    TaskOutput(Arc<str>),
+    /// Files whose paths match a text.
+    Files(Arc<str>),
 }

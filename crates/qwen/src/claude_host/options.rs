@@ -25,6 +25,8 @@ pub struct ClaudeHostOptions {
     /// Whether text and thoughts of sub-agents are written to the stream too; none if they always are. The
     /// host's `initialize` may change it.
     pub forwards_agent_text: Option<Arc<AtomicBool>>,
+    /// The host is Claude's CLI or one of its SDKs.
+    pub claude_family: bool,
     /// The host is a Qwen Code SDK (`--channel=SDK`).
     pub qwen_sdk: bool,
     /// Permission questions go over the control channel.

@@ -291,6 +291,14 @@ pub fn drops_only(config: &Config, session: &SessionId, point: &str, prompt: &st
     }
 }
 
+/// Names a session in its copy, which must exist.
+pub fn rename(config: &Config, session: &SessionId, title: &str) -> io::Result<()> {
+    let folder = config.claude.mirror_folder.as_ref().ok_or(io::ErrorKind::NotFound)?;
+    let mut copy = File::options().append(true).open(folder.join(format!("{session}.jsonl")))?;
+    let entry = json!({"type": "custom-title", "customTitle": title, "sessionId": session.as_str()});
+    copy.write_all(format!("{entry}\n").as_bytes())
+}
+
 /// The entries of a session's copy; empty if there is no copy or it cannot be read.
 fn entries_of(config: &Config, session: &SessionId) -> String {
     let copy = config.claude.mirror_folder.as_ref().map(|folder| folder.join(format!("{session}.jsonl")));

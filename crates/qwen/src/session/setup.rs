@@ -84,6 +84,7 @@ fn stream_info(config: &Config, format: Format) -> StreamInfo {
         partial_messages: config.claude.partial_messages,
         session_state: config.claude.session_state,
         qwen_sdk: config.claude.qwen_sdk,
+        claude_host: config.claude.claude_family,
         replay_user_messages: config.stream.replay_user_messages,
         model_limits: model_limits(config),
         output_style: config.agent.output_style.name.as_str().into(),

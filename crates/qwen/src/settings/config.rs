@@ -8,7 +8,7 @@ use qwen_engine::hooks::HookSet;
 use qwen_engine::log::Store;
 use qwen_engine::skill::Skill;
 use qwen_engine::subagent::AgentDefinition;
-use qwen_engine::{AnswerSchema, Limits, ThinkingOptions};
+use qwen_engine::{AnswerSchema, DefinitionSource, Limits, ThinkingOptions};
 use qwen_events::{ErrorInfo, Sampling, SessionId};
 use qwen_mcp::{ServerConfig, ServerStatus, Status};
 use qwen_model::ModelConfig;
@@ -110,6 +110,8 @@ pub struct AgentConfig {
     /// Sub-agents in addition to the built-in ones.
     pub definitions: Vec<AgentDefinition>,
     pub skills: Vec<Skill>,
+    /// Where skills are read from, besides plugins.
+    pub skill_places: Vec<(DefinitionSource, PathBuf)>,
     pub limits: Limits,
     /// The schema that answers must match (`--json-schema`).
     pub answer_schema: Option<Arc<AnswerSchema>>,

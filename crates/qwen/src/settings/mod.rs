@@ -36,6 +36,7 @@ pub use config::{
 pub use file::Settings;
 pub use invocation::Invocation;
 pub use layers::{Layered, SettingsFile};
+pub use project::config::load_skills;
 pub use project::trust::{Trust, TrustList};
 pub use rules::tool_names::is_tool_rule;
 pub(crate) use rules::tool_names::problem as tool_name_problem;
@@ -229,6 +230,7 @@ impl Config {
                 has_agents: true,
                 definitions: agents,
                 skills: project.skills.into_iter().chain(plugins.skills).collect(),
+                skill_places: project.skill_places,
                 limits,
                 answer_schema: answer_schema(run, invocation)?,
             },

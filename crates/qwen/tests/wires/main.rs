@@ -3,8 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod choosing;
-mod claude_events;
-mod claude_hosts;
+mod claude;
 mod core_endings;
 mod core_tools;
 mod lite;

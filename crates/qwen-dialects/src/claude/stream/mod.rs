@@ -25,6 +25,8 @@ pub(in crate::claude) struct Stream {
     pub(in crate::claude) partial: bool,
     /// True if the reader is one of Qwen's SDKs.
     pub(in crate::claude) qwen_sdk: bool,
+    /// True if the reader is a host of Claude's family.
+    pub(in crate::claude) claude_host: bool,
     /// The longest line that the reader accepts.
     pub(in crate::claude) longest: usize,
     pub(in crate::claude) model_limits: ModelLimits,
@@ -50,6 +52,7 @@ impl Stream {
             uuids: UuidGenerator::new(info.seed),
             partial: info.partial_messages,
             qwen_sdk: info.qwen_sdk,
+            claude_host: info.claude_host,
             longest: line_limit(info),
             model_limits: info.model_limits,
         }

@@ -6,6 +6,8 @@ use qwen_events::{Display, FileDiff, TaskProgress, ToolEnd, ToolStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::tool_output::ToolOutput;
+
 /// How a tool call went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolOutcome<'a> {
@@ -25,6 +27,10 @@ pub struct ToolOutcome<'a> {
     /// What people are shown, where it is more than the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display: Option<ResultDisplay<'a>>,
+    /// For hosts of Claude's family: what their CLI says about the result of this tool.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub output: Option<ToolOutput<'a>>,
 }
 
 /// What people are shown of a tool's work.
@@ -126,6 +132,7 @@ impl<'a> From<&'a ToolEnd> for ToolOutcome<'a> {
             error_code: end.error_code.map(Cow::Borrowed),
             output_file: end.output_file.as_deref().map(Cow::Borrowed),
             display: end.display.as_ref().map(ResultDisplay::from),
+            output: None,
         }
     }
 }

@@ -5,6 +5,7 @@ pub mod display;
 pub mod message;
 pub mod result;
 pub mod stream_event;
+pub mod tool_output;
 
 use std::borrow::Cow;
 
@@ -346,7 +347,7 @@ pub struct UserLine<'a> {
     pub message: UserMessage<'a>,
     /// How the call went, as data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_use_result: Option<ToolOutcome<'a>>,
+    pub tool_use_result: Option<Box<ToolOutcome<'a>>>,
     /// The client's own message, repeated.
     #[serde(rename = "isReplay", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_replay: bool,

@@ -1,6 +1,6 @@
 //! Control requests with which hosts of Claude's SDKs adjust and query a session.
 
-use qwen_events::{SessionControl, SettingChange};
+use qwen_events::{SessionControl, SessionReport, SettingChange};
 
 use crate::decode::Result;
 use crate::decode::field::{Kind, Object, Value};
@@ -40,6 +40,39 @@ pub(in crate::decode) fn read(subtype: &str, fields: &Object<'_>) -> Result<Opti
             SessionControl::WithdrawPrompt(filled(&fields.need("message_uuid", "the id of a prompt")?)?)
         }
         "set_has_subscribers" => SessionControl::Watched,
+        "reload_skills" => SessionControl::ReloadSkills,
+        "reload_plugins" => SessionControl::ReloadPlugins {
+            adds_some: fields.get("add_plugins").is_some_and(|added| added.json().as_str() != "[]"),
+        },
+        "rename_session" => SessionControl::Rename(filled(&fields.need("title", "a title")?)?),
+        "mcp_read_resource" => SessionControl::ReadResource {
+            server: filled(&fields.need_any(&["serverName", "server_name"], "the server's name")?)?,
+            uri: filled(&fields.need("uri", "the resource's URI")?)?,
+        },
+        "register_repo_root" => {
+            SessionControl::AddDirectory(filled(&fields.need("directory", "a directory")?)?)
+        }
+        "set_mcp_permission_mode_override" => SessionControl::ServerMode {
+            server: filled(&fields.need_any(&["serverName", "server_name"], "the server's name")?)?,
+            mode: fields.string("mode")?,
+        },
+        _ => return Ok(report(subtype, fields)?.map(SessionControl::Report)),
+    }))
+}
+
+/// Reads a request for a report; none for any other subtype.
+fn report(subtype: &str, fields: &Object<'_>) -> Result<Option<SessionReport>> {
+    Ok(Some(match subtype {
+        "get_binary_version" => SessionReport::Version,
+        "get_session_cost" => SessionReport::Cost,
+        "get_usage" => SessionReport::Usage,
+        "get_settings" => SessionReport::Settings,
+        "list_models" => SessionReport::Models,
+        "list_permission_rules" => SessionReport::PermissionRules,
+        "get_task_output" => SessionReport::TaskOutput(filled(&fields.need("task_id", "the task's id")?)?),
+        "file_suggestions" => {
+            SessionReport::Files(fields.need("query", "the beginning of a path")?.string()?)
+        }
         _ => return Ok(None),
     }))
 }

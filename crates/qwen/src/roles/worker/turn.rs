@@ -198,7 +198,7 @@ impl Worker {
     async fn open_session(&mut self, queued: &QueuedPrompt) -> Option<Session> {
         let prompt = &queued.prompt;
         let refusal = match self.sessions.session_for(prompt, &self.process) {
-            Ok(session) => match &prompt.prompt_id {
+            Ok(mut session) => match &prompt.prompt_id {
                 // An earlier process that held the session used this id.
                 Some(id) if session.has_prompt(id) && !prompt.continuation && !queued.continues_turn => {
                     self.sessions.put_back(session);
@@ -208,7 +208,12 @@ impl Worker {
                     }
                     used_before(id)
                 }
-                _ => return Some(session),
+                _ => {
+                    if self.control.take_changed_skills() {
+                        session.set_skills(self.process.skills.clone());
+                    }
+                    return Some(session);
+                }
             },
             Err(error) => {
                 self.queue.release(queued.key.as_ref());

@@ -32,6 +32,9 @@ pub(super) struct UsageLedger {
     tokens: qwen_events::Usage,
     /// The usage of all turns, by model.
     by_model: Vec<ModelUsage>,
+    /// How long all turns took, in milliseconds, and how long of that they waited for the model.
+    duration_ms: u64,
+    api_duration_ms: u64,
     last_turn_failed: bool,
     context: ContextSnapshot,
 }
@@ -43,6 +46,8 @@ impl UsageLedger {
         self.tool_calls += end.tool_calls;
         self.tokens.add(&end.usage);
         self.by_model.extend(end.usage_by_model.iter().cloned());
+        self.duration_ms += end.duration_ms;
+        self.api_duration_ms += end.api_duration_ms;
         self.last_turn_failed = end.status != EndStatus::Done;
     }
 
@@ -121,11 +126,11 @@ impl UsageLedger {
             "rawMaxTokens": window,
             "percentage": used.saturating_mul(100).checked_div(window),
             "categories": [
-                {"name": "System prompt", "tokens": system, "color": "purple"},
-                {"name": "System tools", "tokens": builtin, "color": "cyan"},
-                {"name": "MCP tools", "tokens": mcp, "color": "green"},
-                {"name": "Messages", "tokens": messages, "color": "blue"},
-                {"name": "Free space", "tokens": free, "color": "gray"},
+                {"id": "system_prompt", "name": "System prompt", "tokens": system, "color": "purple", "kind": "used"},
+                {"id": "system_tools", "name": "System tools", "tokens": builtin, "color": "cyan", "kind": "used"},
+                {"id": "mcp_tools", "name": "MCP tools", "tokens": mcp, "color": "green", "kind": "used"},
+                {"id": "messages", "name": "Messages", "tokens": messages, "color": "blue", "kind": "used"},
+                {"id": "free_space", "name": "Free space", "tokens": free, "color": "gray", "kind": "free"},
             ],
             "breakdown": {
                 "systemPrompt": system, "builtinTools": builtin, "mcpTools": mcp, "memoryFiles": 0, "skills": 0,
@@ -138,8 +143,90 @@ impl UsageLedger {
             "builtinTools": listed(&context.builtin),
             "mcpTools": listed(&context.mcp),
             "memoryFiles": [], "skills": [], "agents": agents, "gridRows": [],
-            "isAutoCompactEnabled": percent > 0, "autoCompactThreshold": auto,
+            "isAutoCompactEnabled": percent > 0, "autoCompactThreshold": auto, "apiUsage": null,
         })
+    }
+
+    /// Answers `get_usage`: cost, time, changed lines and the tokens of each model. Plans with limits on usage are
+    /// not known here.
+    pub fn session_usage(&self, process: &ProcessContext, lines: (u64, u64)) -> Value {
+        let window = setup::window(&process.config).tokens;
+        let max_output = process.config.model.sampling.max_tokens.unwrap_or_default();
+        let models: Map<String, Value> = (self.totals_by_model().into_iter())
+            .map(|ModelUsage { model, usage, cost_usd, .. }| {
+                let cached = usage.cached_tokens.saturating_add(usage.cache_write_tokens);
+                let tokens = json!({
+                    "inputTokens": usage.prompt_tokens.saturating_sub(cached),
+                    "outputTokens": usage.completion_tokens,
+                    "cacheReadInputTokens": usage.cached_tokens,
+                    "cacheCreationInputTokens": usage.cache_write_tokens,
+                    "webSearchRequests": 0,
+                    "costUSD": cost_usd,
+                    "contextWindow": window,
+                    "maxOutputTokens": max_output,
+                });
+                (model.to_string(), tokens)
+            })
+            .collect();
+        json!({
+            "session": {
+                "total_cost_usd": self.cost_usd(),
+                "total_api_duration_ms": self.api_duration_ms,
+                "total_duration_ms": self.duration_ms,
+                "total_lines_added": lines.0,
+                "total_lines_removed": lines.1,
+                "model_usage": models,
+            },
+            "subscription_type": null,
+            "rate_limits_available": false,
+            "rate_limits": null,
+            "behaviors": null,
+        })
+    }
+
+    /// Answers `get_session_cost`: the same in words.
+    pub fn session_cost(&self, (added, removed): (u64, u64)) -> String {
+        let seconds = |milliseconds: u64| milliseconds / 1000;
+        let mut text = format!(
+            "Total cost:            ${:.4}\nTotal duration (API):  {}s\nTotal duration (wall): {}s\nTotal code \
+             changes:    {added} lines added, {removed} lines removed\nUsage by model:",
+            self.cost_usd(),
+            seconds(self.api_duration_ms),
+            seconds(self.duration_ms),
+        );
+        for ModelUsage { model, usage, cost_usd, .. } in self.totals_by_model() {
+            text.push_str(&format!(
+                "\n   {model}:  {} input, {} output, {} cache read, {} cache write (${cost_usd:.4})",
+                usage
+                    .prompt_tokens
+                    .saturating_sub(usage.cached_tokens)
+                    .saturating_sub(usage.cache_write_tokens),
+                usage.completion_tokens,
+                usage.cached_tokens,
+                usage.cache_write_tokens,
+            ));
+        }
+        text
+    }
+
+    fn cost_usd(&self) -> f64 {
+        self.by_model.iter().map(|spent| spent.cost_usd).sum()
+    }
+
+    /// The usage of all turns, one entry for each model.
+    fn totals_by_model(&self) -> Vec<ModelUsage> {
+        let mut totals: Vec<ModelUsage> = Vec::new();
+        for spent in &self.by_model {
+            match totals.iter_mut().find(|total| total.model == spent.model) {
+                Some(total) => {
+                    total.calls += spent.calls;
+                    total.usage.add(&spent.usage);
+                    total.cost_usd += spent.cost_usd;
+                }
+                None => totals.push(spent.clone()),
+            }
+        }
+        totals
     }
 
     /// Answers `get_usage_info` with the usage of this process, which lies in every range that ends now.
@@ -151,32 +238,24 @@ impl UsageLedger {
             return Err(ErrorInfo::new(ErrorKind::Input, "invalid_value", message).with_param("range"));
         }
         let tokens = &self.tokens;
-        let mut models: Map<String, Value> = Map::new();
-        for spent in &self.by_model {
-            let model = models.entry(&*spent.model).or_insert_with(|| {
-                json!({"model": &*spent.model, "requests": 0, "inputTokens": 0, "outputTokens": 0,
-                       "cachedTokens": 0, "thoughtsTokens": 0, "totalTokens": 0})
-            });
-            for (field, more) in [
-                ("requests", spent.calls),
-                ("inputTokens", spent.usage.prompt_tokens),
-                ("outputTokens", spent.usage.completion_tokens),
-                ("cachedTokens", spent.usage.cached_tokens),
-                ("thoughtsTokens", spent.usage.thought_tokens),
-                ("totalTokens", spent.usage.total()),
-            ] {
-                model[field] = (model[field].as_u64().unwrap_or_default() + more).into();
-            }
-        }
+        let mut models = self.totals_by_model();
+        models.sort_by_key(|spent| std::cmp::Reverse(spent.usage.total()));
         let read_rate = ratio(tokens.cached_tokens, tokens.prompt_tokens);
         let total = tokens.prompt_tokens + tokens.completion_tokens;
-        let count = |model: &Value, field: &str| model[field].as_u64().unwrap_or_default();
-        let mut models: Vec<Value> = models.into_iter().map(|(_, model)| model).collect();
-        models.sort_by_key(|model| std::cmp::Reverse(count(model, "totalTokens")));
-        for model in &mut models {
-            model["cacheReadRate"] = ratio(count(model, "cachedTokens"), count(model, "inputTokens")).into();
-            model["share"] = ratio(count(model, "totalTokens"), total).into();
-        }
+        let of_model = |ModelUsage { model, calls, usage, .. }: &ModelUsage| {
+            json!({
+                "model": &**model,
+                "requests": calls,
+                "inputTokens": usage.prompt_tokens,
+                "outputTokens": usage.completion_tokens,
+                "cachedTokens": usage.cached_tokens,
+                "thoughtsTokens": usage.thought_tokens,
+                "totalTokens": usage.total(),
+                "cacheReadRate": ratio(usage.cached_tokens, usage.prompt_tokens),
+                "share": ratio(usage.total(), total),
+            })
+        };
+        let models: Vec<Value> = models.iter().map(of_model).collect();
         let (added, removed) = lines;
         let sessions = u64::from(self.requests > 0);
         let generated_at = rfc3339(clock::now());

@@ -43,7 +43,7 @@ pub(super) struct Worker {
     /// The number of prompts without an id that joined a turn, used for their generated ids.
     pub(super) steered: u64,
     heartbeat: HeartbeatTimer,
-    hints: HintSearches,
+    pub(super) hints: HintSearches,
 }
 
 /// The turn that runs while a line is handled.

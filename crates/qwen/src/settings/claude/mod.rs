@@ -69,6 +69,7 @@ pub(crate) fn host_options(
     invocation: &Invocation,
     recording: Option<bool>,
 ) -> Result<ClaudeHostOptions, ErrorInfo> {
+    let claude_family = config::is_claude_family(invocation) && run.channel.is_none();
     Ok(ClaudeHostOptions {
         mirror_folder: sessions::mirror(run, invocation, recording),
         streams_mirror: run.claude.session_mirror.is_some(),
@@ -77,11 +78,12 @@ pub(crate) fn host_options(
         await_initialize: run.claude.await_initialize,
         resume_drops_turn: run.claude.resume_drops_turn.clone().filter(|id| !id.is_empty()),
         session_state: SESSION_STATE.iter().any(|name| invocation.var(name).is_some_and(is_true)),
-        forwards_agent_text: (config::is_claude_family(invocation) && run.channel.is_none()).then(|| {
+        forwards_agent_text: claude_family.then(|| {
             let forwards =
                 run.claude.forward_subagent_text || invocation.var(FORWARD_AGENT_TEXT).is_some_and(is_true);
             Arc::new(AtomicBool::new(forwards))
         }),
+        claude_family,
         qwen_sdk: run.channel.as_deref() == Some("SDK"),
         permission_prompts: run.permission_prompt_tool.is_some() && host_answers(&run.claude)?,
         permission_tool: permission_tool(run),

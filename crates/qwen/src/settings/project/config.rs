@@ -13,6 +13,8 @@ use crate::settings::layers::Layered;
 pub(crate) struct ProjectConfig {
     pub agents: Vec<AgentDefinition>,
     pub skills: Vec<Skill>,
+    /// Where skills are read from.
+    pub skill_places: Vec<(DefinitionSource, PathBuf)>,
     /// Directories of slash commands.
     pub user_commands: Vec<PathBuf>,
     pub project_commands: Vec<PathBuf>,
@@ -27,10 +29,11 @@ pub(crate) fn load(invocation: &Invocation, layered: &Layered, warnings: &mut Ve
         let mut found: Vec<_> = of_user.collect();
         for place in &directories.project {
             let directory = place.path.join(name);
-            if !directory.is_dir() {
+            let is_text_only = place.requested_by_host && !needs_trust_always;
+            // One that appears later is read when the host asks for it.
+            if !directory.is_dir() && !is_text_only {
                 continue;
             }
-            let is_text_only = place.requested_by_host && !needs_trust_always;
             if is_text_only || layered.trust.decision().is_trusted() {
                 found.push((DefinitionSource::Project, directory));
             } else {
@@ -49,10 +52,16 @@ pub(crate) fn load(invocation: &Invocation, layered: &Layered, warnings: &mut Ve
             .iter()
             .flat_map(|(whose, place)| subagent::load(place, *whose, warnings))
             .collect(),
-        skills: skill_places.iter().flat_map(|(whose, place)| skill::load(place, *whose, warnings)).collect(),
+        skills: load_skills(&skill_places, warnings),
+        skill_places,
         user_commands: commands_of(DefinitionSource::User),
         project_commands: commands_of(DefinitionSource::Project),
     }
+}
+
+/// Reads the skills of some directories.
+pub fn load_skills(places: &[(DefinitionSource, PathBuf)], warnings: &mut Vec<String>) -> Vec<Skill> {
+    places.iter().flat_map(|(whose, place)| skill::load(place, *whose, warnings)).collect()
 }
 
 fn ignored(directory: &Path) -> String {

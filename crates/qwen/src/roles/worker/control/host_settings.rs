@@ -1,5 +1,6 @@
 //! Settings that a Claude host changes while a session runs: reasoning, model, effort and permission rules.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use qwen_events::{
@@ -8,6 +9,8 @@ use qwen_events::{
 use qwen_permissions::Mode;
 use serde_json::{Map, Value, json};
 
+use crate::claude_host::session_mirror;
+use crate::roles::worker::worker::Worker;
 use crate::session::ProcessContext;
 
 /// The changes that the host's settings made since the session started.
@@ -116,6 +119,60 @@ impl HostSettings {
         process.permissions.update_all(&updates)?;
         self.rules = added;
         Ok(())
+    }
+}
+
+impl Worker {
+    /// Adds a directory below the workspace, or below a directory that was added to it.
+    pub(super) fn add_directory(&self, directory: &str) -> Result<Value, ErrorInfo> {
+        let workspace = &self.process.config.workspace;
+        let refuse = |problem: &dyn std::fmt::Display| {
+            let shown: String = directory.chars().take(200).collect();
+            ErrorInfo::new(ErrorKind::Input, "invalid_value", format!("{shown}: {problem}"))
+                .with_param("directory")
+        };
+        let path = std::fs::canonicalize(workspace.cwd.join(directory)).map_err(|error| refuse(&error))?;
+        let mut roots = std::iter::once(&workspace.cwd).chain(&workspace.extra_roots);
+        let is_below = |root: &PathBuf| {
+            std::fs::canonicalize(root).is_ok_and(|root| path != root && path.starts_with(root))
+        };
+        if !path.is_dir() || !roots.any(is_below) {
+            return Err(refuse(&"it is not a directory below the workspace"));
+        }
+        let shown = path.to_string_lossy();
+        self.process.permissions.update(&PermissionUpdate::AddDirectories(vec![shown.as_ref().into()]))?;
+        Ok(json!({"directory": shown}))
+    }
+
+    /// Has each call of a server's tools asked about, also in modes that would run it, or ends that.
+    pub(super) fn set_server_mode(&self, server: &str, mode: Option<&str>) -> Result<Value, ErrorInfo> {
+        let rules = vec![Arc::from(format!("mcp__{server}"))];
+        let update = match mode {
+            None => PermissionUpdate::RemoveRules { behavior: Behavior::Ask, rules },
+            Some("default" | "auto") => PermissionUpdate::AddRules { behavior: Behavior::Ask, rules },
+            Some(other) => {
+                let other: String = other.chars().take(80).collect();
+                let message = format!("mode '{other}' is not 'default', 'auto' or null");
+                return Err(ErrorInfo::new(ErrorKind::Input, "invalid_value", message).with_param("mode"));
+            }
+        };
+        self.process.permissions.update(&update)?;
+        if mode.is_none() || self.process.mcp.status().iter().any(|known| *known.name == *server) {
+            return Ok(json!({}));
+        }
+        let warning =
+            format!("there is no MCP server '{server}' yet; the mode applies as soon as there is one");
+        Ok(json!({"warning": warning}))
+    }
+
+    /// Names the session in the copy that Claude's SDKs read.
+    pub(super) fn rename_session(&self, title: &str) -> Result<Value, ErrorInfo> {
+        let session = self.sessions.id();
+        session_mirror::rename(&self.process.config, session, title).map_err(|error| {
+            let message = format!("the session cannot be named: {error}");
+            ErrorInfo::new(ErrorKind::Input, "unnamed_session", message)
+        })?;
+        Ok(json!({}))
     }
 }
 

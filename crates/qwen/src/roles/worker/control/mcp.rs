@@ -144,7 +144,7 @@ fn one(server: &ServerStatus) -> Value {
     })
 }
 
-/// A change that is answered once it is complete.
+/// A change or a question that is answered once it is complete.
 pub(super) enum McpChange {
     Reconnect(Arc<str>),
     Toggle(Arc<str>, bool),
@@ -153,6 +153,11 @@ pub(super) enum McpChange {
         gone: Vec<Arc<str>>,
         come: Vec<(Arc<str>, ServerConfig)>,
         errors: Map<String, Value>,
+    },
+    /// Reads a resource that the host shows.
+    Read {
+        server: Arc<str>,
+        uri: Arc<str>,
     },
 }
 
@@ -168,9 +173,22 @@ async fn apply(servers: &Servers, change: McpChange) -> Result<Value, ErrorInfo>
         McpChange::Reconnect(name) => servers.reconnect(&name).await,
         McpChange::Toggle(name, enabled) => servers.toggle(&name, enabled).await,
         McpChange::Replace { gone, come, errors } => return Ok(replace(servers, gone, come, errors).await),
+        McpChange::Read { server, uri } => return read(servers, &server, &uri).await,
     };
     done.map(|()| json!({}))
         .map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()))
+}
+
+/// Reads a resource of the interface that a server's tool has.
+async fn read(servers: &Servers, server: &str, uri: &str) -> Result<Value, ErrorInfo> {
+    if !uri.starts_with("ui://") {
+        let message = "only resources with a ui:// address can be read";
+        return Err(ErrorInfo::new(ErrorKind::Input, "invalid_value", message).with_param("uri"));
+    }
+    let result = servers.read_raw_resource(server, uri).await;
+    let result = result.map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()))?;
+    let result: Value = serde_json::from_str(result.as_str()).unwrap_or_default();
+    Ok(json!({"contents": result["contents"]}))
 }
 
 /// Stops some servers and starts others. A server that fails to start stays registered, so that it can be

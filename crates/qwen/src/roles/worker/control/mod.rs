@@ -4,16 +4,18 @@
 mod files;
 mod host_settings;
 mod mcp;
+mod reports;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use qwen_dialects::Dialect;
+use qwen_engine::subagent::AgentDefinition;
 use qwen_engine::{AnswerSchema, Stop};
 use qwen_events::{
     Body, CallId, ControlBody, ControlReply, ErrorInfo, ErrorKind, Initialize, Json, PermissionUpdate,
-    SessionControl, SessionEvent,
+    SessionControl, SessionEvent, SessionReport,
 };
 use qwen_permissions::Mode;
 use serde_json::{Value, json};
@@ -35,9 +37,18 @@ const CLAUDE_CODE_VERSION: &str = "2.1.325";
 pub(super) struct ControlChannel {
     mcp: McpControl,
     settings: HostSettings,
+    /// The only skills that the host wants; none if it wants all.
+    wanted_skills: Option<Vec<Arc<str>>>,
+    /// True if skills were read again since the session was last used.
+    skills_changed: bool,
 }
 
 impl ControlChannel {
+    /// True if the session must get the skills of the process; it then counts as done.
+    pub fn take_changed_skills(&mut self) -> bool {
+        std::mem::take(&mut self.skills_changed)
+    }
+
     /// Cancels a request of the host, which is still answered once.
     pub fn cancel(&self, request_id: &str) {
         self.mcp.cancel(request_id);
@@ -66,6 +77,20 @@ impl Worker {
                 SessionControl::McpServers(servers) => {
                     let change = self.control.mcp.replacement(servers, &self.process.mcp);
                     self.change_mcp(request_id, nested, change);
+                    return Flow::Continue;
+                }
+                SessionControl::ReadResource { server, uri } => {
+                    self.change_mcp(request_id, nested, McpChange::Read { server, uri });
+                    return Flow::Continue;
+                }
+                SessionControl::Report(SessionReport::TaskOutput(id)) => {
+                    let output = self.task_output(&id).await;
+                    self.reply(request_id, nested, output.map(|value| Json::trusted(value.to_string())))
+                        .await;
+                    return Flow::Continue;
+                }
+                SessionControl::Report(SessionReport::Files(typed)) => {
+                    self.hints.suggest_files(&typed, request_id, nested, &self.process, &self.emit);
                     return Flow::Continue;
                 }
                 request => ControlBody::SessionControl(Box::new(request)),
@@ -147,12 +172,10 @@ impl Worker {
     }
 
     /// Moves the command of a call, or of all calls that wait for one, to the background.
-    fn move_to_background(&self, call: Option<&CallId>) -> Result<Value, ErrorInfo> {
+    fn move_to_background(&self, call: Option<&CallId>) -> Value {
         let moved = self.resources.upgrade().map_or(0, |resources| resources.tasks.move_to_background(call));
-        match call {
-            Some(call) if moved == 0 => Err(unknown("running command", call.as_str())),
-            _ => Ok(json!({"subtype": "background_tasks", "moved": moved})),
-        }
+        let backgrounded = call.is_none() || moved > 0;
+        json!({"subtype": "background_tasks", "moved": moved, "backgrounded": backgrounded})
     }
 
     /// Stops the sub-agents that run between turns. Returns false if none runs.
@@ -209,16 +232,14 @@ impl Worker {
             }
             ControlBody::AvailableModels => usage::available_models(&self.process),
             ControlBody::UsageInfo { range } => {
-                let lines =
-                    self.resources.upgrade().map(|resources| resources.lines.sums()).unwrap_or_default();
-                self.usage.usage_info(range.as_deref(), lines)?
+                self.usage.usage_info(range.as_deref(), self.changed_lines())?
             }
             ControlBody::ContinueLastTurn => self.continue_last_turn(),
             ControlBody::EndSession => json!({"subtype": "end_session"}),
             ControlBody::McpReconnect(name) | ControlBody::McpToggle { server: name, .. } => {
                 return Err(unknown("MCP server", &name));
             }
-            ControlBody::BackgroundTasks(call) => self.move_to_background(call.as_ref())?,
+            ControlBody::BackgroundTasks(call) => self.move_to_background(call.as_ref()),
             ControlBody::StopTask(name) => return Err(unknown("task", &name)),
             ControlBody::SessionControl(request) => self.apply_host_request(*request)?,
             ControlBody::RewindFiles { message_id, dry_run } => self.rewind_files(&message_id, dry_run)?,
@@ -253,8 +274,20 @@ impl Worker {
                 Ok(json!({"available_output_styles": OutputStyle::available().collect::<Vec<_>>()}))
             }
             SessionControl::WithdrawPrompt(uuid) => Ok(json!({"cancelled": self.queue.forget(&uuid)})),
+            SessionControl::Report(report) => self.report(&report),
+            SessionControl::ReloadSkills => Ok(self.reload_skills()),
+            SessionControl::ReloadPlugins { adds_some: true } => {
+                let message = "plugins are loaded at the start only; name them with --plugin-dir";
+                Err(ErrorInfo::new(ErrorKind::Input, "unsupported", message).with_param("add_plugins"))
+            }
+            SessionControl::ReloadPlugins { adds_some: false } => Ok(self.plugin_state()),
+            SessionControl::Rename(title) => self.rename_session(&title),
+            SessionControl::AddDirectory(directory) => self.add_directory(&directory),
+            SessionControl::ServerMode { server, mode } => self.set_server_mode(&server, mode.as_deref()),
             // Server changes are applied in a separate task, see `control`.
-            SessionControl::Watched | SessionControl::McpServers(_) => Ok(json!({})),
+            SessionControl::Watched | SessionControl::McpServers(_) | SessionControl::ReadResource { .. } => {
+                Ok(json!({}))
+            }
         }
     }
 
@@ -312,11 +345,6 @@ impl Worker {
         for event in &unknown_events {
             exit::report(&format!("qwen: hooks for the event {event} never run here"));
         }
-        let model = &*self.process.config.model.name;
-        let agents: Vec<Value> = setup::agents(&self.process.config)
-            .iter()
-            .map(|agent| json!({"name": &*agent.name, "description": &*agent.description}))
-            .collect();
         json!({
             "subtype": "initialize",
             "session_id": self.sessions.id().as_str(),
@@ -333,10 +361,10 @@ impl Worker {
             },
             "effort_status": {"effort": self.process.overrides.effort().as_deref(), "applied": true, "override": null},
             "commands": self.commands(),
-            "agents": agents,
+            "agents": self.agents(),
             "output_style": self.process.config.agent.output_style.name,
             "available_output_styles": OutputStyle::available().collect::<Vec<_>>(),
-            "models": [{"value": model, "displayName": model, "description": "The configured model"}],
+            "models": self.models(),
             "account": {"apiKeySource": &*self.process.config.model.key_source},
             "pid": std::process::id(),
             "claude_code_version": CLAUDE_CODE_VERSION,
@@ -366,8 +394,16 @@ impl Worker {
         agent.environment_in_prompt |= initialize.environment_in_prompt;
         if let Some(wanted) = &initialize.skills {
             agent.skills.retain(|skill| wanted.contains(&skill.name));
+            self.control.wanted_skills = Some(wanted.clone());
             self.process.skills = setup::skills(&self.process.config);
         }
+    }
+
+    fn agents(&self) -> Vec<Value> {
+        let agents = setup::agents(&self.process.config);
+        let described =
+            |agent: &AgentDefinition| json!({"name": &*agent.name, "description": &*agent.description});
+        agents.iter().map(described).collect()
     }
 
     fn commands(&self) -> Vec<Value> {

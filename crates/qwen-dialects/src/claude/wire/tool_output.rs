@@ -1,0 +1,235 @@
+//! What Claude's CLI says about the result of its own tools, beside the text for the model. Hooks get the same
+//! fields (`qwen-engine`, `hooks/tool_response.rs`).
+
+use std::borrow::Cow;
+
+use qwen_events::{DiffHunk, Display, FileDiff, TaskProgress, ToolEnd};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The fields of one tool's result. The names are those of the published types.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+pub enum ToolOutput<'a> {
+    /// `Write`.
+    Written {
+        /// `create` or `update`.
+        #[serde(rename = "type")]
+        kind: Cow<'a, str>,
+        /// The text after.
+        content: Cow<'a, str>,
+        /// The change.
+        #[serde(flatten)]
+        change: FileChange<'a>,
+    },
+    /// `Edit`.
+    Edited {
+        /// The piece that was replaced.
+        old_string: Cow<'a, str>,
+        /// What took its place.
+        new_string: Cow<'a, str>,
+        /// Whether every occurrence was replaced.
+        replace_all: bool,
+        /// The change.
+        #[serde(flatten)]
+        change: FileChange<'a>,
+    },
+    /// `MultiEdit` and `NotebookEdit`.
+    Changed(FileChange<'a>),
+    /// `Read`, of a text.
+    Read {
+        /// `text`.
+        #[serde(rename = "type")]
+        kind: Cow<'a, str>,
+        /// The lines that were read.
+        file: ReadFile<'a>,
+    },
+    /// `Bash`.
+    Command {
+        /// What it wrote, on either channel.
+        stdout: Cow<'a, str>,
+        /// Empty: both channels are in `stdout`.
+        stderr: Cow<'a, str>,
+        /// Whether it was ended before it was done.
+        interrupted: bool,
+        /// Always false.
+        is_image: bool,
+    },
+    /// `Task`.
+    Agent {
+        /// Names the transcript of the sub-agent.
+        agent_id: Cow<'a, str>,
+        /// The kind of sub-agent.
+        agent_type: Cow<'a, str>,
+        /// What it was asked.
+        prompt: Cow<'a, str>,
+        /// Its report.
+        content: Vec<ReportText<'a>>,
+        /// Its tool calls.
+        total_tool_use_count: u64,
+        /// Its tokens.
+        total_tokens: u64,
+        /// How long it worked.
+        total_duration_ms: u64,
+    },
+    /// `TodoWrite`.
+    Todos {
+        /// The list as the call gave it.
+        new_todos: Value,
+    },
+    /// `ExitPlanMode`.
+    Plan {
+        /// The plan.
+        plan: Cow<'a, str>,
+        /// Always false.
+        is_agent: bool,
+    },
+}
+
+/// A change of a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileChange<'a> {
+    /// The absolute path.
+    pub file_path: Cow<'a, str>,
+    /// The text before; null if the file is new.
+    pub original_file: Option<Cow<'a, str>>,
+    /// The hunks of the change.
+    pub structured_patch: Vec<Hunk<'a>>,
+    /// Always false.
+    pub user_modified: bool,
+}
+
+/// One hunk of a change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hunk<'a> {
+    /// Its first line in the old text.
+    pub old_start: u64,
+    /// How many of the old lines it has.
+    pub old_lines: u64,
+    /// Its first line in the new text.
+    pub new_start: u64,
+    /// How many of the new lines it has.
+    pub new_lines: u64,
+    /// The lines, each after ` `, `-` or `+`.
+    pub lines: Vec<Cow<'a, str>>,
+}
+
+/// The lines of a file that were read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadFile<'a> {
+    /// The path as it was asked for.
+    pub file_path: Cow<'a, str>,
+    /// The lines.
+    pub content: Cow<'a, str>,
+    /// How many there are.
+    pub num_lines: u64,
+    /// The number of the first.
+    pub start_line: u64,
+    /// How many lines the file has.
+    pub total_lines: u64,
+}
+
+/// A piece of a sub-agent's report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReportText<'a> {
+    /// `text`.
+    #[serde(rename = "type")]
+    pub kind: Cow<'a, str>,
+    /// The text.
+    pub text: Cow<'a, str>,
+}
+
+impl<'a> ToolOutput<'a> {
+    /// What is said about the result of a successful call; none for tools of which nothing is known.
+    pub(in crate::claude) fn of(end: &'a ToolEnd) -> Option<Self> {
+        let arguments: Map<String, Value> = serde_json::from_str(end.call.arguments.as_str()).ok()?;
+        let given = |name: &str| arguments.get(name).cloned().unwrap_or_default();
+        let text = |name: &str| Cow::Owned(given(name).as_str().unwrap_or_default().to_owned());
+        Some(match (&*end.call.name, &end.display) {
+            ("Write", Some(Display::FileDiff(diff))) => Self::Written {
+                kind: if diff.original.is_some() { "update" } else { "create" }.into(),
+                content: diff.modified.as_ref().into(),
+                change: FileChange::of(diff),
+            },
+            ("Edit", Some(Display::FileDiff(diff))) => Self::Edited {
+                old_string: text("old_string"),
+                new_string: text("new_string"),
+                replace_all: given("replace_all").as_bool().unwrap_or(false),
+                change: FileChange::of(diff),
+            },
+            ("MultiEdit" | "NotebookEdit", Some(Display::FileDiff(diff))) => {
+                Self::Changed(FileChange::of(diff))
+            }
+            ("Read", _) if end.media.is_empty() => {
+                Self::Read { kind: "text".into(), file: ReadFile::of(text("file_path"), &end.text) }
+            }
+            ("Bash", _) => Self::Command {
+                stdout: end.text.as_ref().into(),
+                stderr: "".into(),
+                interrupted: false,
+                is_image: false,
+            },
+            ("Task" | "Agent", Some(Display::Task(task))) => Self::agent(end, task, text("prompt")),
+            ("TodoWrite", _) => Self::Todos { new_todos: given("todos") },
+            ("ExitPlanMode", Some(Display::Plan { plan, .. })) => {
+                Self::Plan { plan: plan.as_ref().into(), is_agent: false }
+            }
+            _ => return None,
+        })
+    }
+
+    fn agent(end: &'a ToolEnd, task: &'a TaskProgress, prompt: Cow<'a, str>) -> Self {
+        Self::Agent {
+            agent_id: end.call.id.as_str().into(),
+            agent_type: task.agent.as_ref().into(),
+            prompt,
+            content: vec![ReportText { kind: "text".into(), text: end.text.as_ref().into() }],
+            total_tool_use_count: task.tool_calls,
+            total_tokens: task.tokens,
+            total_duration_ms: end.duration_ms,
+        }
+    }
+}
+
+impl<'a> ReadFile<'a> {
+    /// The lines in the text of a result. Where they are not the whole file, a note in front says which they are.
+    fn of(file_path: Cow<'a, str>, text: &'a str) -> Self {
+        let part = text.strip_prefix("[lines ").and_then(|rest| {
+            let (note, content) = rest.split_once("]\n")?;
+            let (first, rest) = note.split_once(" to ")?;
+            let total = rest.split_once(" of ")?.1;
+            let total = total.split(';').next().unwrap_or(total);
+            Some((content, first.parse().ok()?, total.parse().ok()?))
+        });
+        let content = part.map_or(text, |(content, ..)| content);
+        let num_lines = content.lines().count() as u64;
+        let (start_line, total_lines) = part.map_or((1, num_lines), |(_, first, total)| (first, total));
+        Self { file_path, content: content.into(), num_lines, start_line, total_lines }
+    }
+}
+
+impl<'a> FileChange<'a> {
+    fn of(diff: &'a FileDiff) -> Self {
+        Self {
+            file_path: diff.file_path.as_ref().into(),
+            original_file: diff.original.as_deref().map(Cow::Borrowed),
+            structured_patch: diff.hunks().into_iter().map(Hunk::from).collect(),
+            user_modified: false,
+        }
+    }
+}
+
+impl<'a> From<DiffHunk<'a>> for Hunk<'a> {
+    fn from(hunk: DiffHunk<'a>) -> Self {
+        Self {
+            old_start: hunk.old.0,
+            old_lines: hunk.old.1,
+            new_start: hunk.new.0,
+            new_lines: hunk.new.1,
+            lines: hunk.lines.into_iter().map(Cow::Borrowed).collect(),
+        }
+    }
+}
