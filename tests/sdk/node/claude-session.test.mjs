@@ -109,10 +109,28 @@ test('a command in the background can be ended', async (t) => {
 test('what is not known is an error, and the session goes on', async (t) => {
   const at = await place(t, [say('a'), say('b')]);
   const messages = await converse(at, [
-    ['1', (running) => assert.rejects(running.reloadPlugins(), /reload_plugins/)],
+    ['1', (running) => assert.rejects(running.updateSettings('localSettings', { outputStyle: 'x' }), /update_settings/)],
     ['2'],
   ]);
   assert.deepEqual(messages.filter((m) => m.type === 'result').map((m) => m.result), ['a', 'b']);
+});
+
+test('usage, plugins and skills can be asked, and the mode of a server can be set', async (t) => {
+  const at = await place(t, [say('a')]);
+  await converse(at, [
+    [
+      '1',
+      async (running) => {
+        const { session, rate_limits_available: limits } = await running.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET();
+        assert(session.model_usage.mock.inputTokens > 0 && limits === false, JSON.stringify(session));
+        const { plugins, error_count: errors } = await running.reloadPlugins();
+        assert.deepEqual([plugins, errors, (await running.reloadSkills()).skills], [[], 0, []]);
+        assert.match((await running.setMcpPermissionModeOverride('db', 'default')).warning, /db/);
+        assert.deepEqual(await running.setMcpPermissionModeOverride('db', null), {});
+        await assert.rejects(running.readMcpResource('db', 'ui://x'), /db/);
+      },
+    ],
+  ]);
 });
 
 test('cost is a running total', async (t) => {

@@ -73,7 +73,7 @@ async def test_a_denied_call_does_not_run_and_is_listed(model, place):
     assert end.result == "a pity"
     assert [d["tool_use_id"] for d in end.permission_denials] == ["call_w"]
     assert end.permission_denials[0]["tool_name"] == calls(messages)[0].name
-    assert end.permission_denials[0]["tool_input"] == calls(messages)[0].input
+    assert end.permission_denials[0]["tool_input"] == {**calls(messages)[0].input, "file_path": str(place.work / "out.txt")}
 
 
 async def test_a_denial_can_end_the_turn(model, place):

@@ -71,8 +71,6 @@ pub enum SessionControl {
 /// A report that a host asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionReport {
-    /// The version of this program.
-    Version,
     /// Cost and tokens so far, in words.
     Cost,
     /// Cost and tokens so far, as data.

@@ -43,8 +43,8 @@ fn every_test_that_the_table_of_the_sdks_names_is_there() {
             let Some((place, test)) = word.split_once("::") else { continue };
             let (file, definition) = if let Some(suite) = place.strip_suffix(".mjs") {
                 (format!("../../tests/sdk/node/{suite}.test.mjs"), test.to_owned())
-            } else if let Some((module, test)) = test.split_once("::") {
-                (format!("tests/{place}/{module}.rs"), format!("fn {test}()"))
+            } else if let Some((module, test)) = test.rsplit_once("::") {
+                (format!("tests/{place}/{}.rs", module.replace("::", "/")), format!("fn {test}()"))
             } else {
                 (format!("../../tests/sdk/python/test_{place}.py"), format!("def test_{test}("))
             };

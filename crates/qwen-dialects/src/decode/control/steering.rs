@@ -63,7 +63,6 @@ pub(in crate::decode) fn read(subtype: &str, fields: &Object<'_>) -> Result<Opti
 /// Reads a request for a report; none for any other subtype.
 fn report(subtype: &str, fields: &Object<'_>) -> Result<Option<SessionReport>> {
     Ok(Some(match subtype {
-        "get_binary_version" => SessionReport::Version,
         "get_session_cost" => SessionReport::Cost,
         "get_usage" => SessionReport::Usage,
         "get_settings" => SessionReport::Settings,

@@ -1,4 +1,4 @@
-//! Reports that a Claude host asks for: version, cost, settings, models, rules and the output of tasks.
+//! Reports that a Claude host asks for: cost, settings, models, rules and the output of tasks.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use qwen_events::{ErrorInfo, SessionReport};
 use qwen_permissions::RuleSource;
 use serde_json::{Value, json};
 
-use super::{CLAUDE_CODE_VERSION, mcp, unknown};
+use super::{mcp, unknown};
 use crate::roles::worker::worker::Worker;
 use crate::runtime::exit;
 use crate::session::setup;
@@ -22,9 +22,6 @@ const MAX_OUTPUT: u64 = 8 * 1024;
 impl Worker {
     pub(super) fn report(&self, report: &SessionReport) -> Result<Value, ErrorInfo> {
         Ok(match report {
-            SessionReport::Version => {
-                json!({"version": CLAUDE_CODE_VERSION, "qwen_code_version": env!("CARGO_PKG_VERSION")})
-            }
             SessionReport::Cost => json!({"text": self.usage.session_cost(self.changed_lines())}),
             SessionReport::Usage => self.usage.session_usage(&self.process, self.changed_lines()),
             SessionReport::Settings => self.settings_in_force(),
