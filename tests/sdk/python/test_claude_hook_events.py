@@ -1,5 +1,7 @@
 """Claude's Python SDK: the other events that hooks hear of, and the rest of what they may answer."""
 
+from pathlib import Path
+
 import pytest
 from claude import options, result, run, said, tool_results, turn
 from claude_agent_sdk import ClaudeSDKClient, PermissionResultAllow, PermissionResultDeny
@@ -74,6 +76,8 @@ async def test_hooks_hear_of_a_sub_agent_and_know_its_calls(model):
     (last, _), = over.told
     assert (first["agent_id"], first["agent_type"]) == (last["agent_id"], last["agent_type"]) == ("call_a", "explore")
     assert last["last_assistant_message"] == "nothing here" and last["stop_hook_active"] is False
+    transcript = Path(last["agent_transcript_path"])
+    assert transcript.name == "agent-call_a.jsonl" and "nothing here" in transcript.read_text()
     who = [(told["tool_use_id"], told.get("agent_id"), told.get("agent_type")) for told, _ in before_calls.told]
     assert who == [("call_a", None, None), ("call_l", "call_a", "explore")]
 
@@ -86,7 +90,7 @@ async def test_a_hook_hears_that_the_conversation_is_summed_up(model):
             await turn(client, prompt * 50)
         await turn(client, "/compress keep the numbers")
     (told, _), = hook.told
-    assert told["trigger"] == "manual" and "custom_instructions" in told
+    assert (told["trigger"], told["custom_instructions"]) == ("manual", "keep the numbers")
 
 
 async def test_a_hook_that_works_on_by_itself_holds_nothing_up(model, place):

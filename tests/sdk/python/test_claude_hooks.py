@@ -1,6 +1,8 @@
 """Claude's Python SDK: functions of the host that may refuse, change and add."""
 
 import asyncio
+import json
+from pathlib import Path
 
 import pytest
 from claude import options, result, run, tool_results, turn
@@ -64,7 +66,9 @@ async def test_a_hook_is_told_what_is_about_to_run(model, place):
     assert told["session_id"] == end.session_id
     assert told["cwd"] == str(place.work)
     assert told["permission_mode"] == "acceptEdits"
-    assert isinstance(told["transcript_path"], str) and told["prompt_id"]
+    assert told["prompt_id"]
+    entries = [json.loads(line) for line in Path(told["transcript_path"]).read_text().splitlines()]
+    assert [entry["type"] for entry in entries][:2] == ["user", "assistant"] and entries[0]["message"]["content"] == "go"
     assert told["tool_input"]["content"] == "written" and told["tool_name"]
     assert (place.work / "out.txt").exists()
 

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, ErrorInfo, ErrorKind, Event,
-    HookStep, Json, Level, ModelUsage, SessionEvent, Timestamp, ToolEnd, ToolStatus, TurnEnd, TurnStart,
-    Usage, graph_events,
+    Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, Decision, ErrorInfo,
+    ErrorKind, Event, HookStep, Level, ModelUsage, SessionEvent, Timestamp, ToolEnd, ToolStatus, TurnEnd,
+    TurnStart, Usage, Verdict, graph_events,
 };
 
 use super::blocks::Speaker;
-use super::outcome::ReportedUsage;
+use super::outcome::{PromptEcho, ReportedUsage};
 use super::rate_limit;
 use super::stream::Stream;
 use super::stream::limit::{fitted, text_limit};
@@ -55,8 +55,10 @@ pub struct ClaudeEncoder {
     warned: Box<str>,
     /// True if the last event is a cancelled or refused call: a cancel now concerns the tools.
     tool_cancelled: bool,
-    /// The author of the prompt of the turn, as the host described it.
-    message_origin: Option<Json>,
+    /// The line that started the turn.
+    echo: PromptEcho,
+    /// Decisions against calls that were not asked about, for hosts of Claude's family.
+    decisions: Vec<(CallId, Decision)>,
     /// Tokens of all turns so far.
     spent: Usage,
     /// The same by model, and with the price.
@@ -113,6 +115,14 @@ impl Encoder for ClaudeEncoder {
             }
             Body::ToolOutput { call, text, .. } => self.progress(&call.id, parent, event.at, text, out),
             Body::ToolEnd(end) => self.tool_end(end, parent, out),
+            Body::Decision { call, decision }
+                if self.stream.claude_host && decision.verdict != Verdict::Allow =>
+            {
+                self.decisions.push((call.id.clone(), decision.clone()));
+            }
+            Body::Approval { call, .. } if self.stream.claude_host => {
+                self.decisions.retain(|(asked, _)| *asked != call.id);
+            }
             Body::Session(notice) => self.session_event(notice, out),
             // Outside a turn Qwen's Java SDK reads one line for each of its requests.
             Body::Hook(_) if self.stream.qwen_sdk && !self.in_turn => {}
@@ -149,7 +159,7 @@ impl Encoder for ClaudeEncoder {
                     out,
                     &Message::ControlRequest(ControlRequest {
                         request_id: request_id.as_ref().into(),
-                        request: question(call, self.stream.qwen_sdk),
+                        request: question(call, &self.stream),
                     }),
                 );
                 if let ControlCall::CanUseTool { call: asked, .. } = call.as_ref()
@@ -210,7 +220,8 @@ impl ClaudeEncoder {
             in_turn: false,
             warned: Box::default(),
             tool_cancelled: false,
-            message_origin: None,
+            echo: PromptEcho::default(),
+            decisions: Vec::new(),
             spent: Usage::default(),
             spent_by_model: Vec::new(),
             cost_usd: 0.0,
@@ -242,7 +253,8 @@ impl ClaudeEncoder {
         self.running.clear();
         self.in_turn = true;
         self.tool_cancelled = false;
-        self.message_origin.clone_from(&start.message_origin);
+        self.decisions.clear();
+        self.echo = PromptEcho { origin: start.message_origin.clone(), uuid: start.message_uuid.clone() };
         let plugins: Vec<_> = (self.plugins.iter())
             .map(|(name, path)| serde_json::json!({"name": &**name, "path": &**path}))
             .collect();
@@ -301,7 +313,7 @@ impl ClaudeEncoder {
                 out,
                 &Message::ControlRequest(ControlRequest {
                     request_id,
-                    request: question(&call, self.stream.qwen_sdk),
+                    request: question(&call, &self.stream),
                 }),
             );
         }
@@ -335,8 +347,8 @@ impl ClaudeEncoder {
             }
         }
         let spent = ReportedUsage { usage: &usage, by_model: &self.spent_by_model, cost_usd: self.cost_usd };
-        let origin = self.message_origin.take();
-        self.stream.push_turn_end(out, end, &spent, origin.as_ref(), self.tool_cancelled);
+        let echo = std::mem::take(&mut self.echo);
+        self.stream.push_turn_end(out, end, &spent, &echo, self.tool_cancelled);
         self.questions.clear();
         self.in_turn = false;
         self.state(SessionState::Idle, out);
@@ -353,7 +365,32 @@ impl ClaudeEncoder {
             // It has no result: the `result` of the turn names it.
             return;
         }
+        let decision = self.decisions.iter().position(|(call, _)| *call == end.call.id);
+        let decision = decision.map(|at| self.decisions.swap_remove(at).1);
+        if let Some(decision) = decision.filter(|_| end.status == ToolStatus::Denied) {
+            self.push_denial(end, &decision, parent, out);
+        }
         self.stream.push_tool_result(out, parent.map(CallId::as_str), end);
+    }
+
+    /// Says that a call was refused without a question.
+    fn push_denial(
+        &mut self,
+        end: &ToolEnd,
+        decision: &Decision,
+        parent: Option<&CallId>,
+        out: &mut Vec<u8>,
+    ) {
+        let room = text_limit(self.stream.longest) / 4;
+        let notice = Notice::PermissionDenied {
+            tool_name: end.call.name.as_ref().into(),
+            tool_use_id: end.call.id.as_str().into(),
+            agent_id: parent.map(|agent| agent.as_str().into()),
+            decision_reason_type: Some(if decision.rule.is_some() { "rule" } else { "mode" }.into()),
+            decision_reason: Some(fitted(&decision.reason, room)),
+            message: fitted(&end.text, room),
+        };
+        self.stream.push_system(out, notice);
     }
 
     fn progress(
@@ -381,9 +418,9 @@ impl ClaudeEncoder {
             return;
         }
         let notice = match notice {
-            SessionEvent::Compressed { original_tokens, new_tokens } => Notice::CompactBoundary {
+            SessionEvent::Compressed { original_tokens, new_tokens, manual } => Notice::CompactBoundary {
                 compact_metadata: CompactMetadata {
-                    trigger: "auto".into(),
+                    trigger: if *manual { "manual" } else { "auto" }.into(),
                     pre_tokens: *original_tokens,
                     post_tokens: Some(*new_tokens),
                 },

@@ -1,6 +1,7 @@
 //! The end of a turn: the `result` line and the lines that must precede it.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use qwen_events::{EndStatus, ErrorInfo, Json, ModelUsage, TurnEnd, Usage};
 
@@ -10,14 +11,23 @@ use super::wire::message::{Block, Content, TokenUsage, UserMessage, UserRole};
 use super::wire::result::{DeferredToolUse, ModelTokens, PermissionDenial, ResultError, ResultLine, Subtype};
 use super::wire::{Message, UserLine};
 use super::words::{
-    NO_STRUCTURED_OUTPUT, SYNTHETIC, TOOL_DEFERRED, api_error_kind, api_error_text, is_api_error,
-    stop_reason, tokens,
+    NO_STRUCTURED_OUTPUT, SYNTHETIC, TOOL_DEFERRED, api_error_kind, api_error_text, claude_reason,
+    is_api_error, stop_reason, tokens, with_claude_fields,
 };
 use crate::line::push_line;
 use crate::payload::Payload;
 
 /// The message of a cancelled turn for Qwen's SDKs.
 const CANCELLED: &str = "Operation cancelled.";
+
+/// What the result of a turn repeats of the line that started it.
+#[derive(Debug, Default)]
+pub(super) struct PromptEcho {
+    /// The author, as the host described it.
+    pub origin: Option<Json>,
+    /// The host's id of the line.
+    pub uuid: Option<Arc<str>>,
+}
 
 /// The reported usage.
 pub(super) struct ReportedUsage<'a> {
@@ -47,7 +57,7 @@ impl Stream {
         out: &mut Vec<u8>,
         end: &TurnEnd,
         spent: &ReportedUsage<'_>,
-        origin: Option<&Json>,
+        echo: &PromptEcho,
         tool_cancelled: bool,
     ) {
         if end.status == EndStatus::Cancelled {
@@ -72,7 +82,10 @@ impl Stream {
                         .then(|| stop_reason(end.finish).into()),
                 },
                 total_cost_usd: spent.cost_usd,
-                usage: tokens(spent.usage, self.qwen_sdk),
+                usage: {
+                    let usage = tokens(spent.usage, self.qwen_sdk);
+                    if self.claude_host { with_claude_fields(usage) } else { usage }
+                },
                 model_usage: spent
                     .by_model
                     .iter()
@@ -114,7 +127,8 @@ impl Stream {
                 }),
                 structured_output: end.structured.as_ref().map(Payload::new),
                 structured_result: end.structured.as_ref().filter(|_| self.qwen_sdk).map(Payload::new),
-                origin: origin.map(Payload::new),
+                origin: echo.origin.as_ref().map(Payload::new),
+                user_message_uuid: echo.uuid.as_deref().filter(|_| self.claude_host).map(Cow::Borrowed),
                 ..self.result_line(uuid.as_str(), outcome)
             },
         );
@@ -272,12 +286,17 @@ impl Stream {
             usage: TokenUsage::default(),
             model_usage: std::collections::BTreeMap::new(),
             permission_denials: Vec::new(),
-            terminal_reason: Some(outcome.terminal_reason.into()),
+            terminal_reason: Some(if self.claude_host {
+                claude_reason(outcome.terminal_reason).into()
+            } else {
+                outcome.terminal_reason.into()
+            }),
             api_error_status: outcome.api_error_status,
             deferred_tool_use: None,
             structured_output: None,
             structured_result: None,
             origin: None,
+            user_message_uuid: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Reports tasks to the SDKs: `task_started`, `task_progress`, `task_updated` and `task_notification`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use qwen_events::{
     CallId, ControlCall, Task, TaskEvent, TaskKind, TaskStatus, TaskTotals, TaskUpdate, Timestamp,
@@ -75,6 +76,21 @@ wire_struct! {
 }
 
 wire_struct! {
+    /// A task that works in the background.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub struct LiveTask<'a> {
+        /// The task.
+        pub task_id: Cow<'a, str>,
+        /// `local_bash` for commands, `local_agent` for sub-agents.
+        pub task_type: Cow<'a, str>,
+        /// Which sub-agent.
+        pub subagent_type?: Cow<'a, str>,
+        /// What it is about.
+        pub description: Cow<'a, str>,
+    }
+}
+
+wire_struct! {
     /// What changed about a task.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct TaskPatch<'a> {
@@ -107,6 +123,8 @@ impl From<&TaskTotals> for TaskUsage {
 pub(super) struct Tasks {
     /// The calls whose sub-agents work in the background.
     agents: Vec<CallId>,
+    /// The tasks in the background that have not ended.
+    live: Vec<Arc<Task>>,
     /// What happened between two turns, for a reader that reads nothing then.
     held: Vec<(Timestamp, TaskEvent)>,
 }
@@ -126,7 +144,36 @@ impl Tasks {
                 self.agents.push(event.task.call_id.clone());
             }
         }
+        let ended = matches!(event.news, TaskUpdate::Ended(_));
+        let before = self.live.len();
+        self.live.retain(|task| task.id != event.task.id || !ended);
+        if event.task.background && matches!(event.news, TaskUpdate::Started) {
+            self.live.push(event.task.clone());
+        }
+        let changed = stream.claude_host && self.live.len() != before;
+        if changed && !ended {
+            self.push_live(stream, out);
+        }
         push(stream, event, at, out);
+        if changed && ended {
+            self.push_live(stream, out);
+        }
+    }
+
+    /// Tells which tasks work in the background.
+    fn push_live(&self, stream: &mut Stream, out: &mut Vec<u8>) {
+        let room = LONGEST_TEXT / self.live.len().clamp(1, LONGEST_TEXT / 64);
+        let live = |task: &'_ Arc<Task>| {
+            let (task_type, agent) = kind_of(task);
+            LiveTask {
+                task_id: task.id.to_string().into(),
+                task_type: task_type.into(),
+                subagent_type: agent.map(|agent| agent.to_owned().into()),
+                description: fitted(&task.description, room).into_owned().into(),
+            }
+        };
+        let tasks = self.live.iter().map(live).collect();
+        stream.push_system(out, Notice::BackgroundTasksChanged { tasks });
     }
 
     /// Keeps it for the next turn. Steps are of the moment.
@@ -150,15 +197,21 @@ impl Tasks {
     }
 }
 
+/// The type of a task, and which sub-agent it is.
+fn kind_of(task: &Task) -> (&'static str, Option<&str>) {
+    match &task.kind {
+        TaskKind::Command => ("local_bash", None),
+        TaskKind::Agent(name) => ("local_agent", Some(name)),
+    }
+}
+
 fn push(stream: &mut Stream, event: &TaskEvent, at: Timestamp, out: &mut Vec<u8>) {
-    let Task { id, kind, call_id, description, background } = event.task.as_ref();
+    let Task { id, call_id, description, background, .. } = event.task.as_ref();
     let task_id = || Cow::Borrowed(&**id);
     let tool_use_id = || Some(Cow::Borrowed(call_id.as_str()));
     let description = || fitted(description, LONGEST_TEXT);
-    let (task_type, agent) = match kind {
-        TaskKind::Command => ("local_bash", None),
-        TaskKind::Agent(name) => ("local_agent", Some(Cow::Borrowed(&**name))),
-    };
+    let (task_type, agent) = kind_of(&event.task);
+    let agent = agent.map(Cow::Borrowed);
     let notice = match &event.news {
         TaskUpdate::Started => Notice::TaskStarted(TaskStarted {
             task_id: task_id(),
@@ -177,8 +230,12 @@ fn push(stream: &mut Stream, event: &TaskEvent, at: Timestamp, out: &mut Vec<u8>
             last_tool_name: last_tool.as_deref().map(Cow::Borrowed),
         }),
         TaskUpdate::Ended(end) => {
-            if end.status == TaskStatus::Stopped {
-                let patch = TaskPatch { status: "killed".into(), end_time: Some(at.0) };
+            if end.status == TaskStatus::Stopped || stream.claude_host {
+                let status = match end.status {
+                    TaskStatus::Stopped => "killed",
+                    other => other.name(),
+                };
+                let patch = TaskPatch { status: status.into(), end_time: Some(at.0) };
                 stream.push_system(out, Notice::TaskUpdated { task_id: task_id(), patch });
             }
             Notice::TaskNotification(TaskNotification {

@@ -2,7 +2,7 @@
 
 use qwen_events::{ErrorInfo, ErrorKind, Finish, Timeout, Usage};
 
-use super::wire::message::TokenUsage;
+use super::wire::message::{CacheCreation, ServerToolUse, ServiceTier, TokenUsage};
 
 /// The version of Claude Code whose behaviour this dialect follows. The SDKs read it, and switch features off
 /// below versions that they know; ours is in `qwen_code_version`.
@@ -54,6 +54,31 @@ pub(super) fn tokens(usage: &Usage, qwen_sdk: bool) -> TokenUsage {
         cache_read_input_tokens: usage.cached_tokens,
         cache_creation_input_tokens: usage.cache_write_tokens,
         total_tokens: usage.total(),
+        ..TokenUsage::default()
+    }
+}
+
+/// Token usage with the fields that only Claude's CLI writes.
+pub(super) fn with_claude_fields(usage: TokenUsage) -> TokenUsage {
+    TokenUsage {
+        cache_creation: Some(CacheCreation {
+            ephemeral_5m_input_tokens: usage.cache_creation_input_tokens,
+            ..CacheCreation::default()
+        }),
+        server_tool_use: Some(ServerToolUse::default()),
+        service_tier: Some(ServiceTier::Standard),
+        ..usage
+    }
+}
+
+/// The end of a turn in the words of Claude's package, where it has one.
+pub(super) fn claude_reason(reason: &'static str) -> &'static str {
+    match reason {
+        "budget" => "budget_exhausted",
+        NO_STRUCTURED_OUTPUT => "structured_output_retry_exhausted",
+        "error" => "model_error",
+        "fatal" => "turn_setup_failed",
+        other => other,
     }
 }
 

@@ -215,10 +215,12 @@ fn push_notice(notice: &SessionEvent, out: &mut Vec<u8>) {
     let line = match notice {
         // The terminal record reports these.
         SessionEvent::Finished | SessionEvent::Cancelled => return,
-        SessionEvent::Compressed { original_tokens, new_tokens } => CoreLine::ChatCompressed(Compression {
-            original_token_count: *original_tokens,
-            new_token_count: *new_tokens,
-        }),
+        SessionEvent::Compressed { original_tokens, new_tokens, .. } => {
+            CoreLine::ChatCompressed(Compression {
+                original_token_count: *original_tokens,
+                new_token_count: *new_tokens,
+            })
+        }
         SessionEvent::MaxTurns { limit } => {
             let message = format!("The session reached its limit of {limit} model calls.");
             CoreLine::MaxSessionTurns(words(message.into(), Some(*limit)))

@@ -20,9 +20,14 @@ pub(super) fn user(object: &Object<'_>) -> Result<Command> {
         }
     }
     let content = message.need("content", "a text or an array of blocks")?;
-    let message_parts = parts(&content)?;
+    let mut message_parts = parts(&content)?;
     if message_parts.is_empty() && content.kind() == Kind::Array {
         return Err(missing(&format!("{}[0]", content.path()), "at least one block"));
+    }
+    if let Some(pasted) = object.get("pasted_content") {
+        for entry in pasted.array_or("an array of texts or blocks")? {
+            append(&mut message_parts, parts(&entry)?);
+        }
     }
     let answers = message_parts.iter().all(|part| matches!(part, Part::Result(_)));
     let tool_call_id = match message_parts.first() {
@@ -35,7 +40,14 @@ pub(super) fn user(object: &Object<'_>) -> Result<Command> {
             .get("origin")
             .filter(|origin| origin.kind() == Kind::Object)
             .map(|origin| origin.json()),
-        origin: if answers { PromptOrigin::ToolResponse } else { PromptOrigin::User },
+        origin: if answers {
+            PromptOrigin::ToolResponse
+        } else if object.bool("shouldQuery")? == Some(false) {
+            // It is remembered until the next prompt.
+            PromptOrigin::System
+        } else {
+            PromptOrigin::User
+        },
         parts: message_parts,
         tool_call_id,
         // The SDKs mark text that their user did not type this way.
@@ -44,4 +56,14 @@ pub(super) fn user(object: &Object<'_>) -> Result<Command> {
         trace: trace(object),
         ..Prompt::default()
     })))
+}
+
+/// Appends what the user pasted: its text to the text before it, anything else as it is.
+fn append(said: &mut Vec<Part>, pasted: Vec<Part>) {
+    for part in pasted {
+        match (said.last_mut(), part) {
+            (Some(Part::Text(text)), Part::Text(more)) => *text = format!("{text}\n\n{more}").into(),
+            (_, part) => said.push(part),
+        }
+    }
 }

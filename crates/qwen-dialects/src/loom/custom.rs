@@ -163,7 +163,7 @@ pub(super) fn session_event(notice: &SessionEvent) -> Custom<'_> {
     let mut measure = |name: &'static str, value: u64| metrics.insert(Cow::Borrowed(name), value);
     let (event, message): (&str, Option<Cow<'_, str>>) = match notice {
         SessionEvent::Finished => ("Finished", None),
-        SessionEvent::Compressed { original_tokens, new_tokens } => {
+        SessionEvent::Compressed { original_tokens, new_tokens, .. } => {
             measure("original_tokens", *original_tokens);
             measure("compressed_tokens", *new_tokens);
             ("ChatCompressed", None)

@@ -186,7 +186,7 @@ impl Annotator {
         let none = Metrics::default();
         let (event, message, metrics): (&'static str, Cow<'_, str>, Option<Metrics>) = match notice {
             SessionEvent::Finished => ("Finished", "The turn is done.".into(), None),
-            SessionEvent::Compressed { original_tokens, new_tokens } => (
+            SessionEvent::Compressed { original_tokens, new_tokens, .. } => (
                 "ChatCompressed",
                 format!("The conversation was compressed from {original_tokens} to {new_tokens} tokens.")
                     .into(),

@@ -421,7 +421,7 @@ fn side_lines() -> Trace {
         scope: LogScope::System,
         text: "the cache is \u{1b}[33mcold\u{1b}[0m".into(),
     });
-    t.notice(SessionEvent::Compressed { original_tokens: 12_000, new_tokens: 8_000 });
+    t.notice(SessionEvent::Compressed { original_tokens: 12_000, new_tokens: 8_000, manual: false });
     t.node("think", |t| {
         t.notice(SessionEvent::ModelFallback {
             from: "qwen-max".into(),

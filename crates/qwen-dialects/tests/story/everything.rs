@@ -268,7 +268,7 @@ pub fn steps() -> Vec<Thinking> {
 
 pub fn notices() -> Vec<SessionEvent> {
     vec![
-        SessionEvent::Compressed { original_tokens: 12000, new_tokens: 8000 },
+        SessionEvent::Compressed { original_tokens: 12000, new_tokens: 8000, manual: false },
         SessionEvent::MaxTokens { message: "Response truncated due to token limits.".into() },
         SessionEvent::MaxTurns { limit: 3 },
         SessionEvent::Cancelled,

@@ -311,7 +311,11 @@ fn no_mode_hides_a_failure() {
 #[test]
 fn events_unknown_to_loom_are_custom() {
     let mut script = Script::default();
-    script.push(Body::Session(Box::new(SessionEvent::Compressed { original_tokens: 9, new_tokens: 3 })));
+    script.push(Body::Session(Box::new(SessionEvent::Compressed {
+        original_tokens: 9,
+        new_tokens: 3,
+        manual: false,
+    })));
     script.push(Body::Console { level: ConsoleLevel::Warn, scope: LogScope::Tool, text: "careful".into() });
     script.push(Body::Custom(Json::trusted(r#"[1,"two"]"#)));
     script.push(Body::Error(Box::new(ErrorInfo::new(ErrorKind::Input, "invalid_json", "not JSON"))));

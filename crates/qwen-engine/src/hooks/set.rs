@@ -1,5 +1,6 @@
 //! The hooks of a session and their execution.
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use super::ruling::Ruling;
 use super::{
     DEFAULT_TIMEOUT, HookAction, HookConfig, HookEvent, OnFailure, WorkspaceLimits, command, http, matcher,
 };
-use crate::{Cancel, Emitter, Host, HostHookCall, QuestionOrigin, Stop};
+use crate::{Cancel, Emitter, Host, HostHookCall, QuestionOrigin, Stop, subagent};
 
 /// The interval at which a running hook's output is reported.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -29,6 +30,8 @@ const PROGRESS: Duration = Duration::from_secs(1);
 pub struct HookSet {
     hooks: RwLock<Vec<HookConfig>>,
     transcript_path: RwLock<Arc<str>>,
+    /// Where the conversations of sub-agents are stored; none if they are not.
+    agent_transcripts: RwLock<Option<PathBuf>>,
     client: OnceLock<Client>,
     announced: Choice,
     workspace: RwLock<WorkspaceLimits>,
@@ -90,6 +93,11 @@ impl HookSet {
     /// Sets which hooks are reported to readers while they run.
     pub fn announce(&self, announced: Announced) {
         self.announced.set(announced);
+    }
+
+    /// Sets the directory in which hooks find the conversations of sub-agents.
+    pub fn set_agent_transcripts(&self, folder: Option<PathBuf>) {
+        *self.agent_transcripts.write().unwrap_or_else(PoisonError::into_inner) = folder;
     }
 
     /// Sets the transcript path that hooks get in their input.
@@ -257,6 +265,11 @@ impl HookSet {
         if let Some(parent) = &request.origin.parent {
             put("agent_id", parent.as_str().into());
             put("agent_type", (*request.origin.agent).into());
+            let folder = self.agent_transcripts.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(folder) = folder.as_ref().filter(|_| request.event == HookEvent::SubagentStop) {
+                let file = folder.join(format!("agent-{}.jsonl", subagent::file_id(parent)));
+                put("agent_transcript_path", file.to_string_lossy().into());
+            }
         }
         if let Some(call) = request.call {
             put("tool_name", (*call.name).into());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::{Body, ErrorInfo, HistoryChange, Message, Part, Role, SessionEvent};
+use serde_json::Value;
 
 use super::{Delta, ReactState};
 use crate::compaction::{self, estimate};
@@ -114,7 +115,7 @@ async fn compact(
     plan: &Plan,
     cx: &RunContext,
 ) -> Result<Vec<Message>, ErrorInfo> {
-    let fields = vec![("trigger", "auto".into()), ("custom_instructions", "".into())];
+    let fields = vec![("trigger", "auto".into()), ("custom_instructions", Value::Null)];
     let ruling = context.fire(HookEvent::PreCompact, None, "auto", fields, cx).await;
     if let Some(why) = ruling.block.or(ruling.stop) {
         return Err(compaction::blocked(&why));
@@ -143,7 +144,7 @@ async fn compact(
     cx.budget.context_is(after, true);
     // A sub-agent's conversation is private: it appears neither in the log nor in the session's event stream.
     if !cx.emit.is_in_call() {
-        let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after };
+        let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after, manual: false };
         cx.emit.emit(Body::Session(Box::new(notice))).await;
         cx.emit.emit(Body::History(Box::new(HistoryChange::Replaced(made.clone())))).await;
     }

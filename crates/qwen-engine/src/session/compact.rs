@@ -1,6 +1,7 @@
 //! Compaction: replacing the conversation by a summary, on request or when the window is nearly full.
 
 use qwen_events::{Body, ErrorInfo, HistoryChange, Message, PromptId, SessionEvent};
+use serde_json::Value;
 
 use super::{RewindReport, Session};
 use crate::hooks::HookEvent;
@@ -89,7 +90,8 @@ impl Session {
         emit: &Emitter,
         cancel: &Cancel,
     ) -> Result<Vec<Message>, ErrorInfo> {
-        let fields = vec![("trigger", trigger.into()), ("custom_instructions", wish.into())];
+        let instructions = if wish.is_empty() { Value::Null } else { wish.into() };
+        let fields = vec![("trigger", trigger.into()), ("custom_instructions", instructions)];
         let ruling = self.fire(HookEvent::PreCompact, prompt_id, trigger, fields, emit, cancel).await;
         if let Some(why) = ruling.block.or(ruling.stop) {
             return Err(compaction::blocked(&why));
@@ -104,7 +106,8 @@ impl Session {
         let after = compaction::estimate(&replacement);
         self.context_tokens = after;
         self.context_estimated = true;
-        let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after };
+        let manual = trigger == "manual";
+        let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after, manual };
         emit.emit(Body::Session(Box::new(notice))).await;
         Ok(replacement)
     }

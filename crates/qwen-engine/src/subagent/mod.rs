@@ -7,7 +7,7 @@ mod steps;
 mod tool;
 mod transcript;
 
-use qwen_events::{Argument, ArgumentValue, ClaudeTool, ToolDeclaration, ToolKind};
+use qwen_events::{Argument, ArgumentValue, CallId, ClaudeTool, ToolDeclaration, ToolKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,4 +124,10 @@ pub fn builtin() -> Vec<AgentDefinition> {
             limits: AgentLimits::default(),
         },
     ]
+}
+
+/// The id of a call that starts a sub-agent, as part of the name of its transcript.
+pub fn file_id(call: &CallId) -> String {
+    let letters = call.as_str().chars().take(128);
+    letters.map(|letter| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' }).collect()
 }

@@ -147,7 +147,7 @@ fn everything() -> Vec<Body> {
 fn notices() -> Vec<SessionEvent> {
     vec![
         SessionEvent::Finished,
-        SessionEvent::Compressed { original_tokens: 9, new_tokens: 1 },
+        SessionEvent::Compressed { original_tokens: 9, new_tokens: 1, manual: false },
         SessionEvent::MaxTokens { message: "cut".into() },
         SessionEvent::MaxTurns { limit: 3 },
         SessionEvent::Cancelled,

@@ -16,6 +16,8 @@ pub enum SessionEvent {
         original_tokens: u64,
         /// Tokens after.
         new_tokens: u64,
+        /// True if the user asked for it.
+        manual: bool,
     },
     /// The model's output limit, or the token limit, cut the answer off.
     MaxTokens { message: Arc<str> },

@@ -290,7 +290,7 @@ impl Terminal {
             SessionEvent::LoopDetected { message } | SessionEvent::MaxTokens { message } => {
                 self.note(message);
             }
-            SessionEvent::Compressed { original_tokens, new_tokens } => {
+            SessionEvent::Compressed { original_tokens, new_tokens, .. } => {
                 self.note(&format!(
                     "The conversation was compressed from {original_tokens} to {new_tokens} tokens."
                 ));

@@ -11,6 +11,8 @@ use qwen_engine::{TOOLS, subagent};
 use qwen_events::{Body, CallId, Event, SessionId};
 use serde_json::{Map, Value, json};
 
+use super::open_message::OpenMessage;
+
 /// The conversations of the sub-agents of one session.
 #[derive(Default)]
 pub(super) struct AgentTranscripts {
@@ -31,6 +33,7 @@ struct OpenTranscript {
     file: File,
     /// The entry that the next one follows.
     last: Option<Value>,
+    open_message: OpenMessage,
 }
 
 /// New entries of one transcript.
@@ -93,13 +96,13 @@ impl AgentTranscripts {
     pub fn append(
         &mut self,
         agent: &CallId,
-        messages: &[Map<String, Value>],
+        messages: Vec<Map<String, Value>>,
         cx: &EntryContext<'_>,
     ) -> io::Result<Option<NewEntries>> {
         if messages.is_empty() {
             return Ok(None);
         }
-        let id = file_id(agent);
+        let id = subagent::file_id(agent);
         let mut entries = Vec::new();
         if !self.open.contains_key(agent) {
             let (transcript, first) = self.create(agent, &id, cx)?;
@@ -107,7 +110,9 @@ impl AgentTranscripts {
             entries.extend(first);
         }
         let Some(transcript) = self.open.get_mut(agent) else { return Ok(None) };
-        for message in messages {
+        let open_message = &mut transcript.open_message;
+        let ready: Vec<_> = messages.into_iter().flat_map(|message| open_message.push(message)).collect();
+        for message in &ready {
             let mut entry = cx.entry(message, transcript.last.as_ref());
             entry["isSidechain"] = true.into();
             entry["agentId"] = id.as_str().into();
@@ -139,7 +144,7 @@ impl AgentTranscripts {
             }
         }
         if let Some(parent) = call.and_then(|call| call.parent.as_ref()) {
-            meta["parentAgentId"] = file_id(parent).into();
+            meta["parentAgentId"] = subagent::file_id(parent).into();
         }
         let mut sidecar = File::options()
             .write(true)
@@ -172,7 +177,7 @@ impl AgentTranscripts {
                 entries.push(entry);
             }
         }
-        Ok((OpenTranscript { path, file, last }, entries))
+        Ok((OpenTranscript { path, file, last, open_message: OpenMessage::default() }, entries))
     }
 }
 
@@ -185,10 +190,4 @@ pub(super) fn report(text: &str) -> Map<String, Value> {
         .map(|(name, value)| (name.to_owned(), value))
         .into_iter()
         .collect()
-}
-
-/// A call id as part of a file name.
-fn file_id(call: &CallId) -> String {
-    let letters = call.as_str().chars().take(128);
-    letters.map(|letter| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' }).collect()
 }

@@ -2,6 +2,7 @@
 
 pub mod agent_text;
 mod agent_transcripts;
+mod open_message;
 mod options;
 pub mod session_mirror;
 pub mod transcript;

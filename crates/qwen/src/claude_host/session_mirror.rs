@@ -15,6 +15,7 @@ use qwen_events::{Body, CallId, Event, SessionId, TaskKind, TaskUpdate, Timestam
 use serde_json::{Map, Value, json};
 
 use super::agent_transcripts::{self, AgentTranscripts, EntryContext, NewEntries};
+use super::open_message::OpenMessage;
 use crate::runtime::exit;
 use crate::settings::{Config, SessionStart};
 
@@ -60,7 +61,7 @@ impl MirroringEncoder {
         let mut lines = Vec::new();
         self.complete.encode(event, &mut lines);
         let messages: Vec<_> = messages(&lines).collect();
-        self.append_to_agent(agent, &messages, event.at)
+        self.append_to_agent(agent, messages, event.at)
     }
 
     /// Copies the report of a sub-agent in the background. Its other messages are not part of the stream.
@@ -69,13 +70,13 @@ impl MirroringEncoder {
         let (true, TaskKind::Agent(_)) = (update.task.background, &update.task.kind) else { return None };
         let TaskUpdate::Ended(end) = &update.news else { return None };
         let report = agent_transcripts::report(&end.summary);
-        self.append_to_agent(&update.task.call_id, &[report], event.at)
+        self.append_to_agent(&update.task.call_id, vec![report], event.at)
     }
 
     fn append_to_agent(
         &mut self,
         agent: &CallId,
-        messages: &[Map<String, Value>],
+        messages: Vec<Map<String, Value>>,
         at: Timestamp,
     ) -> Option<NewEntries> {
         if self.mirror.broken {
@@ -107,6 +108,9 @@ impl Encoder for MirroringEncoder {
         } else {
             self.mirror.append_messages(out.get(before..).unwrap_or_default(), event.at);
         }
+        if let (Body::TurnEnd(_), None) = (&event.body, &event.scope.parent) {
+            self.mirror.append_cut_off(event.at);
+        }
         let entries = std::mem::take(&mut self.mirror.new_entries);
         let of_session = NewEntries { path: self.mirror.path.clone(), entries };
         let wanted = |new: &NewEntries| self.streams && !new.entries.is_empty();
@@ -136,6 +140,7 @@ struct Mirror {
     /// The entry that the next one follows.
     last: Option<Value>,
     file: Option<File>,
+    open_message: OpenMessage,
     broken: bool,
     /// The entries since the last frame was written to the stream.
     new_entries: Vec<Value>,
@@ -151,6 +156,7 @@ impl Mirror {
             start: config.session.start.clone(),
             last: None,
             file: None,
+            open_message: OpenMessage::default(),
             broken: false,
             new_entries: Vec::new(),
         }
@@ -179,13 +185,26 @@ impl Mirror {
     /// Copies the lines that are messages of the main agent or its user.
     fn append_messages(&mut self, lines: &[u8], at: Timestamp) {
         for message in messages(lines) {
-            if self.broken {
-                return;
-            }
             if message.get("parent_tool_use_id").is_some_and(|parent| !parent.is_null()) {
                 continue;
             }
-            if let Err(error) = self.append(&message, at) {
+            let ready = self.open_message.push(message);
+            self.append_all(&ready, at);
+        }
+    }
+
+    /// Copies what is held back of a message that was cut off.
+    fn append_cut_off(&mut self, at: Timestamp) {
+        let rest = self.open_message.take();
+        self.append_all(&rest, at);
+    }
+
+    fn append_all(&mut self, messages: &[Map<String, Value>], at: Timestamp) {
+        for message in messages {
+            if self.broken {
+                return;
+            }
+            if let Err(error) = self.append(message, at) {
                 self.report(&error);
             }
         }

@@ -271,7 +271,12 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
         None => model,
     };
     if let Some(store) = config.session.store.as_ref().filter(|_| config.session.record) {
-        config.extensions.hooks.set_transcript_path(store.path(&id).to_string_lossy());
+        // Hooks that are written for Claude's CLI read its transcripts.
+        let copies = config.claude.mirror_folder.as_ref().filter(|_| config.claude.claude_family);
+        let transcript = copies.map_or_else(|| store.path(&id), |folder| folder.join(format!("{id}.jsonl")));
+        let hooks = &config.extensions.hooks;
+        hooks.set_transcript_path(transcript.to_string_lossy());
+        hooks.set_agent_transcripts(copies.map(|folder| folder.join(id.as_str()).join("subagents")));
     }
     let main = main_agent::chosen(config);
     match (&main, &config.agent.main_agent) {

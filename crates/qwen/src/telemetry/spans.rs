@@ -266,7 +266,7 @@ fn thinking(step: &Thinking) -> (&'static str, Attributes) {
 /// occur.
 fn noticed(event: &SessionEvent) -> Option<(&'static str, Attributes)> {
     Some(match event {
-        SessionEvent::Compressed { original_tokens, new_tokens } => (
+        SessionEvent::Compressed { original_tokens, new_tokens, .. } => (
             "session.compressed",
             vec![
                 ("qwen.tokens.before", (*original_tokens).into()),

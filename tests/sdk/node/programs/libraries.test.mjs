@@ -133,8 +133,9 @@ test('@steipete/claude-code-mcp: its tool runs a prompt that writes a file', asy
 // ccusage
 
 test('ccusage: it reads the usage of a session from its transcript', async (t) => {
-  const at = await named(t, [write, say('done')]);
-  await promisify(execFile)('claude', ['-p', 'make it', '--model', 'claude-sonnet-4-5', '--dangerously-skip-permissions'], { cwd: at.work, env: at.env });
+  const at = await named(t, [say('I write.', call('Write', { file_path: 'made', content: 'text' })), say('done')]);
+  const flags = ['-p', 'make it', '--model', 'claude-sonnet-4-5', '--dangerously-skip-permissions', '--output-format', 'json'];
+  const { usage } = JSON.parse((await promisify(execFile)('claude', flags, { cwd: at.work, env: at.env })).stdout);
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [join(packages, 'ccusage/dist/index.js'), 'session', '--json', '--offline'],
@@ -142,5 +143,6 @@ test('ccusage: it reads the usage of a session from its transcript', async (t) =
   );
   const report = JSON.parse(stdout);
   assert.equal(report.sessions.length, 1);
-  assert(report.totals.inputTokens > 0 && report.totals.outputTokens > 0, stdout);
+  assert(usage.input_tokens > 0 && usage.output_tokens > 0, stdout);
+  assert.deepEqual([report.totals.inputTokens, report.totals.outputTokens], [usage.input_tokens, usage.output_tokens]);
 });

@@ -6,6 +6,7 @@ use qwen_events::{Confirmation, ControlCall, FileDiff};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::claude::stream::Stream;
 use crate::claude::words::claude_mode;
 use crate::flat::{HookPayload, McpPayload, hook_payload, mcp_payload};
 use crate::payload::Payload;
@@ -60,6 +61,9 @@ pub struct CanUseTool<'a> {
     /// The sub-agent that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Cow<'a, str>>,
+    /// The answer is given in the question itself: questions of the model, and its plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub requires_user_interaction: bool,
     /// For a change of a file, `edit`: the kind of call in the words of the Agent Client Protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Cow<'a, str>>,
@@ -171,7 +175,8 @@ pub struct Button<'a> {
 }
 
 /// A question in the words of the SDK that is asked.
-pub(in crate::claude) fn question(call: &ControlCall, qwen_sdk: bool) -> Question<'_> {
+pub(in crate::claude) fn question<'a>(call: &'a ControlCall, stream: &Stream) -> Question<'a> {
+    let qwen_sdk = stream.qwen_sdk;
     match call {
         ControlCall::CanUseTool { call, confirmation, reason, blocked_path, agent_id } => {
             Question::CanUseTool(Box::new(CanUseTool {
@@ -191,6 +196,9 @@ pub(in crate::claude) fn question(call: &ControlCall, qwen_sdk: bool) -> Questio
                 blocked_path: blocked_path.as_deref().map(Cow::Borrowed),
                 decision_reason: Some(reason.as_ref().into()),
                 agent_id: agent_id.as_deref().map(Cow::Borrowed),
+                requires_user_interaction: stream.claude_host
+                    && (matches!(confirmation.as_ref(), Confirmation::Plan { .. })
+                        || &*call.name == "AskUserQuestion"),
                 kind: proposed_change(confirmation).map(|_| "edit".into()),
                 locations: proposed_change(confirmation).map(locations).unwrap_or_default(),
                 content: proposed_change(confirmation).map(changes).unwrap_or_default(),

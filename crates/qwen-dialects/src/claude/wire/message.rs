@@ -161,4 +161,47 @@ pub struct TokenUsage {
     /// All of them together.
     #[serde(default)]
     pub total_tokens: u64,
+    /// For hosts of Claude's family, at the end of a turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_creation: Option<CacheCreation>,
+    /// For hosts of Claude's family, at the end of a turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_tool_use: Option<ServerToolUse>,
+    /// For hosts of Claude's family, at the end of a turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_tier: Option<ServiceTier>,
+}
+
+/// Tokens newly written to the provider's cache, by how long they are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CacheCreation {
+    /// For an hour: always 0.
+    #[serde(default)]
+    pub ephemeral_1h_input_tokens: u64,
+    /// For five minutes.
+    #[serde(default)]
+    pub ephemeral_5m_input_tokens: u64,
+}
+
+/// Tools that the model's server runs: there are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ServerToolUse {
+    /// Always 0.
+    #[serde(default)]
+    pub web_search_requests: u64,
+    /// Always 0.
+    #[serde(default)]
+    pub web_fetch_requests: u64,
+}
+
+/// How the model's server serves requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceTier {
+    /// As usual.
+    Standard,
+    /// With priority.
+    Priority,
+    /// In batches.
+    Batch,
 }

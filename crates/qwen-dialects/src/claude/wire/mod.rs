@@ -19,7 +19,7 @@ use self::result::ResultLine;
 use self::stream_event::StreamEvent;
 use crate::claude::hook::{HookName, HookWords, Outcome};
 use crate::claude::rate_limit::RateLimitLine;
-use crate::claude::task::{TaskNotification, TaskPatch, TaskProgress, TaskStarted};
+use crate::claude::task::{LiveTask, TaskNotification, TaskPatch, TaskProgress, TaskStarted};
 use crate::error_object::ErrorObject;
 use crate::flat::{ControlResponse, ResultNote};
 use crate::payload::Payload;
@@ -137,6 +137,29 @@ pub enum Notice<'a> {
         task_id: Cow<'a, str>,
         /// What changed.
         patch: TaskPatch<'a>,
+    },
+    /// The commands and sub-agents that work in the background, after one started or ended.
+    BackgroundTasksChanged {
+        /// All of them.
+        tasks: Vec<LiveTask<'a>>,
+    },
+    /// A call was refused without a question.
+    PermissionDenied {
+        /// The tool.
+        tool_name: Cow<'a, str>,
+        /// The call.
+        tool_use_id: Cow<'a, str>,
+        /// The sub-agent that made it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent_id: Option<Cow<'a, str>>,
+        /// What decided: `rule` or `mode`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        decision_reason_type: Option<Cow<'a, str>>,
+        /// Why, in a sentence.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        decision_reason: Option<Cow<'a, str>>,
+        /// What the model is told.
+        message: Cow<'a, str>,
     },
     /// A hook was called.
     HookStarted {

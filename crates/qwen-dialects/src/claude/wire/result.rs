@@ -70,6 +70,9 @@ pub struct ResultLine<'a> {
     /// The `origin` of the user line that started the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Payload<'a>>,
+    /// The client's id of that line, for hosts of Claude's family.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_message_uuid: Option<Cow<'a, str>>,
 }
 
 /// How a turn ended.

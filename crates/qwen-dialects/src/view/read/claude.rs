@@ -131,6 +131,8 @@ fn notice(notice: Notice<'_>) -> ViewEvent {
         Notice::TaskUpdated { task_id, patch } => {
             ViewEvent::Notice(format!("the task {task_id} is {}", patch.status))
         }
+        // The result of the call and the lines of the task say the same.
+        Notice::PermissionDenied { .. } | Notice::BackgroundTasksChanged { .. } => ViewEvent::Nothing,
         Notice::HookStarted { .. } | Notice::HookProgress { .. } => ViewEvent::Nothing,
         Notice::HookResponse { hook, outcome, .. } => {
             let went = match outcome {

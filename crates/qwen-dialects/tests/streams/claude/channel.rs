@@ -234,7 +234,7 @@ fn notices_about_the_session_have_the_sdks_names() {
             status: Some(429),
             error: "slow down".into(),
         },
-        SessionEvent::Compressed { original_tokens: 9000, new_tokens: 800 },
+        SessionEvent::Compressed { original_tokens: 9000, new_tokens: 800, manual: false },
         SessionEvent::ModelFallback { from: "a".into(), to: "b".into(), reason: "gone".into() },
         SessionEvent::LoopDetected { message: "same call".into() },
         SessionEvent::Finished,

@@ -17,6 +17,8 @@ pub(in crate::log) enum NoticeForm {
     Compressed {
         original_tokens: u64,
         new_tokens: u64,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        manual: bool,
     },
     MaxTokens {
         message: Arc<str>,
@@ -102,8 +104,8 @@ impl From<&SessionEvent> for NoticeForm {
     fn from(event: &SessionEvent) -> Self {
         match event.clone() {
             SessionEvent::Finished => Self::Finished,
-            SessionEvent::Compressed { original_tokens, new_tokens } => {
-                Self::Compressed { original_tokens, new_tokens }
+            SessionEvent::Compressed { original_tokens, new_tokens, manual } => {
+                Self::Compressed { original_tokens, new_tokens, manual }
             }
             SessionEvent::MaxTokens { message } => Self::MaxTokens { message },
             SessionEvent::MaxTurns { limit } => Self::MaxTurns { limit },
@@ -125,8 +127,8 @@ impl From<NoticeForm> for SessionEvent {
     fn from(form: NoticeForm) -> Self {
         match form {
             NoticeForm::Finished => Self::Finished,
-            NoticeForm::Compressed { original_tokens, new_tokens } => {
-                Self::Compressed { original_tokens, new_tokens }
+            NoticeForm::Compressed { original_tokens, new_tokens, manual } => {
+                Self::Compressed { original_tokens, new_tokens, manual }
             }
             NoticeForm::MaxTokens { message } => Self::MaxTokens { message },
             NoticeForm::MaxTurns { limit } => Self::MaxTurns { limit },

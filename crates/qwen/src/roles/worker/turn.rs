@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_engine::commands::with_local_files;
 use qwen_engine::{AnswerSchema, Cancel, Session, Stop, TurnInput};
-use qwen_events::{Body, Message, Part, PromptOrigin, Role};
+use qwen_events::{Body, EndStatus, Message, Part, PromptOrigin, Role, TurnEnd};
 use tokio::sync::mpsc;
 
 use super::Incoming;
@@ -261,6 +261,12 @@ impl Worker {
         let prompt = queued.prompt;
         if prompt.origin == PromptOrigin::System {
             session.remember([Message { role: Role::User, parts: prompt.parts }]);
+            if self.process.config.claude.claude_family {
+                // These hosts wait for a result after each of their lines.
+                let id = prompt.prompt_id.unwrap_or_else(|| session.next_prompt_id());
+                let end = TurnEnd::new(id, EndStatus::Done);
+                self.emit.emit(Body::TurnEnd(Box::new(end))).await;
+            }
         } else {
             let input = TurnInput {
                 prompt_id: prompt.prompt_id,

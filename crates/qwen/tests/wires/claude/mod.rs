@@ -3,6 +3,7 @@
 mod control;
 mod events;
 mod hosts;
+mod lines;
 mod tools;
 
 use mock_model::MockModel;

@@ -171,11 +171,19 @@ impl Worker {
         task.stop();
     }
 
-    /// Moves the command of a call, or of all calls that wait for one, to the background.
-    fn move_to_background(&self, call: Option<&CallId>) -> Value {
+    /// Moves the command of a call, or of all calls that wait for one, to the background. Claude's SDKs read from the
+    /// answer whether there was such a call; for other hosts it is an error if there was none.
+    fn move_to_background(&self, call: Option<&CallId>) -> Result<Value, ErrorInfo> {
         let moved = self.resources.upgrade().map_or(0, |resources| resources.tasks.move_to_background(call));
-        let backgrounded = call.is_none() || moved > 0;
-        json!({"subtype": "background_tasks", "moved": moved, "backgrounded": backgrounded})
+        match call {
+            Some(call) if moved == 0 && !self.process.config.claude.claude_family => {
+                Err(unknown("running command", call.as_str()))
+            }
+            _ => {
+                let backgrounded = call.is_none() || moved > 0;
+                Ok(json!({"subtype": "background_tasks", "moved": moved, "backgrounded": backgrounded}))
+            }
+        }
     }
 
     /// Stops the sub-agents that run between turns. Returns false if none runs.
@@ -239,7 +247,7 @@ impl Worker {
             ControlBody::McpReconnect(name) | ControlBody::McpToggle { server: name, .. } => {
                 return Err(unknown("MCP server", &name));
             }
-            ControlBody::BackgroundTasks(call) => self.move_to_background(call.as_ref()),
+            ControlBody::BackgroundTasks(call) => self.move_to_background(call.as_ref())?,
             ControlBody::StopTask(name) => return Err(unknown("task", &name)),
             ControlBody::SessionControl(request) => self.apply_host_request(*request)?,
             ControlBody::RewindFiles { message_id, dry_run } => self.rewind_files(&message_id, dry_run)?,
