@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use qwen_dialects::Format;
 use qwen_events::{ErrorInfo, SessionId};
 use qwen_kernel::front::{LineWriter, QwenFront};
-use qwen_kernel::ipc::{Ask, CommitReason};
+use qwen_kernel::ipc::{CommitMessage, CommitReason};
 use qwen_kernel::process_manager::{ExitCause, SpawnSpec, WorkerExit};
 use qwen_kernel::store::{Appended, Events, MemoryEvents, MemoryLog, Read, SessionLog, commit};
 use qwen_kernel::{
@@ -231,8 +231,8 @@ impl Kernel {
             log.extend_from_slice(format!("{{\"at\":{}}}\n", log.len()).as_bytes());
             log.len() as u64
         });
-        let ask = Ask::Commit { id: 1, session_id: Some(session.to_owned()), bytes, reason };
-        self.router.commit_requested(id, &ask, now);
+        let message = CommitMessage::Commit { id: 1, session_id: Some(session.to_owned()), bytes, reason };
+        self.router.commit_requested(id, &message, now);
         self.apply();
         let worker = self.workers.get_mut(&id).unwrap();
         let outcome = worker.outcome.take().unwrap();

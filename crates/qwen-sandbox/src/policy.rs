@@ -54,7 +54,7 @@ impl SandboxPolicy {
     }
 
     /// All writable paths, without those inside another entry.
-    pub(crate) fn writable_places(&self) -> Vec<&Path> {
+    pub(crate) fn writable_paths(&self) -> Vec<&Path> {
         let mut places: Vec<&Path> =
             self.roots.iter().chain(&self.writable).chain([&self.temp]).map(PathBuf::as_path).collect();
         places.sort_unstable();
@@ -156,7 +156,7 @@ mod tests {
     fn a_path_below_a_writable_one_is_not_listed_again() {
         let mut policy = SandboxPolicy::new("/w", "/w/tmp");
         policy.writable = vec!["/cache".into(), "/w-other".into(), "/w/deep/er".into()];
-        assert_eq!(policy.writable_places(), [Path::new("/cache"), Path::new("/w"), Path::new("/w-other")]);
+        assert_eq!(policy.writable_paths(), [Path::new("/cache"), Path::new("/w"), Path::new("/w-other")]);
     }
 
     #[test]

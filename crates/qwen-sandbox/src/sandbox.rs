@@ -197,7 +197,7 @@ impl Sandbox {
 
     /// What is in force, in a few sentences for the start of a session.
     pub fn describe(&self) -> String {
-        let places = self.policy.writable_places();
+        let places = self.policy.writable_paths();
         let open = self.namespaces.is_none() && !self.policy.deny_write.is_empty();
         let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
         let mut means = Vec::new();
@@ -353,7 +353,7 @@ fn beside(namespaces: Option<&Namespaces>) -> landlock::OtherMechanisms {
 
 /// The paths that mounts cover or protect.
 fn shields(policy: &SandboxPolicy, guarded: &[ProtectedRoot]) -> Shields {
-    let writable = policy.writable_places();
+    let writable = policy.writable_paths();
     // A directory on the way to a writable place is covered when the namespace is made, by the way there.
     let on_the_way =
         |hidden: &Path| writable.iter().any(|place| place.starts_with(hidden) && *place != hidden);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use qwen_engine::graph::{BuildError, END, GraphBuilder, Next, Retry, mermaid};
 
-use crate::stage::{Memory, does};
+use crate::harness::{Memory, does};
 
 fn node() -> impl qwen_engine::graph::Node<Memory> + 'static {
     does(|_| ("", Next::End))

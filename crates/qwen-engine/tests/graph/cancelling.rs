@@ -8,7 +8,7 @@ use qwen_engine::graph::{Graph, GraphBuilder, Next, Node, Retry, RunContext, Ste
 use qwen_engine::{Cancel, Limits, Stop};
 use qwen_events::{Body, ConsoleLevel, LogScope};
 
-use crate::stage::{Done, Memory, does, failure, run, run_heard, x_then_y};
+use crate::harness::{Done, Memory, does, failure, run, run_heard, x_then_y};
 
 /// A node whose tasks speak beside each other.
 struct Fans;

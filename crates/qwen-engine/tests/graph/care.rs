@@ -6,7 +6,7 @@ use qwen_engine::graph::{GraphBuilder, Next, Retry};
 use qwen_engine::{Budget, Cancel, Stop};
 use qwen_events::{Body, SessionEvent};
 
-use crate::stage::{Waits, does, failure, run, run_with};
+use crate::harness::{Waits, does, failure, run, run_with};
 
 const TWICE: Retry = Retry { attempts: 2, pause: Duration::ZERO };
 

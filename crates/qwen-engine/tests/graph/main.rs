@@ -4,5 +4,5 @@
 mod building;
 mod cancelling;
 mod care;
+mod harness;
 mod running;
-mod stage;

@@ -4,7 +4,7 @@ use qwen_engine::graph::{GraphBuilder, Next, Step, SubGraph, fan_out};
 use qwen_engine::{Cancel, Limits, Stop};
 use qwen_events::{Body, EndStatus};
 
-use crate::stage::{Memory, does, run, run_with, x_then_y};
+use crate::harness::{Memory, does, run, run_with, x_then_y};
 
 #[tokio::test]
 async fn deltas_are_applied_in_the_order_of_the_steps_and_runs_never_overlap() {

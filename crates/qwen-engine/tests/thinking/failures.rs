@@ -8,7 +8,7 @@ use qwen_events::{EndStatus, Thinking};
 use tokio::sync::Barrier;
 
 use crate::fake::{Fake, Says, is};
-use crate::stage::{Heard, ask, setup};
+use crate::harness::{Heard, ask, setup};
 
 /// A graph agent whose model plans `plan` and answers thoughts by `think`.
 async fn graph(plan: &str, think: impl Fn(&str) -> Says + Send + Sync + 'static) -> Heard {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use qwen_engine::{Cancel, Limits, Session, Stop};
 use qwen_events::{Body, EndStatus, Thinking};
 
-use crate::stage::{ask, hear_until, oracle, setup};
+use crate::harness::{ask, hear_until, oracle, setup};
 
 const PUZZLE: &str = "4 9 10 13";
 const LIST: &str = "Sort ascending: 9 3 7 1 30 22 17 4 8 15 26 11 2 19 28 5 6 10 12 14";

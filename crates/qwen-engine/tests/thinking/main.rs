@@ -3,8 +3,8 @@
 
 mod failures;
 mod fake;
+mod harness;
 mod limits;
 mod order;
 mod resume;
-mod stage;
 mod tools;

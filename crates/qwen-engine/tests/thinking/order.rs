@@ -3,7 +3,7 @@
 use qwen_engine::{GotOptions, Search};
 use qwen_events::{Body, Event, Thinking};
 
-use crate::stage::{Heard, ask, oracle, setup};
+use crate::harness::{Heard, ask, oracle, setup};
 
 async fn tot(change: impl FnOnce(&mut qwen_engine::TotOptions)) -> Heard {
     // A proposer that is right by chance only.

@@ -8,7 +8,7 @@ use qwen_engine::log::Store;
 use qwen_engine::{GotOptions, Search, Session, SessionContext, TotOptions};
 use serde_json::Value;
 
-use crate::stage::{Heard, hear, oracle, recorder, session_id, setup};
+use crate::harness::{Heard, hear, oracle, recorder, session_id, setup};
 
 /// An agent and something for it to do.
 struct Case {

@@ -9,7 +9,7 @@ use qwen_events::{Body, Event, Role, ToolStatus};
 use qwen_tools::Registry;
 
 use crate::fake::{Fake, Says, is};
-use crate::stage::{hear, recorder, session_id, setup};
+use crate::harness::{hear, recorder, session_id, setup};
 
 /// The ids of calls in the order of what `wanted` picks.
 fn calls(events: &[Event], wanted: fn(&Body) -> Option<String>) -> Vec<String> {

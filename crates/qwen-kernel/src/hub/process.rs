@@ -20,7 +20,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::Hub;
 use crate::action::ProcessSignal;
-use crate::ipc::{Ask, FramedLine, LineBuffer, Tail};
+use crate::ipc::{CommitMessage, FramedLine, LineBuffer, Tail};
 use crate::process_manager::{Child, ExitCause, WorkerExit, kill_group};
 use crate::worker_pool::{WorkerId, WorkerKey};
 
@@ -297,9 +297,9 @@ async fn serve_commits(hub: Hub, process: Rc<Process>, socket: OwnedFd) -> io::R
                         let mut router = hub.0.router.borrow_mut();
                         lines.push(&scratch[..read], |piece| {
                             if let FramedLine::Line(line) = piece
-                                && let Some(ask) = Ask::parse(line)
+                                && let Some(message) = CommitMessage::parse(line)
                             {
-                                router.commit_requested(process.id, &ask, now);
+                                router.commit_requested(process.id, &message, now);
                             }
                         });
                     }

@@ -19,7 +19,7 @@ pub enum CommitReason {
 
 /// A line of a worker on its commit socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
+pub enum CommitMessage {
     /// The worker wants a sign of life before it starts something.
     Alive,
     /// The worker waits until its log is durable up to byte `bytes`.
@@ -42,7 +42,7 @@ struct Line {
     reason: Option<CommitReason>,
 }
 
-impl Ask {
+impl CommitMessage {
     /// Parses a line; none if it is not one of this protocol.
     pub fn parse(line: &[u8]) -> Option<Self> {
         let line: Line = serde_json::from_slice(line).ok()?;
@@ -56,7 +56,7 @@ impl Ask {
     }
 }
 
-/// The answer to [`Ask::Alive`].
+/// The answer to [`CommitMessage::Alive`].
 pub fn alive() -> Vec<u8> {
     b"{\"type\":\"alive\"}\n".to_vec()
 }
@@ -66,7 +66,7 @@ pub fn discard() -> Vec<u8> {
     b"{\"type\":\"discard\"}\n".to_vec()
 }
 
-/// The answer to [`Ask::Commit`].
+/// The answer to [`CommitMessage::Commit`].
 pub fn committed(id: u64, outcome: Appended) -> Vec<u8> {
     let outcome = match outcome {
         Appended::Ok => "ok",
@@ -86,15 +86,18 @@ mod tests {
             br#"{"type":"commit","id":1,"session_id":"s","bytes":12,"reason":"start","prompt_id":"p"}"#;
         let reason = CommitReason::Start { prompt_id: "p".to_owned() };
         assert_eq!(
-            Ask::parse(start),
-            Some(Ask::Commit { id: 1, session_id: Some("s".to_owned()), bytes: 12, reason })
+            CommitMessage::parse(start),
+            Some(CommitMessage::Commit { id: 1, session_id: Some("s".to_owned()), bytes: 12, reason })
         );
         let effect = br#"{"type":"commit","id":2,"bytes":40,"reason":"effect","tool":"edit","call":"c"}"#;
         let reason = CommitReason::Effect { tool: "edit".to_owned(), call: "c".to_owned() };
-        assert_eq!(Ask::parse(effect), Some(Ask::Commit { id: 2, session_id: None, bytes: 40, reason }));
-        assert_eq!(Ask::parse(br#"{"type":"alive"}"#), Some(Ask::Alive));
+        assert_eq!(
+            CommitMessage::parse(effect),
+            Some(CommitMessage::Commit { id: 2, session_id: None, bytes: 40, reason })
+        );
+        assert_eq!(CommitMessage::parse(br#"{"type":"alive"}"#), Some(CommitMessage::Alive));
         for wrong in ["", "[1]", r#"{"id":3}"#, r#"{"id":3,"reason":"start"}"#] {
-            assert_eq!(Ask::parse(wrong.as_bytes()), None, "{wrong}");
+            assert_eq!(CommitMessage::parse(wrong.as_bytes()), None, "{wrong}");
         }
     }
 }

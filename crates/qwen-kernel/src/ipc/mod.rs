@@ -9,6 +9,6 @@ mod commit;
 mod lines;
 mod tail;
 
-pub use commit::{Ask, CommitReason, alive, committed, discard};
+pub use commit::{CommitMessage, CommitReason, alive, committed, discard};
 pub use lines::{FramedLine, LineBuffer, MAX_LINE};
 pub use tail::Tail;

@@ -173,7 +173,7 @@ impl Router {
 
     /// A turn ended or a request was answered: spares take the place of those that sessions were given.
     /// Starting one earlier would take the processor from the turn that someone waits for.
-    pub(super) fn let_spares_start(&mut self) {
+    pub(super) fn allow_spares(&mut self) {
         if std::mem::take(&mut self.holds_spares) {
             self.fill_spares();
         }
@@ -326,7 +326,7 @@ impl Router {
             {
                 session.leaving = None;
             }
-            self.close_if_asked(&id);
+            self.complete_close(&id);
             self.pump(&id);
         }
         self.serve_queue();

@@ -9,7 +9,7 @@ use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 use super::numbering::STORE_TIMEOUT;
 use super::{Router, Session};
 use crate::action::RouterAction;
-use crate::ipc::{self, Ask, CommitReason};
+use crate::ipc::{self, CommitMessage, CommitReason};
 use crate::store::{Appended, LogCommit, LogPosition};
 use crate::worker_pool::WorkerId;
 
@@ -45,12 +45,12 @@ impl Router {
 
     /// Answers a line on the worker's commit socket. A tool starts only after the answer, so that a turn
     /// without an effect here has run no tool.
-    pub fn commit_requested(&mut self, worker: WorkerId, ask: &Ask, now: Duration) {
+    pub fn commit_requested(&mut self, worker: WorkerId, message: &CommitMessage, now: Duration) {
         self.now = now;
-        self.pool.heard(worker, now);
-        match ask {
-            Ask::Alive => self.actions.push(RouterAction::Reply { worker, lines: ipc::alive() }),
-            Ask::Commit { id, session_id, bytes, reason } => {
+        self.pool.note_output(worker, now);
+        match message {
+            CommitMessage::Alive => self.actions.push(RouterAction::Reply { worker, lines: ipc::alive() }),
+            CommitMessage::Commit { id, session_id, bytes, reason } => {
                 let named = session_id.as_deref().and_then(|text| SessionId::parse(text).ok());
                 if let Some(outcome) = self.commit(worker, *id, named, *bytes, reason) {
                     self.actions.push(RouterAction::Reply { worker, lines: ipc::committed(*id, outcome) });

@@ -79,7 +79,7 @@ impl Router {
         self.end_or_retry(id, &exit);
         let what = format!("the worker of this session is gone: {exit}");
         self.fail_requests(id, &lost(what));
-        self.close_if_asked(id);
+        self.complete_close(id);
         if self.drain_until.is_some() {
             self.fail_waiting(id, &Self::draining());
         } else if let Some(version) = foreign_version {
@@ -232,7 +232,7 @@ impl Router {
     }
 
     /// Completes the close request of a session whose last worker has exited.
-    pub(super) fn close_if_asked(&mut self, id: &SessionId) {
+    pub(super) fn complete_close(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         if session.worker.is_some() || session.leaving.is_some() {
             return;

@@ -37,14 +37,14 @@ impl Router {
             WorkerOutput::TurnEnd { prompt_id, status, tokens } => {
                 self.metrics.tokens.0 += tokens.0;
                 self.metrics.tokens.1 += tokens.1;
-                self.let_spares_start();
+                self.allow_spares();
                 self.turn_ended(&id, worker, prompt_id.as_deref(), status.as_deref(), line);
             }
             WorkerOutput::Refused { prompt_id } => self.refused(&id, prompt_id.as_deref(), line),
             WorkerOutput::Command { prompt_id, ends } => {
                 self.relay(&id, line);
                 if ends {
-                    self.settle(&id, worker, prompt_id.as_deref());
+                    self.finish_prompt(&id, worker, prompt_id.as_deref());
                 }
             }
             WorkerOutput::Joined { prompt_id } => {
@@ -85,7 +85,7 @@ impl Router {
 
     /// The worker wrote bytes, possibly less than a line.
     pub fn worker_wrote(&mut self, worker: WorkerId, now: Duration) {
-        self.pool.heard(worker, now);
+        self.pool.note_output(worker, now);
     }
 
     /// A worker's line was longer than the limit.
@@ -235,7 +235,7 @@ impl Router {
         }
         self.relay(id, line);
         self.metrics.turns += 1;
-        self.settle(id, worker, prompt_id);
+        self.finish_prompt(id, worker, prompt_id);
     }
 
     fn log_turn(&mut self, id: &SessionId, prompt_id: Option<&str>, status: Option<&str>) {
@@ -254,7 +254,7 @@ impl Router {
     }
 
     /// Removes a prompt from `pending`: its terminal record has passed, or it gets none.
-    fn settle(&mut self, id: &SessionId, worker: WorkerId, prompt_id: Option<&str>) {
+    fn finish_prompt(&mut self, id: &SessionId, worker: WorkerId, prompt_id: Option<&str>) {
         self.deadline_changed = true;
         let now = self.now;
         let Some(session) = self.sessions.get_mut(id) else { return };
@@ -360,7 +360,7 @@ impl Router {
             return;
         }
         self.deadline_changed = true;
-        self.let_spares_start();
+        self.allow_spares();
         if let Some(session) = self.sessions.get_mut(id) {
             session.unanswered.retain(|request| request.request_id != request_id);
         }

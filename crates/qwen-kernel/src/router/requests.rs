@@ -173,7 +173,7 @@ impl Router {
             Some(worker) => self.pool.release(worker, self.now, &mut self.actions),
             None => {}
         }
-        self.close_if_asked(&id);
+        self.complete_close(&id);
     }
 
     /// Forgets a session. Its log remains, and `open` or `initialize` resumes it.

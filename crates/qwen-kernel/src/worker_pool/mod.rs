@@ -177,7 +177,7 @@ impl Pool {
     /// Records the worker's handshake.
     pub fn ready(&mut self, id: WorkerId, now: Duration) {
         if let Some(worker) = self.workers.get_mut(&id) {
-            worker.heard(now);
+            worker.note_output(now);
             if worker.stage == Stage::Starting {
                 worker.stage = Stage::Ready;
             }
@@ -190,7 +190,7 @@ impl Pool {
         else {
             return;
         };
-        worker.heard(now);
+        worker.note_output(now);
         worker.stage = Stage::Ready;
         worker.bound = false;
         worker.waits_since = now;
@@ -201,9 +201,9 @@ impl Pool {
     }
 
     /// Records that the worker wrote something.
-    pub fn heard(&mut self, id: WorkerId, now: Duration) {
+    pub fn note_output(&mut self, id: WorkerId, now: Duration) {
         if let Some(worker) = self.workers.get_mut(&id) {
-            worker.heard(now);
+            worker.note_output(now);
         }
     }
 
@@ -213,7 +213,7 @@ impl Pool {
             if worker.busy != busy {
                 worker.busy = busy;
                 worker.busy_since = now;
-                worker.heard(now);
+                worker.note_output(now);
             }
             if !busy {
                 let key = worker.key.clone();

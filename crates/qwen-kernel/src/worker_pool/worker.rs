@@ -133,7 +133,7 @@ impl Worker {
         (self.is_spare() && self.sessions > 0).then(|| self.waits_since + limits.idle_timeout)
     }
 
-    pub(super) fn heard(&mut self, now: Duration) {
+    pub(super) fn note_output(&mut self, now: Duration) {
         self.last_activity = now;
         self.silent_since = None;
     }

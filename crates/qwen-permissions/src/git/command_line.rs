@@ -89,7 +89,7 @@ impl GitActions {
         };
         let mut command = vec![words[0].clone()];
         command.extend_from_slice(&words[at..]);
-        let name = words[at].known_start().to_owned();
+        let name = words[at].known_prefix().to_owned();
         self.commands.push(command);
         if is_listed(BUILTINS, &name) || sources.has_program(&name) {
             return;
@@ -150,11 +150,11 @@ impl AliasSources<'_> {
         let key = format!("alias.{name}").to_ascii_lowercase();
         let mut rest = globals.iter();
         while let Some(word) = rest.next() {
-            let text = word.known_start();
+            let text = word.known_prefix();
             match (text, text.split_once('=')) {
                 ("-c", _) => {
                     let Some(setting) = rest.next() else { break };
-                    let given = setting.known_start();
+                    let given = setting.known_prefix();
                     let (given, value) = given.split_once('=').unwrap_or((given, ""));
                     if given.eq_ignore_ascii_case(&key) {
                         values.push(value.to_owned());
@@ -163,7 +163,7 @@ impl AliasSources<'_> {
                     complete &= !given.to_ascii_lowercase().starts_with("include") && !given.is_empty();
                 }
                 ("-C", _) => {
-                    let other = rest.next().map(Word::known_start).unwrap_or_default();
+                    let other = rest.next().map(Word::known_prefix).unwrap_or_default();
                     for place in &mut places {
                         *place = self.workspace.place(Path::new(other), place).written;
                     }

@@ -233,11 +233,11 @@ fn has_shared_index(git_directory: &Path) -> bool {
 /// The path in a file that points elsewhere: one line as git writes it, with nothing that could be read in
 /// two ways.
 fn pointer(file: &Path, before: &str) -> Regular<String> {
-    const ODD: Irregular = Irregular("a file that points to a repository is not as git writes it");
-    let text = read_bounded(file).ok_or(ODD)?;
-    let path = text.strip_suffix('\n').unwrap_or(&text).strip_prefix(before).ok_or(ODD)?;
+    const NOT_UNDERSTOOD: Irregular = Irregular("a file that points to a repository is not as git writes it");
+    let text = read_bounded(file).ok_or(NOT_UNDERSTOOD)?;
+    let path = text.strip_suffix('\n').unwrap_or(&text).strip_prefix(before).ok_or(NOT_UNDERSTOOD)?;
     let is_plain = !path.is_empty() && path.trim() == path && !path.chars().any(char::is_control);
-    if is_plain { Ok(path.to_owned()) } else { Err(ODD) }
+    if is_plain { Ok(path.to_owned()) } else { Err(NOT_UNDERSTOOD) }
 }
 
 fn canonical(path: &Path) -> Regular<PathBuf> {

@@ -18,7 +18,7 @@ pub(crate) fn paths_in(word: &Word, cwd: &Path) -> Vec<PathBuf> {
     {
         paths.extend(names);
     }
-    let text = word.known_start();
+    let text = word.known_prefix();
     let mut add = |text: &str| {
         if !text.is_empty() {
             paths.push(PathBuf::from(text));

@@ -13,7 +13,7 @@ const MAX_DIRECTORIES: usize = 16;
 const MAX_TEXTS: usize = 256;
 
 /// A command line, prepared for path lookups.
-pub(crate) struct NamedPlaces<'a> {
+pub(crate) struct NamedPaths<'a> {
     workspace: &'a Workspace,
     /// Possible working directories while it runs, the starting directory first.
     directories: Vec<PathBuf>,
@@ -23,7 +23,7 @@ pub(crate) struct NamedPlaces<'a> {
     texts: Vec<String>,
 }
 
-impl<'a> NamedPlaces<'a> {
+impl<'a> NamedPaths<'a> {
     pub(crate) fn new(workspace: &'a Workspace, analysis: &'a Analysis, cwd: &Path) -> Self {
         let texts = spelt_out(analysis, cwd);
         let mut places = Self { workspace, directories: vec![cwd.to_owned()], is_lost: false, texts };
@@ -143,7 +143,7 @@ fn spelt_out(analysis: &Analysis, cwd: &Path) -> Vec<String> {
         let values = invocation.assignments.iter().map(|assignment| &assignment.value);
         let targets = invocation.redirections.iter().map(|redirection| &redirection.target);
         for word in values.chain(invocation.words.iter().skip(1)).chain(targets) {
-            texts.extend(word.known_start().split_whitespace().map(str::to_owned));
+            texts.extend(word.known_prefix().split_whitespace().map(str::to_owned));
             if let Word::Dynamic(Dynamic { glob: Some(glob), .. }) = word {
                 let found = expand(glob, cwd).into_iter().flatten();
                 texts.extend(found.map(|path| path.to_string_lossy().into_owned()));

@@ -9,12 +9,12 @@ use qwen_events::{Behavior, ToolKind, Verdict};
 use crate::Mode;
 use crate::git::command_line::{AliasSources, GitActions, subcommand_index};
 use crate::paths::denied_paths::MAX_ENTRIES;
-use crate::paths::named_paths::NamedPlaces;
+use crate::paths::named_paths::NamedPaths;
 use crate::paths::protected::mentions_protected;
 use crate::paths::workspace::ResolvedPath;
 use crate::policy::coverage::Coverage;
 use crate::policy::exclusions::{copied_words, excluded_words};
-use crate::policy::reach::{Deed, Reach, is_unseen};
+use crate::policy::reach::{FileAccess, Reach, is_unseen};
 use crate::policy::{Judgement, Policy, allow, ask, judgement, ruled};
 use crate::programs::{self, Use};
 use crate::programs::{only_names_things, runs_its_arguments};
@@ -156,9 +156,9 @@ impl Policy {
                 let (reads, writes) =
                     (self.concerns_kind(rule, ToolKind::Read), self.concerns_kind(rule, ToolKind::Edit));
                 let such = |place: &ResolvedPath| pattern.forbids(place, &self.workspace, self.anchor(cwd));
-                let places = NamedPlaces::new(&self.workspace, analysis, cwd);
+                let places = NamedPaths::new(&self.workspace, analysis, cwd);
                 let found = analysis.invocations.iter().map(|invocation| {
-                    let looks = only_looks(invocation);
+                    let looks = only_reads_files(invocation);
                     let counts = (reads && !only_prints(invocation)) || (writes && !looks);
                     // What a command copies from it does not change.
                     let words = named_words(invocation, !reads).filter(|_| counts);
@@ -175,27 +175,27 @@ impl Policy {
                     words.chain(targets).map(|word| found_in(&places, word, runs, &such)).max()
                 });
                 let found = found.flatten().max().unwrap_or(Found::No);
-                let deeds = [(reads, Deed::Read), (writes, Deed::Write)];
+                let accesses = [(reads, FileAccess::Read), (writes, FileAccess::Write)];
                 // In a directory that is not known, any name may be one that the rule is about.
-                let is_open = |(counts, deed): (bool, Deed)| counts && !self.is_enforced(deed);
-                if places.is_lost() && deeds.into_iter().any(is_open) {
+                let is_open = |(counts, access): (bool, FileAccess)| counts && !self.is_enforced(access);
+                if places.is_lost() && accesses.into_iter().any(is_open) {
                     return found.max(Found::Perhaps);
                 }
-                let reached = |(counts, deed): (bool, Deed)| {
-                    counts && found == Found::No && self.may_reach(pattern, deed, &places, cwd, analysis)
+                let reached = |(counts, access): (bool, FileAccess)| {
+                    counts && found == Found::No && self.may_reach(pattern, access, &places, cwd, analysis)
                 };
-                if deeds.into_iter().any(reached) { Found::Perhaps } else { found }
+                if accesses.into_iter().any(reached) { Found::Perhaps } else { found }
             }
             _ => Found::No,
         }
     }
 
     /// True if the kernel keeps commands from what rules deny.
-    fn is_enforced(&self, deed: Deed) -> bool {
+    fn is_enforced(&self, access: FileAccess) -> bool {
         let kernel = self.kernel();
-        match deed {
-            Deed::Read => kernel.hides,
-            Deed::Write => kernel.holds,
+        match access {
+            FileAccess::Read => kernel.hides,
+            FileAccess::Write => kernel.holds,
         }
     }
 
@@ -204,20 +204,20 @@ impl Policy {
     fn may_reach(
         &self,
         pattern: &PathPattern,
-        deed: Deed,
-        places: &NamedPlaces<'_>,
+        access: FileAccess,
+        places: &NamedPaths<'_>,
         cwd: &Path,
         analysis: &Analysis,
     ) -> bool {
         let reaches: Vec<(&SimpleCommand, Reach)> = analysis
             .invocations
             .iter()
-            .map(|invocation| (invocation, Reach::of(invocation, analysis, deed)))
+            .map(|invocation| (invocation, Reach::of(invocation, analysis, access)))
             .filter(|(_, reach)| *reach != Reach::default())
             .collect();
         let redirected = |redirection: &Redirection| match redirection.kind {
-            RedirectionKind::Read => deed == Deed::Read,
-            kind => deed == Deed::Write && kind.writes(),
+            RedirectionKind::Read => access == FileAccess::Read,
+            kind => access == FileAccess::Write && kind.writes(),
         };
         let target_is_unseen = analysis
             .invocations
@@ -227,7 +227,7 @@ impl Policy {
         if reaches.is_empty() && !target_is_unseen {
             return false;
         }
-        if self.is_enforced(deed) {
+        if self.is_enforced(access) {
             return false;
         }
         if target_is_unseen || reaches.iter().any(|(_, reach)| reach.unseen) {
@@ -256,7 +256,7 @@ impl Policy {
         if analysis.unanalysable.is_some() && mentions_protected(command) {
             return true;
         }
-        let places = NamedPlaces::new(&self.workspace, analysis, cwd);
+        let places = NamedPaths::new(&self.workspace, analysis, cwd);
         let names_parts = [".git", ".qwen", ".mcp", "hooks"].iter().any(|part| command.contains(part));
         if places.is_lost() && names_parts && analysis.invocations.iter().any(may_write) {
             return true;
@@ -275,7 +275,7 @@ impl Policy {
             };
             // Code can name a path in the middle of a word.
             let named = |word: &Word| {
-                protected(word) || (runs_its_arguments(name) && mentions_protected(word.known_start()))
+                protected(word) || (runs_its_arguments(name) && mentions_protected(word.known_prefix()))
             };
             let mut targets = named_words(invocation, true);
             redirected || sets_git_config(invocation) || (acts && targets.any(named))
@@ -330,10 +330,10 @@ fn named_words(invocation: &SimpleCommand, changed: bool) -> impl Iterator<Item 
 /// False for a command that changes no file by itself.
 fn may_write(invocation: &SimpleCommand) -> bool {
     let changes_directory = matches!(invocation.program_name(), Some("cd" | "pushd" | "popd"));
-    !(changes_directory || only_looks(invocation) || only_prints(invocation) || invocation.transparent)
+    !(changes_directory || only_reads_files(invocation) || only_prints(invocation) || invocation.transparent)
 }
 
-fn only_looks(invocation: &SimpleCommand) -> bool {
+fn only_reads_files(invocation: &SimpleCommand) -> bool {
     invocation.words.is_empty() || looked_at(invocation).is_some_and(|used| used.only_reads)
 }
 
@@ -343,15 +343,10 @@ fn only_prints(invocation: &SimpleCommand) -> bool {
 }
 
 /// How certainly a word names such a path. `runs` means that the word belongs to a program that runs code.
-fn found_in(
-    places: &NamedPlaces<'_>,
-    word: &Word,
-    runs: bool,
-    such: &dyn Fn(&ResolvedPath) -> bool,
-) -> Found {
+fn found_in(places: &NamedPaths<'_>, word: &Word, runs: bool, such: &dyn Fn(&ResolvedPath) -> bool) -> Found {
     if places.names(word, such) {
         Found::Yes
-    } else if places.may_name(word, such) || (runs && places.may_speak_of(word.known_start(), such)) {
+    } else if places.may_name(word, such) || (runs && places.may_speak_of(word.known_prefix(), such)) {
         Found::Perhaps
     } else {
         Found::No
@@ -361,7 +356,7 @@ fn found_in(
 /// True if a line writes a text that names `program`, and runs a file: perhaps the same one.
 fn writes_and_runs(analysis: &Analysis, program: &str) -> bool {
     let is_file = |redirection: &Redirection| {
-        redirection.kind.writes() && !redirection.target.known_start().starts_with("/dev/")
+        redirection.kind.writes() && !redirection.target.known_prefix().starts_with("/dev/")
     };
     let writes = analysis.invocations.iter().any(|invocation| {
         invocation.program_name() == Some("tee") || invocation.redirections.iter().any(is_file)
@@ -421,7 +416,7 @@ fn passes_on(invocation: &SimpleCommand, program: &str) -> bool {
         word.literal().is_some_and(|text| text.contains('/') && shell::basename(text) == program)
     };
     let writes = invocation.redirections.iter().any(|redirection| redirection.kind.writes());
-    let copies = !only_looks(invocation) && !only_prints(invocation) || writes;
+    let copies = !only_reads_files(invocation) && !only_prints(invocation) || writes;
     copies && invocation.words.iter().skip(1).any(is_it)
 }
 
@@ -438,7 +433,7 @@ fn sets_git_config(invocation: &SimpleCommand) -> bool {
     let words = &invocation.words;
     match subcommand_index(words) {
         Some(at) => words[at].literal() == Some("config") && !programs::reads_git_config(words, at),
-        None => words.iter().any(|word| word.known_start() == "config"),
+        None => words.iter().any(|word| word.known_prefix() == "config"),
     }
 }
 
@@ -446,5 +441,5 @@ fn sets_git_config(invocation: &SimpleCommand) -> bool {
 fn only_looks_with_git(analysis: &Analysis) -> bool {
     let mut uses =
         analysis.invocations.iter().filter(|invocation| invocation.program_name() == Some("git")).peekable();
-    uses.peek().is_some() && uses.all(only_looks)
+    uses.peek().is_some() && uses.all(only_reads_files)
 }

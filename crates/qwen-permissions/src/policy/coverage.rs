@@ -141,7 +141,7 @@ impl<'a> Coverage<'a> {
         if let Some(word) = hidden.filter(|_| !matches!(program, "[[" | "[" | "test")) {
             return Err(format!(
                 "an argument of {program} is only known when it runs ({}…)",
-                word.known_start()
+                word.known_prefix()
             ));
         }
         let used = programs::examine(&invocation.words, &[])?;
@@ -201,7 +201,7 @@ impl<'a> Coverage<'a> {
             if let Some(assignment) = invocation.assignments.iter().find(moves_git) {
                 return Err(format!("{} changes which settings git uses", assignment.name));
             }
-            let clears = |word: &Word| word.known_start().starts_with('-');
+            let clears = |word: &Word| word.known_prefix().starts_with('-');
             if invocation.program_name() == Some("env") && invocation.words.get(1).is_some_and(clears) {
                 return Err("env may take away the variables that restrict git".to_owned());
             }
@@ -270,7 +270,7 @@ impl<'a> Coverage<'a> {
     }
 
     fn path_stays_inside(&self, path: &Word, directories: &[PathBuf]) -> Result<(), Problem> {
-        let text = path.known_start();
+        let text = path.known_prefix();
         if matches!(path.literal(), Some("-" | "/dev/null" | "/dev/stdin")) {
             return Ok(());
         }
@@ -354,7 +354,7 @@ impl<'a> Coverage<'a> {
         let named = used.paths.iter().flat_map(|path| {
             directories
                 .iter()
-                .map(|directory| self.policy.workspace.place(Path::new(path.known_start()), directory))
+                .map(|directory| self.policy.workspace.place(Path::new(path.known_prefix()), directory))
         });
         let mut ahead: Vec<PathBuf> =
             named.filter_map(|place| place.real).filter(|path| path.is_dir()).collect();

@@ -170,7 +170,7 @@ pub(crate) fn copied_words(invocation: &SimpleCommand) -> Vec<bool> {
     let Some(written) = written else { return none };
     let known =
         |letters: &str| letters.chars().all(|letter| letter == 'f' || copier.letters.contains(letter));
-    if copier.written == Written::Archive && !known(words[1].known_start().trim_start_matches('-')) {
+    if copier.written == Written::Archive && !known(words[1].known_prefix().trim_start_matches('-')) {
         return none;
     }
     (0..words.len()).map(|index| operands.contains(&index) && index != written).collect()

@@ -4,7 +4,7 @@ mod command;
 mod coverage;
 mod exclusions;
 pub(crate) mod mode;
-mod private_places;
+mod private_directories;
 mod reach;
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::Mode;
 use crate::git::hardening::GitHardening;
 use crate::paths::protected::{is_behind_protected, is_protected};
 use crate::paths::workspace::{ResolvedPath, Workspace};
-use crate::policy::private_places::PrivatePlaces;
+use crate::policy::private_directories::PrivateDirectories;
 use crate::rules::{Rule, RuleError, RuleSource, Scope};
 
 #[derive(Debug, Clone)]
@@ -77,9 +77,9 @@ pub struct Policy {
     kernel: Option<fn() -> Kernel>,
     /// The mode `yolo` cannot be chosen.
     is_yolo_disabled: bool,
-    private: PrivatePlaces,
+    private: PrivateDirectories,
     /// Our own settings and stored sessions. Commands cannot read them; file tools ask in every mode.
-    own_state: PrivatePlaces,
+    own_state: PrivateDirectories,
 }
 
 /// How many commands are remembered that failed in the read-only sandbox.
@@ -120,8 +120,8 @@ impl Policy {
             failed_read_only: Vec::new(),
             kernel: None,
             is_yolo_disabled: false,
-            private: PrivatePlaces::default(),
-            own_state: PrivatePlaces::default(),
+            private: PrivateDirectories::default(),
+            own_state: PrivateDirectories::default(),
         }
     }
 
@@ -143,13 +143,13 @@ impl Policy {
         hidden: impl IntoIterator<Item = PathBuf>,
         shown: impl IntoIterator<Item = PathBuf>,
     ) {
-        self.private = PrivatePlaces::new(hidden, shown);
+        self.private = PrivateDirectories::new(hidden, shown);
     }
 
     /// Makes file tools ask about everything in `directory`, where our settings and sessions are stored,
     /// except for the texts in it that are written for the model.
     pub fn set_own_state(&mut self, directory: &Path) {
-        self.own_state = PrivatePlaces::of_own_state(directory);
+        self.own_state = PrivateDirectories::of_own_state(directory);
     }
 
     /// True for our own settings and sessions, unless the user chose to work in that directory.

@@ -37,7 +37,7 @@ const GIT_CHANGERS: &str = "am apply clean reset stash";
 
 /// What is done to files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum FileAccess {
     Read,
     Write,
 }
@@ -55,15 +55,15 @@ pub(crate) struct Reach {
 
 impl Reach {
     /// How far a command of a line goes to do something.
-    pub(crate) fn of(invocation: &SimpleCommand, analysis: &Analysis, deed: Deed) -> Self {
+    pub(crate) fn of(invocation: &SimpleCommand, analysis: &Analysis, access: FileAccess) -> Self {
         let Some(name) = invocation.program_name() else { return Self::default() };
         let looks = programs::examine(&invocation.words, &[]).is_ok_and(|used| used.only_reads);
-        if deed == Deed::Write && looks {
+        if access == FileAccess::Write && looks {
             return Self::default();
         }
         let recursive = invocation.words.iter().skip(1).any(is_recursive);
-        let (below, here) = match deed {
-            Deed::Read => match name {
+        let (below, here) = match access {
+            FileAccess::Read => match name {
                 "grep" | "egrep" | "fgrep" | "zgrep" => (recursive, recursive && !names_a_file(invocation)),
                 // It prints names; what else it does with what it finds is done to all of them.
                 "find" | "fd" | "fdfind" => (!looks, !looks && !names_a_file(invocation)),
@@ -71,15 +71,15 @@ impl Reach {
                 _ if is_listed(SEARCHERS, name) => (true, !names_a_file(invocation)),
                 _ => (is_listed(COLLECTORS, name) || (recursive && !is_listed(LISTERS, name)), false),
             },
-            Deed::Write => match name {
+            FileAccess::Write => match name {
                 "find" | "fd" | "fdfind" => (true, !names_a_file(invocation)),
                 "git" => (true, subcommand(invocation).is_some_and(|word| is_listed(GIT_CHANGERS, word))),
                 _ => (is_listed(CHANGERS, name) || recursive, is_listed(UNPACKERS, name)),
             },
         };
-        let opens = match deed {
-            Deed::Read => looks || is_listed(OPENERS, name) || is_listed(COLLECTORS, name),
-            Deed::Write => is_listed(WRITERS, name) || is_listed(CHANGERS, name),
+        let opens = match access {
+            FileAccess::Read => looks || is_listed(OPENERS, name) || is_listed(COLLECTORS, name),
+            FileAccess::Write => is_listed(WRITERS, name) || is_listed(CHANGERS, name),
         };
         // What `find` gives to others it finds below its own directories.
         let outer = invocation.wrapped_by.and_then(|by| analysis.invocations.get(by.invocation));
@@ -109,7 +109,7 @@ pub(crate) fn is_unseen(word: &Word, analysis: &Analysis) -> bool {
 
 /// True if a word asks to go down into directories.
 fn is_recursive(word: &Word) -> bool {
-    let text = word.known_start();
+    let text = word.known_prefix();
     match text.strip_prefix("--") {
         Some(long) => {
             ["recursive", "dereference-recursive", "archive", "directories=recurse"].contains(&long)
@@ -120,7 +120,7 @@ fn is_recursive(word: &Word) -> bool {
 
 /// True if the command names where to search: an operand follows the pattern.
 fn names_a_file(invocation: &SimpleCommand) -> bool {
-    let operands = invocation.words.iter().skip(1).filter(|word| !word.known_start().starts_with('-'));
+    let operands = invocation.words.iter().skip(1).filter(|word| !word.known_prefix().starts_with('-'));
     let pattern = usize::from(!matches!(invocation.program_name(), Some("find")));
     operands.count() > pattern
 }

@@ -43,10 +43,10 @@ pub(super) fn refusal(arguments: Arguments<'_>) -> Option<String> {
     // The words after `--` belong to the task.
     let end = words.iter().position(|word| word.literal() == Some("--")).unwrap_or(words.len());
     let open = |index: usize| !arguments.is_named(index);
-    let subcommand = (1..end).find(|index| !words[*index].known_start().starts_with('-'));
+    let subcommand = (1..end).find(|index| !words[*index].known_prefix().starts_with('-'));
     let changes = |index: &usize| {
         let listed = SUBCOMMANDS.iter().any(|(programs, listed)| {
-            is_listed(programs, name) && is_listed(listed, words[*index].known_start())
+            is_listed(programs, name) && is_listed(listed, words[*index].known_prefix())
         });
         let reads =
             words.get(index + 1).and_then(Word::literal).is_some_and(|word| is_listed("get list ls", word));
@@ -59,11 +59,11 @@ pub(super) fn refusal(arguments: Arguments<'_>) -> Option<String> {
         (listed && !reads) || sets_package || sets_variable
     };
     if let Some(index) = subcommand.filter(changes).filter(|index| open(*index)) {
-        return Some(format!("{} of {name} may change what runs", words[index].known_start()));
+        return Some(format!("{} of {name} may change what runs", words[index].known_prefix()));
     }
     (1..end).filter(|index| open(*index)).find_map(|index| {
-        let next = words.get(index + 1).filter(|_| index + 1 < end).map_or("", Word::known_start);
-        let text = words[index].known_start();
+        let next = words.get(index + 1).filter(|_| index + 1 < end).map_or("", Word::known_prefix);
+        let text = words[index].known_prefix();
         runs_others(name, text, next).then(|| format!("{text} may run something that is not the project's"))
     })
 }

@@ -5,7 +5,7 @@ use crate::shell::Word;
 use crate::shell::options::{Options, is_listed, options};
 
 /// A read-only subcommand.
-struct Looker {
+struct ReadOnlySubcommand {
     names: &'static str,
     options: Options,
     operands: Operands,
@@ -89,11 +89,11 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     }
 }
 
-impl Looker {
+impl ReadOnlySubcommand {
     /// The words that may be paths.
     fn examine(&self, arguments: Arguments<'_>, subcommand: usize) -> Result<Vec<Word>, Refusal> {
         let read = arguments.read(subcommand + 1, &self.options, true)?;
-        let name = arguments.words.get(subcommand).map_or("", Word::known_start);
+        let name = arguments.words.get(subcommand).map_or("", Word::known_prefix);
         let operands = arguments.words_at(&read.operands);
         let first = operands.first().map(Word::literal);
         let fits = match self.operands {
@@ -177,7 +177,7 @@ fn change(arguments: Arguments<'_>, subcommand: &str, start: usize) -> Result<Us
         _ => &[],
     };
     if let Some((_, actions)) = ACTIONS.iter().find(|(listed, _)| *listed == subcommand) {
-        let is_option = |index: &usize| arguments.words[*index].known_start().starts_with('-');
+        let is_option = |index: &usize| arguments.words[*index].known_prefix().starts_with('-');
         let action = (start..arguments.words.len()).find(|index| !is_option(index));
         let is_known = |index: usize| {
             arguments.words[index].literal().is_some_and(|word| is_listed(actions, word))
@@ -192,7 +192,7 @@ fn change(arguments: Arguments<'_>, subcommand: &str, start: usize) -> Result<Us
         if arguments.is_named(index) {
             continue;
         }
-        let text = word.known_start();
+        let text = word.known_prefix();
         if text.contains("::") {
             return Err(format!("{text} may start a program to reach a repository"));
         }
@@ -262,14 +262,14 @@ const CONFIG: Options = options(
     "default type url value",
 );
 
-static LOOKERS: &[Looker] = &[
-    Looker { names: "config", options: CONFIG, operands: Operands::Setting },
-    Looker {
+static LOOKERS: &[ReadOnlySubcommand] = &[
+    ReadOnlySubcommand { names: "config", options: CONFIG, operands: Operands::Setting },
+    ReadOnlySubcommand {
         names: "log show diff whatchanged rev-list diff-tree cherry",
         options: HISTORY,
         operands: Operands::Any,
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "shortlog",
         options: options(
             "nsec",
@@ -279,7 +279,7 @@ static LOOKERS: &[Looker] = &[
         ),
         operands: Operands::Any,
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "status",
         options: options(
             "sbvzunoal",
@@ -290,7 +290,7 @@ static LOOKERS: &[Looker] = &[
         ),
         operands: Operands::Any,
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "branch",
         options: options(
             "arv",
@@ -300,7 +300,7 @@ static LOOKERS: &[Looker] = &[
         ),
         operands: Operands::WithList,
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "tag",
         options: options(
             "ln0123456789",
@@ -310,27 +310,27 @@ static LOOKERS: &[Looker] = &[
         ),
         operands: Operands::WithList,
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "remote",
         options: options("v", "", "verbose", ""),
         operands: Operands::Action { words: &["get-url"], required: false },
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "stash",
         options: HISTORY,
         operands: Operands::Action { words: &["list", "show"], required: true },
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "worktree",
         options: options("v", "", "porcelain verbose", ""),
         operands: Operands::Action { words: &["list"], required: true },
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "reflog",
         options: HISTORY,
         operands: Operands::Action { words: &["show"], required: false },
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "rev-parse",
         options: options(
             "q",
@@ -342,7 +342,7 @@ static LOOKERS: &[Looker] = &[
         ),
         operands: Operands::Any,
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "ls-files",
         options: options(
             "cdomsuktvzi",
@@ -353,7 +353,7 @@ static LOOKERS: &[Looker] = &[
         ),
         operands: Operands::Any,
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "ls-tree",
         options: options(
             "drtlz",
@@ -363,8 +363,8 @@ static LOOKERS: &[Looker] = &[
         ),
         operands: Operands::Any,
     },
-    Looker { names: "cat-file", options: options("tspe", "", "", ""), operands: Operands::Any },
-    Looker {
+    ReadOnlySubcommand { names: "cat-file", options: options("tspe", "", "", ""), operands: Operands::Any },
+    ReadOnlySubcommand {
         names: "blame annotate",
         options: options(
             "bltfnsewpckMC",
@@ -374,7 +374,7 @@ static LOOKERS: &[Looker] = &[
         ),
         operands: Operands::Any,
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "describe",
         options: options(
             "",
@@ -384,12 +384,12 @@ static LOOKERS: &[Looker] = &[
         ),
         operands: Operands::Any,
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "merge-base name-rev",
         options: options("a", "", "all always fork-point independent is-ancestor name-only octopus tags", ""),
         operands: Operands::Any,
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "for-each-ref show-ref",
         options: options(
             "dsq",
@@ -399,18 +399,22 @@ static LOOKERS: &[Looker] = &[
         ),
         operands: Operands::Any,
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "count-objects",
         options: options("vH", "", "human-readable verbose", ""),
         operands: Operands::None,
     },
-    Looker { names: "symbolic-ref", options: options("q", "", "quiet short", ""), operands: Operands::One },
-    Looker {
+    ReadOnlySubcommand {
+        names: "symbolic-ref",
+        options: options("q", "", "quiet short", ""),
+        operands: Operands::One,
+    },
+    ReadOnlySubcommand {
         names: "check-ignore check-attr",
         options: options("aqvnz", "", "all non-matching quiet verbose", ""),
         operands: Operands::Any,
     },
-    Looker {
+    ReadOnlySubcommand {
         names: "grep",
         options: options(
             "acEFGhHiIlLnopPqvwWz0123456789",
@@ -423,5 +427,5 @@ static LOOKERS: &[Looker] = &[
         ),
         operands: Operands::Pattern,
     },
-    Looker { names: "version", options: Options::NONE, operands: Operands::None },
+    ReadOnlySubcommand { names: "version", options: Options::NONE, operands: Operands::None },
 ];

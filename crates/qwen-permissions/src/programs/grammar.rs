@@ -16,7 +16,7 @@
 
 use super::{Arguments, Read, Refusal};
 use crate::shell::Word;
-use crate::shell::options::Given;
+use crate::shell::options::GivenOption;
 
 /// How a program reads its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl Grammar {
                 read.operands.extend(index + 1..arguments.words.len());
                 break;
             }
-            let text = word.known_start();
+            let text = word.known_prefix();
             if hazards && word.may_hide_an_option() && !text.starts_with('-') {
                 return Err(format!(
                     "an option of {program} could come out of a word that is only known when it runs"
@@ -180,7 +180,7 @@ impl Grammar {
     fn option(&self, arguments: &Arguments<'_>, index: usize, read: &mut Read) -> Result<usize, Refusal> {
         let word = &arguments.words[index];
         let program = arguments.name();
-        let shown = word.known_start().split('=').next().unwrap_or("");
+        let shown = word.known_prefix().split('=').next().unwrap_or("");
         let unknown = || format!("{shown} is not known to be harmless for {program}");
         // A pattern for file names must not become further options; a literal is what it seems.
         let text = word.literal().ok_or_else(unknown)?;
@@ -199,7 +199,7 @@ impl Grammar {
         };
         let mut give = |name: String, value: Option<Word>, entry: &OptionEntry| {
             read.follows_links |= entry.effect == Effect::FollowsLinks;
-            read.given.push(Given { name, value });
+            read.given.push(GivenOption { name, value });
         };
         if let Some(long) = text.strip_prefix("--").filter(|_| self.style != Style::FirstLetter) {
             let (given, attached) = match long.split_once('=') {

@@ -82,8 +82,8 @@ pub(super) fn refusal(arguments: Arguments<'_>, wraps: bool) -> Option<String> {
     }
     let hazards = HAZARDS.iter().find(|hazards| is_listed(hazards.programs, name));
     (1..words.len()).filter(|index| is_open(*index)).find_map(|index| {
-        let text = words[index].known_start();
-        let next = words.get(index + 1).map_or("", Word::known_start);
+        let text = words[index].known_prefix();
+        let next = words.get(index + 1).map_or("", Word::known_prefix);
         let acts = hazards.is_some_and(|hazards| hazards.has(text)) || is_code(name, text, next);
         acts.then(|| format!("{text} of {name} may run or write something"))
     })
@@ -150,13 +150,14 @@ fn is_code(program: &str, text: &str, next: &str) -> bool {
 
 /// True if a program reads further code from its input, because its words give it none.
 pub(super) fn reads_code_from_input(arguments: Arguments<'_>) -> bool {
-    let operands = arguments.words.iter().skip(1).filter(|word| !word.known_start().starts_with('-')).count();
+    let operands =
+        arguments.words.iter().skip(1).filter(|word| !word.known_prefix().starts_with('-')).count();
     let has = |names: &[&str]| {
         arguments
             .words
             .iter()
             .skip(1)
-            .any(|word| names.iter().any(|name| word.known_start().starts_with(name)))
+            .any(|word| names.iter().any(|name| word.known_prefix().starts_with(name)))
     };
     match arguments.name() {
         "sqlite3" => operands < 2 && !has(&["-version", "--version", "-help", "--help"]),

@@ -19,7 +19,7 @@ pub(crate) use find::is_find_test;
 pub(crate) use git::reads_git_config;
 pub(crate) use unknown::{only_names_things, runs_its_arguments};
 
-use crate::shell::options::{Given, Options, Step, is_listed};
+use crate::shell::options::{GivenOption, Options, Step, is_listed};
 use crate::shell::{Word, basename};
 
 /// How a command uses its program.
@@ -90,7 +90,7 @@ impl<'a> Arguments<'a> {
     }
 
     fn name(&self) -> &'a str {
-        basename(self.words.first().map_or("", Word::known_start))
+        basename(self.words.first().map_or("", Word::known_prefix))
     }
 
     /// Reads the options and operands from a word on. Options behind operands count too.
@@ -104,7 +104,7 @@ impl<'a> Arguments<'a> {
                 index += 1;
                 continue;
             }
-            if hazards && word.may_hide_an_option() && !word.known_start().starts_with('-') {
+            if hazards && word.may_hide_an_option() && !word.known_prefix().starts_with('-') {
                 return Err(format!(
                     "an option of {} could come out of a word that is only known when it runs",
                     self.name()
@@ -138,7 +138,7 @@ impl<'a> Arguments<'a> {
                     index += length;
                 }
                 Step::Unlisted => {
-                    let option = word.known_start().split('=').next().unwrap_or("");
+                    let option = word.known_prefix().split('=').next().unwrap_or("");
                     return Err(format!("{option} is not known to be harmless for {}", self.name()));
                 }
             }
@@ -154,7 +154,7 @@ impl<'a> Arguments<'a> {
 /// Options and operands of a command.
 #[derive(Debug, Default)]
 struct Read {
-    given: Vec<Given>,
+    given: Vec<GivenOption>,
     operands: Vec<usize>,
     follows_links: bool,
 }

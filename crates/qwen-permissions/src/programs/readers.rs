@@ -26,7 +26,7 @@ impl Reader {
         if read.follows_links && operands.is_empty() {
             operands.push(Word::Literal(".".to_owned()));
         }
-        let lists = |word: &Word| word.known_start().starts_with('@') || word.known_start().is_empty();
+        let lists = |word: &Word| word.known_prefix().starts_with('@') || word.known_prefix().is_empty();
         if name == "strings" && arguments.words_at(&read.operands).iter().any(lists) {
             return Err("strings may take its arguments from a file".to_owned());
         }

@@ -8,7 +8,7 @@ use crate::shell::options::is_listed;
 /// `printf`: a format and its values.
 pub(super) fn printf(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     match arguments.words.get(1) {
-        Some(format) if format.known_start().starts_with('-') && format.literal() != Some("--") => {
+        Some(format) if format.known_prefix().starts_with('-') && format.literal() != Some("--") => {
             Err("printf with an option may set a variable".to_owned())
         }
         _ => Ok(Use { only_reads: true, ..Use::default() }),
@@ -62,7 +62,7 @@ fn paths_of_test(words: &[Word]) -> Vec<Word> {
             paths.extend(behind.cloned());
         } else if is_listed("-a -b -c -d -e -f -g -h -k -p -r -s -u -w -x -G -L -N -O -S", operator) {
             // Between two operands `-a` means and.
-            let before = at.checked_sub(1).and_then(|before| words.get(before)).map(Word::known_start);
+            let before = at.checked_sub(1).and_then(|before| words.get(before)).map(Word::known_prefix);
             let is_and = operator == "-a" && !matches!(before, None | Some("!" | "(" | "&&" | "||"));
             paths.extend(behind.filter(|_| !is_and).cloned());
         }

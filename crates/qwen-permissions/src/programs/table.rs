@@ -3,7 +3,7 @@
 
 use super::{Arguments, Read, Refusal, Use};
 use crate::shell::Word;
-use crate::shell::options::{Given, Options, is_listed, options};
+use crate::shell::options::{GivenOption, Options, is_listed, options};
 
 /// A program.
 pub(super) struct Program {
@@ -58,25 +58,25 @@ impl Operands {
                 return Ok(words.into_iter().skip(skip).collect());
             }
             Self::Format => {
-                if !words.iter().all(|word| word.known_start().starts_with('+')) {
+                if !words.iter().all(|word| word.known_prefix().starts_with('+')) {
                     return Err(format!("{name} may set something"));
                 }
             }
             Self::NoCommands => {
-                if words.iter().any(|word| word.known_start().starts_with('+')) {
+                if words.iter().any(|word| word.known_prefix().starts_with('+')) {
                     return Err(format!("{name} may run something"));
                 }
             }
             Self::Remote => {
                 let values = read.given.iter().filter_map(|given| given.value.as_ref());
-                if values.clone().any(|value| value.known_start().starts_with('@')) {
+                if values.clone().any(|value| value.known_prefix().starts_with('@')) {
                     return Err(format!("{name} may send a file"));
                 }
-                if values.clone().any(|value| value.known_start().contains("%output{")) {
+                if values.clone().any(|value| value.known_prefix().contains("%output{")) {
                     return Err(format!("{name} may write a file"));
                 }
                 let is_local = |word: &Word| {
-                    word.known_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"))
+                    word.known_prefix().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"))
                 };
                 if arguments.words.iter().chain(values.clone()).any(is_local) {
                     return Err(format!("{name} may read a file"));
@@ -121,7 +121,7 @@ impl Program {
         let (given, start) = if is_tar { self.bundle(&arguments)? } else { (Vec::new(), 1) };
         let mut read = arguments.read(start, &self.options, true)?;
         read.given.extend(given);
-        let names_machine = |given: &Given| {
+        let names_machine = |given: &GivenOption| {
             matches!(given.name.as_str(), "-f" | "--file") && names_a_machine(given.value.as_ref())
         };
         if is_tar && read.given.iter().any(names_machine) {
@@ -133,12 +133,12 @@ impl Program {
 
     /// Reads the first word of `tar` where it has no dash: a bundle of letters, whose values are the next
     /// words in their order. Returns the options and the index behind them.
-    fn bundle(&self, arguments: &Arguments<'_>) -> Result<(Vec<Given>, usize), Refusal> {
+    fn bundle(&self, arguments: &Arguments<'_>) -> Result<(Vec<GivenOption>, usize), Refusal> {
         let mut given = Vec::new();
         let mut index = 2;
         let first = match arguments.words.get(1).map(|word| (word, word.literal())) {
             Some((_, Some(text))) if !text.starts_with('-') => text,
-            Some((word, None)) if !word.known_start().starts_with('-') => {
+            Some((word, None)) if !word.known_prefix().starts_with('-') => {
                 return Err("the first word of tar is only known when it runs".to_owned());
             }
             _ => return Ok((given, 1)),
@@ -148,9 +148,9 @@ impl Program {
             if self.options.letters_with_value.contains(letter) {
                 let value = arguments.words.get(index).cloned();
                 index += 1;
-                given.push(Given { name, value });
+                given.push(GivenOption { name, value });
             } else if self.options.letters.contains(letter) || arguments.is_named(1) {
-                given.push(Given { name, value: None });
+                given.push(GivenOption { name, value: None });
             } else {
                 return Err(format!("{letter} in {first} is not known to be harmless for tar"));
             }

@@ -38,7 +38,7 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
         if matches!(word, Word::Dynamic(dynamic) if dynamic.glob.is_none()) {
             return Err(format!("an argument of {name} is only known when it runs"));
         }
-        let text = word.known_start();
+        let text = word.known_prefix();
         let option = text.trim_start_matches('-').split('=').next().unwrap_or("");
         // Many programs take a unique beginning for the whole name.
         let is_shortened = text.starts_with("--")
@@ -64,7 +64,7 @@ fn names_an_output(text: &str, next: Option<&Word>) -> bool {
         behind.len() > 2 && behind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
     };
     let value = match text {
-        "-o" | "-O" => next.map(Word::known_start),
+        "-o" | "-O" => next.map(Word::known_prefix),
         _ => text.strip_prefix("-o").or_else(|| text.strip_prefix("-O")).filter(|behind| !is_name(behind)),
     };
     value.map(|value| value.trim_start_matches('=')).is_some_and(|value| {

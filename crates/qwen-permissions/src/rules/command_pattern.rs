@@ -165,7 +165,7 @@ impl CommandPattern {
             return false;
         }
         let pieces: Vec<String> = self.text.split('*').map(str::to_owned).collect();
-        let texts: Vec<&str> = words.iter().map(Word::known_start).collect();
+        let texts: Vec<&str> = words.iter().map(Word::known_prefix).collect();
         pieces_match(&pieces, &texts.join(" "))
     }
 
@@ -259,7 +259,7 @@ fn pieces_match(pieces: &[String], text: &str) -> bool {
 /// The arguments without the word `container`: `docker container run` is `docker run`.
 fn without_object(program: &str, arguments: &[Word]) -> Vec<Word> {
     let mut arguments = arguments.to_vec();
-    let operand = arguments.iter().position(|word| !word.known_start().starts_with('-'));
+    let operand = arguments.iter().position(|word| !word.known_prefix().starts_with('-'));
     if let Some(at) = operand.filter(|at| arguments[*at].literal() == Some("container"))
         && matches!(program, "docker" | "podman" | "nerdctl")
     {
@@ -390,7 +390,7 @@ fn find_operand(
         match word.literal() {
             Some(text) if is_meant(text) => return (index + 1, Found::Yes),
             Some(text) => {
-                let after_option = index > 0 && arguments[index - 1].known_start().starts_with('-');
+                let after_option = index > 0 && arguments[index - 1].known_prefix().starts_with('-');
                 if !anywhere && !text.starts_with('-') && !after_option {
                     return (index, state);
                 }

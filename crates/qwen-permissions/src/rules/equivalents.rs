@@ -18,7 +18,7 @@ pub(crate) fn equivalents(words: &[Word]) -> Vec<Vec<Word>> {
         Some("unlink") => command(&["rm"], arguments),
         Some("shred") if arguments.iter().any(removes) => command(&["rm", "-f"], arguments),
         Some("find") if arguments.iter().any(|word| word.literal() == Some("-delete")) => {
-            let is_place = |word: &Word| !word.known_start().starts_with(['-', '(', '!', ')']);
+            let is_place = |word: &Word| !word.known_prefix().starts_with(['-', '(', '!', ')']);
             let end = arguments.iter().position(|word| !is_place(word)).unwrap_or(arguments.len());
             let (places, expression) = arguments.split_at(end);
             // Without a test it removes whole trees; with one, the files that pass it.
@@ -34,7 +34,7 @@ pub(crate) fn equivalents(words: &[Word]) -> Vec<Vec<Word>> {
             command(&["git", "push"], &arguments[2..])
         }
         Some("git") if first == "for-each-repo" => {
-            let is_option = |word: &&Word| word.known_start().starts_with('-');
+            let is_option = |word: &&Word| word.known_prefix().starts_with('-');
             let options = arguments[1..].iter().take_while(is_option).count();
             command(&["git"], &arguments[1 + options..])
         }
@@ -49,7 +49,7 @@ fn is_push(word: Option<&Word>) -> bool {
 
 /// True for the options by which `shred` removes files.
 fn removes(word: &Word) -> bool {
-    let text = word.known_start();
+    let text = word.known_prefix();
     match text.strip_prefix("--") {
         Some(long) => long.starts_with("rem"),
         None => text.starts_with('-') && text.contains('u'),

@@ -7,23 +7,25 @@ use super::layout::{Layout, Verdict, children};
 impl Layout<'_> {
     /// A here-document: where it ends is found once more by bash's own rule and must be the same.
     pub(super) fn heredoc(&self, node: Node<'_>) -> Verdict {
-        const ODD: &str = "its here-document is not understood";
+        const NOT_UNDERSTOOD: &str = "its here-document is not understood";
         let parts = children(node);
         let find = |kind: &str| parts.iter().copied().find(|part| part.kind() == kind);
         let (Some(start), Some(body), Some(end)) =
             (find("heredoc_start"), find("heredoc_body"), find("heredoc_end"))
         else {
-            return Err(ODD);
+            return Err(NOT_UNDERSTOOD);
         };
-        let Some((delimiter, quoted)) = delimiter(self.text(start)) else { return Err(ODD) };
+        let Some((delimiter, quoted)) = delimiter(self.text(start)) else { return Err(NOT_UNDERSTOOD) };
         let Some(line_end) = self.source.get(start.end_byte()..).and_then(|rest| rest.find('\n')) else {
-            return Err(ODD);
+            return Err(NOT_UNDERSTOOD);
         };
         let first_line = start.end_byte() + line_end + 1;
         let strips_tabs = parts.iter().any(|part| part.kind() == "<<-");
         let mut at = first_line;
         let last_line = loop {
-            let Some(rest) = self.source.get(at..).filter(|rest| !rest.is_empty()) else { return Err(ODD) };
+            let Some(rest) = self.source.get(at..).filter(|rest| !rest.is_empty()) else {
+                return Err(NOT_UNDERSTOOD);
+            };
             let line = rest.split('\n').next().unwrap_or(rest);
             let stripped = if strips_tabs { line.trim_start_matches('\t') } else { line };
             if stripped == delimiter {
@@ -32,17 +34,17 @@ impl Layout<'_> {
             at += line.len() + 1;
         };
         if end.start_byte() != last_line || self.text(end) != delimiter || body.start_byte() < first_line {
-            return Err(ODD);
+            return Err(NOT_UNDERSTOOD);
         }
         let mut previous: Option<Node<'_>> = None;
         for part in &parts {
             match part.kind() {
-                "comment" => return Err(ODD),
+                "comment" => return Err(NOT_UNDERSTOOD),
                 "heredoc_body" | "heredoc_end" => continue,
                 _ => {}
             }
             if part.end_byte() >= first_line {
-                return Err(ODD);
+                return Err(NOT_UNDERSTOOD);
             }
             if let Some(previous) = previous
                 && !matches!(previous.kind(), "<<" | "<<-" | "file_descriptor")
@@ -54,7 +56,7 @@ impl Layout<'_> {
             }
             previous = Some(*part);
         }
-        let Some(previous) = previous else { return Err(ODD) };
+        let Some(previous) = previous else { return Err(NOT_UNDERSTOOD) };
         self.blank(previous.end_byte(), first_line)?;
         if quoted {
             return Ok(());

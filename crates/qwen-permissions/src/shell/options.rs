@@ -36,14 +36,14 @@ pub(crate) enum Step {
     /// `--`
     End,
     /// Options, and how many words they take.
-    Options(Vec<Given>, usize),
+    Options(Vec<GivenOption>, usize),
     /// An option that is not listed.
     Unlisted,
 }
 
 /// An option that was given.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct GivenOption {
     /// As written: `-n` or `--lines`.
     pub(crate) name: String,
     /// Its value, where it has one.
@@ -58,7 +58,7 @@ impl Options {
     /// Reads the argument at an index.
     pub(crate) fn step(&self, words: &[Word], index: usize) -> Step {
         let Some(word) = words.get(index) else { return Step::End };
-        let text = word.known_start();
+        let text = word.known_prefix();
         if word.literal() == Some("--") {
             return Step::End;
         }
@@ -79,7 +79,7 @@ impl Options {
             None if word.literal().is_none() => return Step::Unlisted,
             None => (long, None),
         };
-        let given = |value| Given { name: format!("--{name}"), value };
+        let given = |value| GivenOption { name: format!("--{name}"), value };
         if is_listed(self.names_with_value, name) {
             return match (value, next) {
                 (Some(value), _) => Step::Options(vec![given(Some(value))], 1),
@@ -97,17 +97,17 @@ impl Options {
             if self.letters_with_value.contains(letter) {
                 let rest = &letters[at + letter.len_utf8()..];
                 if !rest.is_empty() || word.literal().is_none() {
-                    given.push(Given { name, value: Some(rest_of(word, rest)) });
+                    given.push(GivenOption { name, value: Some(rest_of(word, rest)) });
                     return Step::Options(given, 1);
                 }
                 let Some(next) = next else { return Step::Unlisted };
-                given.push(Given { name, value: Some(next.clone()) });
+                given.push(GivenOption { name, value: Some(next.clone()) });
                 return Step::Options(given, 2);
             }
             if !self.letters.contains(letter) {
                 return Step::Unlisted;
             }
-            given.push(Given { name, value: None });
+            given.push(GivenOption { name, value: None });
         }
         if word.literal().is_some() { Step::Options(given, 1) } else { Step::Unlisted }
     }

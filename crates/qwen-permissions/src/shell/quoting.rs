@@ -17,10 +17,10 @@ pub(super) fn parts_of_string<'source, 'tree>(
     node: Node<'tree>,
     source: &'source str,
 ) -> Result<Vec<StringPart<'source, 'tree>>, &'static str> {
-    const ODD: &str = "it has a string in it that is not understood";
+    const NOT_UNDERSTOOD: &str = "it has a string in it that is not understood";
     let text = source.get(node.byte_range()).unwrap_or("");
     if text.len() < 2 || !text.starts_with('"') || !text.ends_with('"') {
-        return Err(ODD);
+        return Err(NOT_UNDERSTOOD);
     }
     let mut parts = Vec::new();
     let mut at = node.start_byte() + 1;
@@ -29,16 +29,16 @@ pub(super) fn parts_of_string<'source, 'tree>(
         match child.kind() {
             "string_content" | "\"" | "$" => continue,
             "simple_expansion" | "expansion" | "command_substitution" | "arithmetic_expansion" => {}
-            _ => return Err(ODD),
+            _ => return Err(NOT_UNDERSTOOD),
         }
         // The grammar counts blanks in front of a substitution to the substitution.
         let raw = source.get(child.byte_range()).unwrap_or("");
         let begins = child.start_byte() + (raw.len() - raw.trim_start().len());
-        parts.push(StringPart::Text(source.get(at..begins).ok_or(ODD)?));
+        parts.push(StringPart::Text(source.get(at..begins).ok_or(NOT_UNDERSTOOD)?));
         parts.push(StringPart::Expansion(child));
         at = child.end_byte();
     }
-    parts.push(StringPart::Text(source.get(at..end).ok_or(ODD)?));
+    parts.push(StringPart::Text(source.get(at..end).ok_or(NOT_UNDERSTOOD)?));
     Ok(parts)
 }
 

@@ -41,7 +41,7 @@ impl Word {
     }
 
     /// The text that it certainly begins with.
-    pub fn known_start(&self) -> &str {
+    pub fn known_prefix(&self) -> &str {
         match self {
             Self::Literal(text) => text,
             Self::Dynamic(dynamic) => &dynamic.prefix,

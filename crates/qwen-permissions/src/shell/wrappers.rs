@@ -132,7 +132,7 @@ fn launched(name: &str, words: &[Word]) -> Option<Wrapper> {
     let (_, options, skip) = LAUNCHERS.iter().find(|(listed, ..)| *listed == name)?;
     let start = past_options(words, options)? + skip;
     let inner = words.get(start)?;
-    if inner.known_start().starts_with('-') || words[1..start].iter().any(|word| word.literal().is_none()) {
+    if inner.known_prefix().starts_with('-') || words[1..start].iter().any(|word| word.literal().is_none()) {
         return None;
     }
     let inners = vec![command(words[start..].to_vec(), Vec::new(), start)];
@@ -148,7 +148,7 @@ pub(crate) fn launches(words: &[Word]) -> bool {
 
 /// Steps over options and `skip` further words; the rest is a command.
 fn after_options(words: &[Word], skip: usize, transparent: bool, options: &Options) -> Found {
-    let name = words.first().map_or("", Word::known_start);
+    let name = words.first().map_or("", Word::known_prefix);
     let name = basename(name);
     let start = past_options(words, options)
         .ok_or_else(|| format!("{name} is used in a way that is not understood"))?;
@@ -230,7 +230,7 @@ fn env(words: &[Word]) -> Found {
     }
     let mut assignments = Vec::new();
     while let Some(word) = words.get(index) {
-        let Some((name, value)) = word.known_start().split_once('=') else { break };
+        let Some((name, value)) = word.known_prefix().split_once('=') else { break };
         if name.is_empty() || matches!(word, Word::Dynamic(dynamic) if dynamic.splits) {
             return Err(odd());
         }
@@ -274,8 +274,8 @@ fn xargs(words: &[Word]) -> Found {
     match replacement.filter(|replacement| !replacement.is_empty()) {
         Some(replacement) => {
             for word in &mut inner {
-                let Some(at) = word.known_start().find(&replacement) else { continue };
-                let prefix = word.known_start()[..at].to_owned();
+                let Some(at) = word.known_prefix().find(&replacement) else { continue };
+                let prefix = word.known_prefix()[..at].to_owned();
                 *word = Word::Dynamic(Dynamic { prefix, made: true, ..Dynamic::default() });
             }
         }
@@ -297,8 +297,8 @@ fn find(words: &[Word]) -> Option<Wrapper> {
         let ends = |word: &Word| word.literal().is_some_and(|word| word == ";" || word == "+");
         let length = rest.iter().position(ends).unwrap_or(rest.len());
         let inner = rest[..length].iter().map(|word| {
-            let Some(at) = word.known_start().find("{}") else { return word.clone() };
-            let prefix = word.known_start()[..at].to_owned();
+            let Some(at) = word.known_prefix().find("{}") else { return word.clone() };
+            let prefix = word.known_prefix()[..at].to_owned();
             Word::Dynamic(Dynamic { prefix, splits: true, made: true, ..Dynamic::default() })
         });
         wrapper.inners.push(command(inner.collect(), Vec::new(), index));

@@ -124,7 +124,7 @@ impl Ruleset {
 
         // No command may create devices.
         let ours = handled & !(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV);
-        for place in policy.writable_places() {
+        for place in policy.writable_paths() {
             let holds_hidden = policy.deny_read.iter().any(|hidden| hidden.starts_with(place));
             // Forbid moves between directories if a root contains hidden paths: a hidden file could be moved
             // to where later commands may read it.

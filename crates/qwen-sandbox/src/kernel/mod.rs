@@ -310,7 +310,7 @@ pub(crate) fn filters_can_refuse() -> bool {
 
 /// Runs `body` in a process that shares our memory and descriptors but not our namespaces, and waits for its
 /// end. `body` must do nothing but system calls: it runs while other threads of ours may hold any lock.
-pub(crate) fn run_apart<T>(body: fn(&mut T), state: &mut T) -> Outcome {
+pub(crate) fn run_outside_namespaces<T>(body: fn(&mut T), state: &mut T) -> Outcome {
     const STACK: usize = 64 * 1024;
     struct Start<'a, T> {
         body: fn(&mut T),

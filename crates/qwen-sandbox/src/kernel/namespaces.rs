@@ -203,8 +203,8 @@ struct Plan {
 impl Plan {
     fn new(policy: &SandboxPolicy) -> Self {
         let mut plan = Self { steps: vec![Step::FollowOutside], slots: FIRST_SLOTS };
-        let all_writable = policy.writable_places().contains(&Path::new("/"));
-        let writable = if all_writable { vec![policy.temp.as_path()] } else { policy.writable_places() };
+        let all_writable = policy.writable_paths().contains(&Path::new("/"));
+        let writable = if all_writable { vec![policy.temp.as_path()] } else { policy.writable_paths() };
         // Read-only paths come first, because writable ones can be inside them.
         let shown = policy.show.iter().map(|place| (place.as_path(), false));
         let copies: Vec<(&Path, usize)> = shown
@@ -324,7 +324,7 @@ impl Plan {
             at: "process",
             outcome: Ok(()),
         };
-        let ran = kernel::run_apart(make, &mut making);
+        let ran = kernel::run_outside_namespaces(make, &mut making);
         let step = making.at;
         let outcome = ran.and(making.outcome);
         // Take ownership even after a failure, so that no descriptor leaks.

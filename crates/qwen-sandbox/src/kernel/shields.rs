@@ -53,10 +53,10 @@ impl Shields {
     /// Raises every shield that is not up. Runs between fork and exec.
     pub(crate) fn raise(&self, covers: Covers, occasion: NamespaceAge) -> Outcome {
         for path in &self.hidden {
-            steadily(|| cover(path, covers, occasion))?;
+            retry_if_gone(|| cover(path, covers, occasion))?;
         }
         for held in &self.held {
-            steadily(|| hold(held, covers, SymlinkMode::Keep, occasion))?;
+            retry_if_gone(|| hold(held, covers, SymlinkMode::Keep, occasion))?;
         }
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Shields {
 }
 
 /// Retries if the path disappeared in between.
-fn steadily(mut shield: impl FnMut() -> Outcome) -> Outcome {
+fn retry_if_gone(mut shield: impl FnMut() -> Outcome) -> Outcome {
     let mut attempt = 1;
     loop {
         match shield() {

@@ -34,7 +34,7 @@ impl ProtectedObjects {
         let outside: Vec<PathBuf> =
             policy.roots.iter().filter_map(|root| git::repository_outside(root)).collect();
         policy.writable.extend(outside.iter().cloned());
-        let places = policy.writable_places().into_iter().map(Path::to_owned).collect();
+        let places = policy.writable_paths().into_iter().map(Path::to_owned).collect();
         let mut found = Discovery { places, roots: Vec::new() };
         let mut git_directories = outside;
         for root in &policy.roots {

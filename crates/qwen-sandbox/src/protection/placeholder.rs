@@ -99,7 +99,7 @@ struct ParkingDirectory {
 
 impl Placeholders {
     pub(crate) fn new(policy: &SandboxPolicy, lifeline: Option<Arc<Lifeline>>) -> Self {
-        let writable = policy.writable_places();
+        let writable = policy.writable_paths();
         let device = policy.roots.first().and_then(|root| root.metadata().ok()).map(|root| root.dev());
         let candidates = policy.aside.iter().map(PathBuf::as_path).chain(policy.temp.parent());
         let candidates = candidates.filter_map(|place| place.canonicalize().ok());

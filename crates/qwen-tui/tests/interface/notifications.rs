@@ -3,7 +3,7 @@
 use qwen_events::{Body, EndStatus};
 use qwen_tui::Effect;
 
-use crate::stage::{Stage, turn_end};
+use crate::harness::{Stage, turn_end};
 
 const FOCUS_LOST: &str = "\u{1b}[O";
 const FOCUS_GAINED: &str = "\u{1b}[I";

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::harness::Stage;
 use crate::scenes::scene;
-use crate::stage::Stage;
 
 const COLUMNS: u16 = 80;
 const CELL: (f32, f32) = (8.4, 18.0);

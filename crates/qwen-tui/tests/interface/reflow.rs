@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use qwen_events::{Body, Event, Scope, Timestamp};
 use qwen_tui::Terminal;
 
-use crate::stage;
+use crate::harness;
 
 /// A line of code that is wider than most of the screens.
 fn code_line(n: usize) -> String {
@@ -22,7 +22,7 @@ proptest! {
     ) {
         let (columns, rows) = (80, 24);
         let mut screen = avt::Terminal::with_scrollback(columns, rows, None).unwrap();
-        let mut terminal = Terminal::new(stage::options(columns, rows), 0);
+        let mut terminal = Terminal::new(harness::options(columns, rows), 0);
         let event = |body: Body| Event { at: Timestamp(0), scope: Scope::default(), body };
         terminal.edited(&draft);
         screen.feed("shell line\r\n");

@@ -1,7 +1,7 @@
 //! Screens as snapshots, at three sizes each: what a user sees, cell by cell.
 
+use crate::harness::Stage;
 use crate::scenes::scenes;
-use crate::stage::Stage;
 
 #[test]
 fn screens_look_as_they_did() {

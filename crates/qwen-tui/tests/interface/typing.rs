@@ -12,14 +12,14 @@ use qwen_events::{
 use qwen_tui::input::{Key, KeyCode, TerminalInput};
 use qwen_tui::{Effect, Terminal};
 
-use crate::stage;
+use crate::harness;
 
 fn event(body: Body) -> Event {
     Event { at: Timestamp(0), scope: Scope::default(), body }
 }
 
 fn call(n: usize) -> Arc<ToolCall> {
-    stage::call(&format!("c{n}"), "run_shell_command", r#"{"command":"rm -rf build"}"#)
+    harness::call(&format!("c{n}"), "run_shell_command", r#"{"command":"rm -rf build"}"#)
 }
 
 fn question(n: usize) -> Event {
@@ -93,7 +93,7 @@ proptest! {
         typed in "[ynsae][a-zA-Z0-9 ynsaevq,.]{0,60}",
         happenings in proptest::collection::vec((0usize..60, happening()), 0..40),
     ) {
-        let mut terminal = Terminal::new(stage::options(80, 24), 0);
+        let mut terminal = Terminal::new(harness::options(80, 24), 0);
         let size = |cells: usize| NonZeroU16::try_from(u16::try_from(cells).unwrap()).unwrap();
         let mut screen = vt100::Parser::new(size(24), size(80), 100);
         let mut now = 1000;
@@ -183,7 +183,7 @@ proptest! {
     ) {
         // Names, titles and branches are foreign text too.
         let names = text.concat();
-        let mut options = stage::options(80, 24);
+        let mut options = harness::options(80, 24);
         (options.model, options.directory, options.branch) = (names.clone(), names.clone(), names.clone());
         options.greeting = vec![names.clone()];
         options.untrusted = vec![names.clone()];
@@ -212,7 +212,7 @@ proptest! {
 /// Events that carry this text wherever a model, a tool, a server or a file name can bring text in.
 fn hostile_events(text: &str) -> Vec<Body> {
     let arguments = serde_json::json!({ "command": text, "file_path": text }).to_string();
-    let [run, other] = ["run_shell_command", text].map(|name| stage::call("h", name, &arguments));
+    let [run, other] = ["run_shell_command", text].map(|name| harness::call("h", name, &arguments));
     let diff = FileDiff {
         file_name: text.into(),
         file_path: text.into(),
@@ -250,8 +250,8 @@ fn hostile_events(text: &str) -> Vec<Body> {
         ask("edit", &other, Confirmation::Edit(diff.clone())),
         ask("plan", &run, Confirmation::Plan { plan: text.into() }),
         Body::ControlCancel { request_id: "exec".into() },
-        Body::ToolEnd(Box::new(stage::end(other, ToolStatus::Error, text, None))),
-        Body::ToolEnd(Box::new(stage::end(run, ToolStatus::Success, text, Some(Display::FileDiff(diff))))),
+        Body::ToolEnd(Box::new(harness::end(other, ToolStatus::Error, text, None))),
+        Body::ToolEnd(Box::new(harness::end(run, ToolStatus::Success, text, Some(Display::FileDiff(diff))))),
         task(1, TaskUpdate::Started).body,
         Body::HintResult(Box::new(HintResult {
             session_id: SessionId::parse("s").unwrap(),

@@ -6,7 +6,7 @@ use std::fs;
 use mock_model::Reply;
 use serde_json::json;
 
-use crate::stage::{Scene, TREASURE, each, has_sandbox, write};
+use crate::harness::{Scene, TREASURE, each, has_sandbox, write};
 
 fn shell(command: &str) -> (&'static str, serde_json::Value) {
     ("run_shell_command", json!({ "command": command }))

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::stage::{Scene, TWIN, each, write, write_program};
+use crate::harness::{Scene, TWIN, each, write, write_program};
 
 /// A setting, the command that looks, and whether git alone would run what the setting names here.
 struct Row(&'static str, &'static str, bool);

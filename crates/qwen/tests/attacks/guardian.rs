@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Scene, each, has_sandbox};
+use crate::harness::{Scene, each, has_sandbox};
 
 fn shell(command: &str) -> (&'static str, Value) {
     ("run_shell_command", json!({ "command": command }))

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::stage::{Scene, write};
+use crate::harness::{Scene, write};
 
 fn searches() -> [(&'static str, serde_json::Value); 2] {
     [("grep_search", json!({"pattern": "alpha"})), ("glob", json!({"pattern": "**/fi*"}))]

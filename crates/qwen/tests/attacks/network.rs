@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
-use crate::stage::{Scene, TREASURE};
+use crate::harness::{Scene, TREASURE};
 
 fn fetch(url: &str) -> (&'static str, serde_json::Value) {
     ("web_fetch", json!({ "url": url, "prompt": "What does it say?" }))
@@ -53,7 +53,7 @@ fn no_spelling_of_this_machine_is_fetched() {
     assert!(!ear.was_called(), "one of them got through: {:#?}", played.asked.last());
     for (at, url) in urls.iter().enumerate() {
         let result = played.result(&format!("c{}", at + 1));
-        assert!(!result.contains("did not come within"), "{url} was tried: {result}");
+        assert!(!result.contains("was not received within"), "{url} was tried: {result}");
     }
 }
 

@@ -10,8 +10,8 @@ use mock_model::Reply;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::harness::{Scene, each, has_sandbox, write, write_program};
 use crate::servers::{tool, with_server};
-use crate::stage::{Scene, each, has_sandbox, write, write_program};
 
 fn shell(command: &str) -> (&'static str, Value) {
     ("run_shell_command", json!({ "command": command }))
@@ -239,8 +239,11 @@ fn commands_write_to_a_tmp_of_their_own_that_lasts_for_the_session() {
     }
     assert!(!fs::exists(&name).unwrap() && !fs::exists(format!("{name}.d")).unwrap(), "nobody else sees it");
     let result = played.result("c4");
-    assert!(result.contains(crate::stage::TREASURE) && result.contains("--include-directories"), "{result}");
-    assert_eq!(fs::read_to_string(scene.out("treasure")).unwrap(), crate::stage::TREASURE);
+    assert!(
+        result.contains(crate::harness::TREASURE) && result.contains("--include-directories"),
+        "{result}"
+    );
+    assert_eq!(fs::read_to_string(scene.out("treasure")).unwrap(), crate::harness::TREASURE);
     assert!(!scene.out("X").exists());
     let other = Scene::new().args(["--yolo", "--sandbox"]);
     assert!(!other.play(&[shell(&format!("cat {name}"))]).result("c1").contains("mine"));

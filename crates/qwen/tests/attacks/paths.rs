@@ -11,7 +11,7 @@ use mock_model::{Reply, gate};
 use rustix::fs::{RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
-use crate::stage::{Scene, TREASURE, each, write};
+use crate::harness::{Scene, TREASURE, each, write};
 
 /// A path, and what is prepared for it.
 struct Way(&'static str, &'static str, fn(&Scene));

@@ -6,7 +6,7 @@ use mock_model::process::Ended;
 use mock_model::{Reply, ReplyEvent};
 use serde_json::{Value, json};
 
-use crate::stage::{Scene, each, qwen, write};
+use crate::harness::{Scene, each, qwen, write};
 
 fn prompt(text: &str) -> Value {
     json!({ "messages": [{ "role": "user", "content": text }] })

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use serde_json::json;
 
-use crate::stage::{Scene, TWIN, has_sandbox, write_program};
+use crate::harness::{Scene, TWIN, has_sandbox, write_program};
 
 fn cat() -> (&'static str, serde_json::Value) {
     ("run_shell_command", json!({"command": "cat file"}))

@@ -6,7 +6,7 @@ use std::fs;
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{Scene, each, write};
+use crate::harness::{Scene, each, write};
 
 /// Files of a repository, and a trace that must not be there after a turn that writes the file `made`.
 struct Row {

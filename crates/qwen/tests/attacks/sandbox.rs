@@ -10,7 +10,7 @@ use mock_model::process::Program;
 use serde_json::json;
 
 use crate::dialler::dial;
-use crate::stage::{Scene, TREASURE, each, has_sandbox, write, write_program};
+use crate::harness::{Scene, TREASURE, each, has_sandbox, write, write_program};
 
 fn shell(command: &str) -> (&'static str, serde_json::Value) {
     ("run_shell_command", json!({ "command": command }))

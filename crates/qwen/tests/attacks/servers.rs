@@ -8,7 +8,7 @@ use mock_model::{Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 use crate::dialler::dial;
-use crate::stage::{Scene, TREASURE, has_sandbox, write, write_program};
+use crate::harness::{Scene, TREASURE, has_sandbox, write, write_program};
 
 /// A server in shell: `tools` is what it lists, `calls` what it does when a tool is called, with `$line` the
 /// request and `answer TEXT` to reply.

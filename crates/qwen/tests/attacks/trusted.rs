@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::stage::{Scene, has_sandbox, write};
+use crate::harness::{Scene, has_sandbox, write};
 
 /// A listener on this machine that remembers what it was sent.
 struct Listener {

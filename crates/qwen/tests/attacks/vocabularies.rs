@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::{Scene, each, write};
 use crate::servers::{tool, with_server};
-use crate::stage::{Scene, each, write};
 use crate::tool_names::ToolNames;
 
 /// A rule in several spellings, the calls that it is about, and calls beside it.

@@ -1,6 +1,6 @@
 //! `--model demo` with the agents that think in trees and graphs.
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 
 fn answer(prompt: &str, agent: &str) -> (String, String) {
     let ended = qwen().args(["-p", prompt, "--model", "demo", "--agent", agent]).run();

@@ -5,7 +5,7 @@ use std::fs;
 use mock_model::{MockModel, Reply};
 use serde_json::Value;
 
-use crate::stage::{looking, qwen};
+use crate::harness::{looking, qwen};
 
 #[test]
 fn verbose_prints_a_line_for_each_step() {

@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply};
 use serde_json::json;
 
-use crate::stage::{qwen, text_and_call};
+use crate::harness::{qwen, text_and_call};
 
 /// Turns the order of the text around.
 const OVERRIDE: char = '\u{202e}';

@@ -6,11 +6,11 @@
 mod demo;
 mod diagnostics;
 mod foreign_text;
+mod harness;
 mod output;
 mod pipelines;
 mod refusals;
 mod servers;
 mod sessions;
-mod stage;
 mod stdin;
 mod undo;

@@ -4,7 +4,7 @@ use std::fs;
 
 use mock_model::{MockModel, Reply};
 
-use crate::stage::{looking, qwen, text_and_call};
+use crate::harness::{looking, qwen, text_and_call};
 
 #[test]
 fn standard_output_is_the_final_message_and_narration_goes_to_standard_error() {

@@ -4,7 +4,7 @@ use std::fs;
 
 use mock_model::{MockModel, Reply};
 
-use crate::stage::shell;
+use crate::harness::shell;
 
 /// What a pipeline must come to.
 struct Case {

@@ -5,7 +5,7 @@ use std::fs;
 use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 
-use crate::stage::{qwen, text_and_call};
+use crate::harness::{qwen, text_and_call};
 
 fn refusal(tool: &str, arguments: &str, flags: &[&str]) -> String {
     let mock = MockModel::with([text_and_call("", tool, arguments), Reply::text("No.")]);

@@ -6,7 +6,7 @@ use mock_model::process::{Program, Signal};
 use mock_model::{MockModel, Reply, gate};
 use serde_json::{Value, json};
 
-use crate::stage::{qwen, shell};
+use crate::harness::{qwen, shell};
 
 /// A server that offers these models and answers.
 fn offering(names: &[&str]) -> MockModel {

@@ -3,7 +3,7 @@
 use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 
 /// Three sessions here and one in another directory, and their model. The first program owns the directories,
 /// the second has no model.

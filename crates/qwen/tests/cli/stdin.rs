@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply};
 
-use crate::stage::{qwen, shell};
+use crate::harness::{qwen, shell};
 
 #[test]
 fn a_slow_producer_in_a_pipeline_is_waited_for_with_a_notice() {

@@ -5,7 +5,7 @@ use std::fs;
 use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 
-use crate::stage::{qwen, text_and_call};
+use crate::harness::{qwen, text_and_call};
 
 /// A session in which a turn wrote two files and ran a command.
 fn changed() -> Program {

@@ -4,7 +4,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply, ReplyEvent, Request, gate};
 use serde_json::{Value, json};
 
-use crate::stage::{answer, qwen, say, until_end, worker, write};
+use crate::harness::{answer, qwen, say, until_end, worker, write};
 
 const REVIEWER: &str = "---\nname: reviewer\ndescription: Reviews changes.\ntools: Read, Bash(rm *)\nmodel: small\n---\nYou are the reviewer.\n";
 

@@ -5,8 +5,8 @@ use mock_model::process::{Program, wait_gone};
 use mock_model::{MockModel, Reply, Request};
 use serde_json::{Value, json};
 
+use crate::harness::{answer, qwen, say, until_end, worker, write};
 use crate::listener::Listener;
-use crate::stage::{answer, qwen, say, until_end, worker, write};
 
 /// Every event, with the fields that its input has besides those of all events.
 const EVENTS: [(&str, &[&str]); 12] = [

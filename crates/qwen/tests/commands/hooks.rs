@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{answer, ask, hook_callback, say, until_end, worker};
+use crate::harness::{answer, ask, hook_callback, say, until_end, worker};
 
 /// What a question of ours asks, in whichever form it came.
 fn body(question: &Value) -> &Value {

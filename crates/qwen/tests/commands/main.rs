@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod agents;
+mod harness;
 mod hook_programs;
 mod hooks;
 mod listener;
@@ -9,5 +10,4 @@ mod mcp_list;
 mod mcp_revisions;
 mod resources;
 mod slash;
-mod stage;
 mod wired;

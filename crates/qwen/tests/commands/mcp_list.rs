@@ -4,7 +4,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{library, qwen, say, until_end, worker, write};
+use crate::harness::{library, qwen, say, until_end, worker, write};
 
 fn listed(program: &Program) -> Vec<Value> {
     let ended = program.clone().args(["mcp", "list", "--json", "--timeout", "2"]).run();

@@ -10,7 +10,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{qwen, say, until_end, worker, write};
+use crate::harness::{qwen, say, until_end, worker, write};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/servers/revisions.py");
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";

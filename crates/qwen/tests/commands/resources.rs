@@ -4,7 +4,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 use serde_json::json;
 
-use crate::stage::{ask, library, qwen, say, until_end, worker, write};
+use crate::harness::{ask, library, qwen, say, until_end, worker, write};
 
 fn with_library(program: Program, mode: &str) -> Program {
     write(

@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{ask, qwen, say, until_end, worker, write};
+use crate::harness::{ask, qwen, say, until_end, worker, write};
 
 fn result(run: &mut mock_model::process::Run) -> Value {
     let lines = run.json_until(|line| line["type"] == "result/command");
@@ -241,7 +241,7 @@ fn a_command_of_the_user_s_own_lies_in_directories_and_takes_arguments() {
     let mock = MockModel::with([Reply::text("Fixed.")]);
     let program = qwen().with_model(&mock).args(["--model", "mock"]);
     let file = program.cwd_path().join(".qwen/commands/git/pr/fix.md");
-    crate::stage::write(&file, "---\ndescription: Mends\n---\nMend {{args}} now");
+    crate::harness::write(&file, "---\ndescription: Mends\n---\nMend {{args}} now");
     let ask = |more: &[&str]| program.clone().args(["-p", "/git:pr:fix issue 7"]).args(more).run();
     let untrusted = ask(&[]);
     assert_eq!(untrusted.code, Some(1), "{untrusted:?}");
@@ -257,7 +257,7 @@ fn a_declared_path_names_a_command_in_directories() {
     let mock = MockModel::with(["Fixed.", "Fixed again."].map(Reply::text));
     let flags = ["--model", "mock", "--dialect", "qwen", "--input-format", "stream-json"];
     let program = qwen().with_model(&mock).args(flags);
-    crate::stage::write(program.qwen_home_path().join("commands/git/fix.md"), "Mend {{args}} now");
+    crate::harness::write(program.qwen_home_path().join("commands/git/fix.md"), "Mend {{args}} now");
     let mut run = program.start();
     for (path, said) in
         [(&["git", "fix"][..], "Mend issue 7 now"), (&["git", "fix", "the"], "Mend the issue 7 now")]

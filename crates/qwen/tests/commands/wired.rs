@@ -4,8 +4,8 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
+use crate::harness::{ask, qwen, say, until_end, worker, write};
 use crate::listener::Listener;
-use crate::stage::{ask, qwen, say, until_end, worker, write};
 
 fn asked(mock: &MockModel, settings: &Value) -> Program {
     let program = qwen().with_model(mock).args(["-p", "Go", "--model", "mock"]);

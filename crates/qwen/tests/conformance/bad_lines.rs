@@ -4,7 +4,7 @@
 use mock_model::{Reply, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, chat, each_format, echo, ends_turn, is_error};
+use crate::harness::{Host, chat, each_format, echo, ends_turn, is_error};
 
 /// The longest line that is read.
 const LIMIT: usize = 64 * 1024 * 1024;

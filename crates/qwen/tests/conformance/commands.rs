@@ -5,7 +5,7 @@ use std::fs;
 use mock_model::{MockModel, Reply, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, each_format, echo, ends_turn, worker};
+use crate::harness::{Host, each_format, echo, ends_turn, worker};
 
 fn result(host: &mut Host) -> Value {
     host.until(|line| line["type"] == "result/command")

@@ -4,7 +4,7 @@
 use mock_model::{MockModel, Reply, ReplyEvent, Step, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, chat, each_format, echo, ends_turn, in_host_hook, openai, worker};
+use crate::harness::{Host, chat, each_format, echo, ends_turn, in_host_hook, openai, worker};
 
 /// A worker that is busy, and stays so.
 type Busy = fn(&str) -> (MockModel, Host);

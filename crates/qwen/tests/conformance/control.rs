@@ -5,7 +5,7 @@ use std::path::Path;
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, each_format, echo, is_error, openai, worker};
+use crate::harness::{Host, each_format, echo, is_error, openai, worker};
 
 fn write(id: &str, file: &str) -> Reply {
     let arguments = json!({"file_path": file, "content": "x"}).to_string();
@@ -336,14 +336,14 @@ fn end_session_is_answered_and_ends_the_worker_with_every_prompt_accounted_for()
         let mock = MockModel::with([Reply::new([mock_model::sse::text("half"), mock_model::gate("never")])]);
         let mut host = Host::with(&mock, format);
         for id in ["p1", "p2"] {
-            host.send(crate::stage::chat(id, id));
+            host.send(crate::harness::chat(id, id));
         }
         mock.reached("never");
         host.ask("end_session", json!({}));
         let lines = host.ended(0);
         let ends: Vec<(&Value, &Value)> = lines
             .iter()
-            .filter(|line| crate::stage::ends_turn(line))
+            .filter(|line| crate::harness::ends_turn(line))
             .map(|line| (&line["prompt_id"], &line["metadata"]["turn"]["status"]))
             .collect();
         assert_eq!(ends, [(&json!("p1"), &json!("cancelled")), (&json!("p2"), &json!("cancelled"))]);
@@ -356,7 +356,7 @@ fn what_a_hook_hears_before_the_turn_starts_is_of_the_turn_s_session() {
         let mock = echo();
         let mut host = Host::with(&mock, format);
         host.ask("initialize", json!({"hooks": {"UserPromptSubmit": [{"hookCallbackIds": ["h"]}]}}));
-        host.send(crate::stage::chat("p1", "go"));
+        host.send(crate::harness::chat("p1", "go"));
         let question = host.question();
         assert_eq!((&question["session_id"], &question["prompt_id"]), (&json!("s"), &json!("p1")));
         host.send(json!({"type": "control/cancel"}));
@@ -374,7 +374,7 @@ fn a_hook_that_is_not_answered_in_its_time_is_taken_back_and_told() {
         let mut host = Host::with(&mock, format);
         let hooks = json!({"UserPromptSubmit": [{"hookCallbackIds": ["h"], "timeout": 0.02}]});
         host.ask("initialize", json!({"hooks": hooks}));
-        host.send(crate::stage::chat("p1", "go"));
+        host.send(crate::harness::chat("p1", "go"));
         let question = host.question();
         let lines = host.turn();
         let withdrawn = lines.iter().find(|line| line["type"] == "control_cancel_request").unwrap();
@@ -396,7 +396,7 @@ fn a_server_in_the_host_that_is_silent_holds_up_a_turn_no_longer_than_its_deadli
         let mock = echo();
         let mut host = Host::with(&mock, format);
         host.ask("initialize", json!({"sdkMcpServers": ["calc"], "timeout": {"canUseTool": 20}}));
-        host.send(crate::stage::chat("p1", "go"));
+        host.send(crate::harness::chat("p1", "go"));
         let question = host.question();
         assert_eq!(question["subtype"], "mcp_message");
         let lines = host.turn();

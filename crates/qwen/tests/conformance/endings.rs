@@ -10,7 +10,7 @@ use mock_model::process::{Program, Signal};
 use mock_model::{MockModel, Reply, Request, Step, WAIT_LIMIT, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{
+use crate::harness::{
     CLAUDE, Host, chat, conversation, each_format, echo, ends_turn, in_host_hook, is_error, passes_check,
     shell, worker,
 };

@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, chat, each_format, echo, ends_turn, is_error, passes_check, qwen, worker};
+use crate::harness::{Host, chat, each_format, echo, ends_turn, is_error, passes_check, qwen, worker};
 
 #[test]
 fn the_first_line_announces_protocol_formats_and_capabilities() {

@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, chat, each_format, echo, openai, passes_check, qwen, worker};
+use crate::harness::{Host, chat, each_format, echo, openai, passes_check, qwen, worker};
 
 #[test]
 fn input_and_output_formats_take_the_three_words_of_the_table() {

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{CLAUDE, Host, ends_turn, is_error};
+use crate::harness::{CLAUDE, Host, ends_turn, is_error};
 use crate::templates::{Answer, Need, Template, controls, prompts, requests};
 
 /// Stands where raw text is put, which no JSON value could hold.
@@ -179,9 +179,9 @@ impl Driver {
 #[track_caller]
 fn holds(templates: &[Template], format: &str) {
     for template in templates {
-        let mock = crate::stage::echo();
+        let mock = crate::harness::echo();
         let mut driver = Driver { host: Host::with(&mock, format), fences: 0 };
-        driver.host.send(crate::stage::chat("first", "hold this session"));
+        driver.host.send(crate::harness::chat("first", "hold this session"));
         driver.host.turn();
         for (line, must) in cases(template) {
             let came = driver.try_line(&line, template.answer);
@@ -194,7 +194,7 @@ fn holds(templates: &[Template], format: &str) {
             };
             assert!(fits, "{} must {must:?} and came to {came:?}: {shown}", template.name);
         }
-        let last = driver.try_line(&crate::stage::openai("still there?").to_string(), Answer::Turn);
+        let last = driver.try_line(&crate::harness::openai("still there?").to_string(), Answer::Turn);
         assert_eq!(last, [Came::Good], "{}", template.name);
         driver.host.leave();
     }

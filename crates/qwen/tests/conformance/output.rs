@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply, ReplyEvent, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{FORMATS, Host, each_format, openai, worker};
+use crate::harness::{FORMATS, Host, each_format, openai, worker};
 
 fn fix() -> MockModel {
     MockModel::with([

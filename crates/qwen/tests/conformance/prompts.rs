@@ -5,7 +5,7 @@ use std::fs;
 use mock_model::{MockModel, Reply, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, chat, each_format, echo, ends_turn, is_error, openai, worker};
+use crate::harness::{Host, chat, each_format, echo, ends_turn, is_error, openai, worker};
 
 /// The messages that the model got with request `number`, without the system prompt, as `role: text`.
 fn told(mock: &MockModel, number: usize) -> Vec<String> {

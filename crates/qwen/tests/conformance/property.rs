@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 
-use crate::stage::{FORMATS, Host, ends_turn, is_error};
+use crate::harness::{FORMATS, Host, ends_turn, is_error};
 
 /// Something that a host does.
 #[derive(Debug, Clone)]

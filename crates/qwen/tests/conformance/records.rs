@@ -5,7 +5,7 @@ use std::fs;
 use mock_model::{MockModel, Reply, ReplyEvent, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, each_format, openai, shell, worker};
+use crate::harness::{Host, each_format, openai, shell, worker};
 
 fn of<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["type"] == kind).collect()

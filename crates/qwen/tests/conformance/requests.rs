@@ -5,7 +5,7 @@ use std::fs;
 use mock_model::{MockModel, Reply, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, chat, conversation, each_format, echo, ends_turn, worker};
+use crate::harness::{Host, chat, conversation, each_format, echo, ends_turn, worker};
 
 fn hint(host: &mut Host, fields: Value) -> Value {
     let mut line = json!({"type": "command_hint_request", "session_id": "session-123",

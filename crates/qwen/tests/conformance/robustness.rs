@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use mock_model::{MockModel, Reply, Request, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{CLAUDE, FORMATS, Host, chat, echo, ends_turn, is_error, passes_check_in, qwen, worker};
+use crate::harness::{CLAUDE, FORMATS, Host, chat, echo, ends_turn, is_error, passes_check_in, qwen, worker};
 
 /// Arguments that two readers could understand differently, or that no reader could use.
 fn ambiguous() -> [(&'static str, String); 5] {

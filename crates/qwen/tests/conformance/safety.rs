@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply};
 use serde_json::json;
 
-use crate::stage::{Host, each_format, echo, openai, qwen, shell, worker};
+use crate::harness::{Host, each_format, echo, openai, qwen, shell, worker};
 
 #[test]
 fn structured_mode_asks_before_a_risky_action_and_no_answer_means_no() {
@@ -61,7 +61,7 @@ fn tool_allowlists_and_rules_hold_in_structured_mode() {
 #[test]
 fn result_events_want_no_acknowledgement() {
     each_format(|format| {
-        let mock = crate::stage::echo();
+        let mock = crate::harness::echo();
         let mut host = Host::with(&mock, format);
         for _ in 0..50 {
             host.send(json!({"type": "heartbeat_request"}));

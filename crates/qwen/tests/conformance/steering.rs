@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, chat, conversation, each_format, echo, ends_turn, is_error, worker};
+use crate::harness::{Host, chat, conversation, each_format, echo, ends_turn, is_error, worker};
 
 /// A prompt that joins the running turn.
 fn steer(prompt_id: &str, text: &str) -> Value {

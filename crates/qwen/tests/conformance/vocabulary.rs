@@ -5,7 +5,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{CLAUDE, FORMATS, Host, chat, echo, shell, worker};
+use crate::harness::{CLAUDE, FORMATS, Host, chat, echo, shell, worker};
 
 const CLAUDE_NAMES: [&str; 16] = [
     "AskUserQuestion",

@@ -4,7 +4,7 @@
 use mock_model::{MockModel, Reply, ReplyEvent, Request};
 use serde_json::{Value, json};
 
-use crate::stage::{asked, judged, qwen};
+use crate::harness::{asked, judged, qwen};
 use crate::wire::{self, CLAUDE, QWEN};
 
 /// A thousandth of a dollar for each call: ten tokens in, five out.

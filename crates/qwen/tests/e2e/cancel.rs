@@ -10,7 +10,7 @@ use mock_model::{MockModel, Reply, Step, WAIT_LIMIT, anthropic, gate, sse};
 use serde_json::json;
 
 use crate::fifo::Fifo;
-use crate::stage::{asked, judged, judged_text, qwen};
+use crate::harness::{asked, judged, judged_text, qwen};
 use crate::stdout_kind::{STDOUT_KINDS, StdoutKind, sleeps};
 use crate::stream_content::StreamContent;
 use crate::wire::{self, LITE, QWEN_CHUNK, Wire};

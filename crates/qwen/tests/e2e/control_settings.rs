@@ -4,7 +4,7 @@ use mock_model::process::Run;
 use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 use crate::wire::{CLAUDE, QWEN, Wire};
 
 fn start(mock: &MockModel, wire: Wire, flags: &[&str]) -> Run {

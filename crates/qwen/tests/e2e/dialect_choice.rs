@@ -7,7 +7,7 @@ use mock_model::process::{Ended, Program};
 use mock_model::{MockModel, Reply};
 use serde_json::Value;
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 
 /// How the first line of each wire begins.
 fn spoken(ended: &Ended) -> String {

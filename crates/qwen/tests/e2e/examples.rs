@@ -6,7 +6,7 @@ use mock_model::process::{Ended, Program};
 use mock_model::{MockModel, Reply, ReplyEvent, sse};
 use serde_json::Value;
 
-use crate::stage::judged_text;
+use crate::harness::judged_text;
 use crate::wire::{LITE, QWEN, QWEN_CHUNK};
 
 /// Runs a script with `qwen` on the path and a model behind it.

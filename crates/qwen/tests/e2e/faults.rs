@@ -8,7 +8,7 @@ use mock_model::process::{Ended, Program};
 use mock_model::{MockModel, Reply, ReplyEvent, Step, sse};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
-use crate::stage::{asked, judged, qwen};
+use crate::harness::{asked, judged, qwen};
 use crate::stream_content::StreamContent;
 use crate::wire::{self, Wire};
 

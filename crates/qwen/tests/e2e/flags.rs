@@ -1,6 +1,6 @@
 //! The command line itself: help, version, completions, and what is wrong with it.
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 
 #[test]
 fn help_goes_to_standard_output_and_shows_the_way_in() {

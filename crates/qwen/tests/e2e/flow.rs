@@ -7,7 +7,7 @@ use mock_model::process::{Program, wait_marked_gone};
 use mock_model::{MockModel, Reply, ReplyEvent, Step, gate, sse};
 
 use crate::fifo::Fifo;
-use crate::stage::{asked, judged, judged_text, qwen};
+use crate::harness::{asked, judged, judged_text, qwen};
 use crate::stdout_kind::{STDOUT_KINDS, StdoutKind, peak_memory, wait_stuck};
 use crate::wire::{self, LITE, QWEN_CHUNK, STREAMS, Wire};
 

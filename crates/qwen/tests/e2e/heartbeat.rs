@@ -5,7 +5,7 @@ use mock_model::process::Run;
 use mock_model::{MockModel, Reply, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{judged, qwen};
+use crate::harness::{judged, qwen};
 use crate::wire::{self, CLAUDE, QWEN, STREAMS, Wire};
 
 fn start(mock: &MockModel, wire: Wire) -> Run {

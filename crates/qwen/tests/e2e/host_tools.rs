@@ -5,7 +5,7 @@ use mock_model::process::{Program, Run};
 use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
-use crate::stage::{judged, qwen};
+use crate::harness::{judged, qwen};
 use crate::wire::{self, QWEN, QWEN_CHUNK, STREAMS, Wire};
 
 fn worker(mock: &MockModel, wire: Wire) -> Program {

@@ -4,7 +4,7 @@ use mock_model::process::wait_marked_gone;
 use mock_model::{MockModel, Reply, ReplyEvent, Request, gate, sse};
 
 use crate::fifo::Fifo;
-use crate::stage::{asked, judged};
+use crate::harness::{asked, judged};
 use crate::stream_content::StreamContent;
 use crate::wire::{self, Wire};
 

@@ -5,7 +5,7 @@ use std::fs;
 use mock_model::{MockModel, Reply, ReplyEvent, Step, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{asked, judged, qwen};
+use crate::harness::{asked, judged, qwen};
 use crate::wire::{self, CLAUDE, LITE, LOOM, QWEN};
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use mock_model::process::Program;
 use mock_model::{MockModel, Reply, ReplyEvent};
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 
 /// The prompt that the model was asked.
 #[track_caller]

@@ -9,7 +9,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
-use crate::stage::{asked, judged};
+use crate::harness::{asked, judged};
 use crate::stream_content::StreamContent;
 use crate::wire::{CLAUDE, QWEN, Wire};
 

@@ -3,7 +3,7 @@
 use mock_model::process::{Ended, Program};
 use mock_model::{MockModel, Reply, Step, sse};
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 use crate::wire;
 
 const KEY: &str = "sk-geheim-4f9a1c7e";

@@ -6,7 +6,7 @@ use std::fs;
 use mock_model::process::Program;
 use mock_model::{MockModel, Reply, ReplyEvent};
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 
 /// Everything that a run wrote, with what varies replaced.
 fn snapshot(program: &Program) -> String {

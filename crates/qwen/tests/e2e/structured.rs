@@ -4,7 +4,7 @@
 use mock_model::{MockModel, Reply, Request};
 use serde_json::{Value, json};
 
-use crate::stage::{asked, judged, qwen};
+use crate::harness::{asked, judged, qwen};
 use crate::wire::{self, CLAUDE, QWEN};
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}"#;

@@ -8,7 +8,7 @@ use mock_model::process::{Run, Signal, wait_marked_gone};
 use mock_model::{MockModel, Reply, ReplyEvent, Request, Step, gate};
 use serde_json::{Value, json};
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 use crate::wire::{CLAUDE, QWEN, Wire};
 
 /// A model that gives the main agent and its sub-agents replies of their own, whoever asks first.

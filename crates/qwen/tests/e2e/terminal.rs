@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 
 /// A terminal's screen side, read as it comes.
 pub struct Screen {

@@ -3,7 +3,7 @@
 
 use mock_model::{MockModel, Reply, Request};
 
-use crate::stage::{judged, qwen};
+use crate::harness::{judged, qwen};
 use crate::wire::{LOOM, STREAMS, Wire, each};
 
 /// A model that answers by the first line of what it is asked.

@@ -3,7 +3,7 @@
 
 use mock_model::process::Ended;
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 use crate::terminal::{Screen, terminal};
 use crate::wire::STREAMS;
 

@@ -5,7 +5,7 @@ use mock_model::process::{Program, Run, Signal};
 use mock_model::{MockModel, Reply, Request, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{judged, qwen};
+use crate::harness::{judged, qwen};
 use crate::stdout_kind::wait_stuck;
 use crate::stream_content::StreamContent;
 use crate::wire::{self, CLAUDE, LITE, QWEN, QWEN_CHUNK, STREAMS, Wire};

@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply, Request, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::harness::*;
 
 /// A hub whose model repeats the prompt.
 fn echoing() -> (MockModel, mock_model::process::Run) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::harness::*;
 
 #[test]
 fn a_configuration_that_cannot_be_used_ends_the_start_with_its_key() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::harness::*;
 
 /// How long workers are killed: a moment in the suite, a minute or more with `QWEN_CHAOS_SECONDS`.
 fn seconds() -> u64 {

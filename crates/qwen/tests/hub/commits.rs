@@ -14,7 +14,7 @@ use rustix::fs::{Mode, mkfifoat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::harness::*;
 
 /// The parent's ends of two pipes, over which a worker asks.
 struct Parent {

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::fault_worker;
-use crate::stage::*;
+use crate::harness::*;
 
 const LIMITS: &str = "worker_pool:\n  min_workers: 0\n  max_workers: 1\n  heartbeat_interval: 0.2\n  heartbeat_timeout: 1.5\n  \
                       health_check_interval: 0.2\n  kill_after: 1\n  queue_timeout: 20\n";

@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::harness::*;
 
 /// A script whose one call shows what a worker can see of itself.
 fn shows() -> Value {

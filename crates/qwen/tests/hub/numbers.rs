@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::harness::*;
 
 #[test]
 fn a_numbered_line_differs_only_by_its_first_key() {

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use rustix::fs::{Mode, mkfifoat};
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::harness::*;
 
 fn get(socket: &std::path::Path, path: &str) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();

@@ -7,7 +7,7 @@ use mock_model::process::{Program, Run};
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::harness::*;
 
 /// A hub with one slot and this configuration of its pool.
 fn hub_of_one(mock: &MockModel, pool: &str) -> Program {

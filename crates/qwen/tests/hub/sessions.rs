@@ -5,7 +5,7 @@ use mock_model::{MockModel, Reply, sse};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::harness::*;
 
 #[test]
 fn the_hub_greets_like_a_worker_and_ends_with_its_input() {

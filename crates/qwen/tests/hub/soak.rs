@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use mock_model::process::Run;
 use serde_json::json;
 
-use crate::stage::*;
+use crate::harness::*;
 
 fn setting(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)

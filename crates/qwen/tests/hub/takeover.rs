@@ -5,7 +5,7 @@ use mock_model::{MockModel, Reply, gate, sse};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::stage::*;
+use crate::harness::*;
 
 fn hub_of(mock: &MockModel, flags: &[&str]) -> Program {
     bare().args(flags).args(["--", "--model", "mock", "--yolo"]).with_model(mock)

@@ -13,12 +13,12 @@ use qwen_kernel::{AgentManager, AgentOptions, SessionOptions, TurnResult};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::stage::{Stage, TOUCH, wait};
+use crate::harness::{Harness, TOUCH, wait};
 
 /// Runs one turn with this control plane.
-fn turn(stage: &Stage, control: ControlPlane) -> TurnResult {
+fn turn(harness: &Harness, control: ControlPlane) -> TurnResult {
     wait(async {
-        let manager = AgentManager::start(AgentOptions { control, ..stage.options() }).unwrap();
+        let manager = AgentManager::start(AgentOptions { control, ..harness.options() }).unwrap();
         let mut session = manager.create_session(SessionOptions::default()).await.unwrap();
         let result = session.run("go").await.unwrap();
         manager.close().await;
@@ -26,8 +26,8 @@ fn turn(stage: &Stage, control: ControlPlane) -> TurnResult {
     })
 }
 
-fn touches() -> Stage {
-    Stage::new([Reply::call("c1", "run_shell_command", TOUCH), Reply::text("ok")])
+fn touches() -> Harness {
+    Harness::new([Reply::call("c1", "run_shell_command", TOUCH), Reply::text("ok")])
 }
 
 /// A callback that gives this answer.
@@ -82,33 +82,33 @@ fn permissions_are_decided_by_rules_then_by_the_callback_and_else_denied() {
     ];
     for (place, (control, touched, calls, denials)) in cases.into_iter().enumerate() {
         asked.store(0, Ordering::SeqCst);
-        let stage = touches();
-        let result = turn(&stage, control);
+        let harness = touches();
+        let result = turn(&harness, control);
         assert_eq!(result.status, "done", "{place}");
         assert_eq!(result.permission_denials.len(), denials, "case {place}");
         assert_eq!(result.ok(), denials == 0, "case {place}");
-        assert_eq!((stage.touched(), asked.load(Ordering::SeqCst)), (touched, calls), "case {place}");
-        assert_eq!(stage.home.path().join("changed").exists(), place == 6, "case {place}");
+        assert_eq!((harness.touched(), asked.load(Ordering::SeqCst)), (touched, calls), "case {place}");
+        assert_eq!(harness.home.path().join("changed").exists(), place == 6, "case {place}");
     }
 }
 
 #[test]
 fn ask_with_nobody_to_ask_is_a_denial() {
-    let stage = touches();
+    let harness = touches();
     let control = ControlPlane {
         on_permission: Some(answering(|_| std::future::ready(PermissionResult::Ask))),
         ..ControlPlane::default()
     };
-    let result = turn(&stage, control);
+    let result = turn(&harness, control);
     assert_eq!(result.permission_denials[0].tool_name, "run_shell_command");
-    assert!(!stage.touched());
+    assert!(!harness.touched());
 }
 
 #[test]
 fn callbacks_are_served_to_the_last_call_of_a_turn_and_when_nobody_reads() {
     let list = || Reply::call("c", "list_directory", r#"{"path":"."}"#);
     let replies = [list(), list(), list(), Reply::call("c1", "run_shell_command", TOUCH), Reply::text("ok")];
-    let stage = Stage::new(replies);
+    let harness = Harness::new(replies);
     let asked = Arc::new(Notify::new());
     let heard = asked.clone();
     let control = ControlPlane {
@@ -119,19 +119,19 @@ fn callbacks_are_served_to_the_last_call_of_a_turn_and_when_nobody_reads() {
         ..ControlPlane::default()
     };
     wait(async {
-        let manager = AgentManager::start(AgentOptions { control, ..stage.options() }).unwrap();
+        let manager = AgentManager::start(AgentOptions { control, ..harness.options() }).unwrap();
         let mut session = manager.create_session(SessionOptions::default()).await.unwrap();
         let stream = session.stream("go").unwrap();
         asked.notified().await;
         assert!(stream.result().await.unwrap().ok());
         manager.close().await;
     });
-    assert!(stage.touched());
+    assert!(harness.touched());
 }
 
 #[test]
 fn a_hook_refuses_a_call_and_the_model_is_told_why() {
-    let stage = touches();
+    let harness = touches();
     let control = ControlPlane {
         rules: allow_all(),
         hooks: vec![hook("PreToolUse", |input| {
@@ -140,14 +140,14 @@ fn a_hook_refuses_a_call_and_the_model_is_told_why() {
         })],
         ..ControlPlane::default()
     };
-    assert_eq!(turn(&stage, control).text, "ok");
-    assert!(!stage.touched());
-    assert!(stage.said(1).iter().any(|text| text.contains("not on a Monday")), "{:?}", stage.said(1));
+    assert_eq!(turn(&harness, control).text, "ok");
+    assert!(!harness.touched());
+    assert!(harness.said(1).iter().any(|text| text.contains("not on a Monday")), "{:?}", harness.said(1));
 }
 
 #[test]
 fn a_hook_changes_the_input_of_a_call() {
-    let stage = touches();
+    let harness = touches();
     let control = ControlPlane {
         rules: allow_all(),
         hooks: vec![hook("PreToolUse", |_| {
@@ -156,13 +156,13 @@ fn a_hook_changes_the_input_of_a_call() {
         })],
         ..ControlPlane::default()
     };
-    assert!(turn(&stage, control).ok());
-    assert_eq!((stage.touched(), stage.home.path().join("changed").exists()), (false, true));
+    assert!(turn(&harness, control).ok());
+    assert_eq!((harness.touched(), harness.home.path().join("changed").exists()), (false, true));
 }
 
 #[test]
 fn a_session_end_hook_runs_when_the_session_is_closed() {
-    let stage = Stage::new([Reply::text("ok")]);
+    let harness = Harness::new([Reply::text("ok")]);
     let ends = Arc::new(AtomicUsize::new(0));
     let count = ends.clone();
     let control = ControlPlane {
@@ -173,7 +173,7 @@ fn a_session_end_hook_runs_when_the_session_is_closed() {
         ..ControlPlane::default()
     };
     wait(async {
-        let manager = AgentManager::start(AgentOptions { control, ..stage.options() }).unwrap();
+        let manager = AgentManager::start(AgentOptions { control, ..harness.options() }).unwrap();
         let mut session = manager.create_session(SessionOptions::default()).await.unwrap();
         assert!(session.run("go").await.unwrap().ok());
         assert_eq!(ends.load(Ordering::SeqCst), 0);
@@ -185,7 +185,8 @@ fn a_session_end_hook_runs_when_the_session_is_closed() {
 
 #[test]
 fn tools_and_hooks_that_live_in_the_host_are_called() {
-    let stage = Stage::new([Reply::call("c1", "mcp__calc__add", r#"{"a":2,"b":3}"#), Reply::text("five")]);
+    let harness =
+        Harness::new([Reply::call("c1", "mcp__calc__add", r#"{"a":2,"b":3}"#), Reply::text("five")]);
     let add = HostTool::new(
         "add",
         "Adds two numbers.",
@@ -205,8 +206,8 @@ fn tools_and_hooks_that_live_in_the_host_are_called() {
         })],
         ..ControlPlane::default()
     };
-    assert_eq!(turn(&stage, control).text, "five");
-    let told = stage.mock.requests()[1].messages().last().unwrap().to_string();
+    assert_eq!(turn(&harness, control).text, "five");
+    let told = harness.mock.requests()[1].messages().last().unwrap().to_string();
     assert!(told.contains('5'), "{told}");
     assert_eq!(heard.load(Ordering::SeqCst), 1);
 }
@@ -216,7 +217,7 @@ fn in_process_tools_of_one_message_run_beside_each_other() {
     let calls = [("c1", 0, r#"{"me":0}"#), ("c2", 1, r#"{"me":1}"#)];
     let steps = calls.map(|(id, index, arguments)| sse::call(index, id, "mcp__m__meet", arguments));
     let ends = [sse::finish("tool_calls"), sse::done()];
-    let stage = Stage::new([Reply::new(steps.into_iter().chain(ends)), Reply::text("They met.")]);
+    let harness = Harness::new([Reply::new(steps.into_iter().chain(ends)), Reply::text("They met.")]);
     // Each of the two calls waits for the other one.
     let both = Arc::new(tokio::sync::Barrier::new(2));
     let meet = HostTool::new(
@@ -236,7 +237,7 @@ fn in_process_tools_of_one_message_run_beside_each_other() {
         servers: [("m".to_owned(), Arc::new(ToolServer::new(vec![meet])))].into_iter().collect(),
         ..ControlPlane::default()
     };
-    assert_eq!(turn(&stage, control).text, "They met.");
+    assert_eq!(turn(&harness, control).text, "They met.");
 }
 
 #[test]
@@ -244,21 +245,21 @@ fn a_callback_that_panics_or_never_returns_is_a_denial() {
     let never: PermissionCallback = Arc::new(|_| Box::pin(std::future::pending()));
     let panics: PermissionCallback = Arc::new(|_| Box::pin(async { panic!("on purpose") }));
     for callback in [never, panics] {
-        let stage = touches();
+        let harness = touches();
         let control = ControlPlane {
             on_permission: Some(callback),
             deadline: Duration::from_millis(50),
             ..ControlPlane::default()
         };
-        assert_eq!(turn(&stage, control).permission_denials.len(), 1);
-        assert!(!stage.touched());
+        assert_eq!(turn(&harness, control).permission_denials.len(), 1);
+        assert!(!harness.touched());
     }
 }
 
 #[test]
 fn an_answer_after_the_deadline_changes_nothing_and_answers_no_other_question() {
     let second = r#"{"command":"touch second"}"#;
-    let stage = Stage::new([
+    let harness = Harness::new([
         Reply::call("c1", "run_shell_command", TOUCH),
         Reply::call("c2", "run_shell_command", second),
         Reply::text("ok"),
@@ -284,7 +285,7 @@ fn an_answer_after_the_deadline_changes_nothing_and_answers_no_other_question() 
         deadline: Duration::from_millis(100),
         ..ControlPlane::default()
     };
-    let result = turn(&stage, control);
+    let result = turn(&harness, control);
     assert_eq!((asked.load(Ordering::SeqCst), result.permission_denials.len()), (2, 2));
-    assert_eq!((stage.touched(), stage.home.path().join("second").exists()), (false, false));
+    assert_eq!((harness.touched(), harness.home.path().join("second").exists()), (false, false));
 }

@@ -10,15 +10,15 @@ use qwen_kernel::{
 };
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, TOUCH, all, wait};
+use crate::harness::{Harness, TOUCH, all, wait};
 
 fn held() -> Reply {
     Reply::new([sse::text("Half"), gate("held")])
 }
 
-/// Kills the workers of a stage.
-fn kill_workers(stage: &Stage) {
-    let workers = mock_model::process::marked(&stage.mark());
+/// Kills the workers of a harness.
+fn kill_workers(harness: &Harness) {
+    let workers = mock_model::process::marked(&harness.mark());
     assert!(!workers.is_empty());
     for pid in workers {
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
@@ -29,14 +29,14 @@ fn kill_workers(stage: &Stage) {
 
 #[test]
 fn a_worker_that_is_killed_costs_its_turn_and_not_the_session() {
-    let stage = Stage::new([Reply::text("Good."), held(), Reply::text("Again.")]);
+    let harness = Harness::new([Reply::text("Good."), held(), Reply::text("Again.")]);
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default()).await;
+        let (manager, mut session) = harness.open(SessionOptions::default()).await;
         let good = session.run("one").await.unwrap();
         let mut stream = session.stream("go").unwrap();
-        stage.mock.reached("held");
+        harness.mock.reached("held");
         assert_eq!(stream.session().last_result(), Some(&good), "the last good result is kept");
-        kill_workers(&stage);
+        kill_workers(&harness);
         while stream.next().await.unwrap().is_some() {}
         drop(stream);
         let lost = session.last_result().unwrap();
@@ -50,13 +50,13 @@ fn a_worker_that_is_killed_costs_its_turn_and_not_the_session() {
 
 #[test]
 fn a_turn_whose_worker_died_is_retried_as_configured() {
-    let stage = Stage::new([held(), Reply::text("Whole.")]);
+    let harness = Harness::new([held(), Reply::text("Whole.")]);
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default()).await;
+        let (manager, mut session) = harness.open(SessionOptions::default()).await;
         let options = TurnOptions { retry: true, ..TurnOptions::default() };
         let stream = session.stream_with("go", options).unwrap();
-        stage.mock.reached("held");
-        kill_workers(&stage);
+        harness.mock.reached("held");
+        kill_workers(&harness);
         let result = stream.result().await.unwrap();
         assert_eq!((result.status.as_str(), result.text.as_str()), ("done", "Whole."));
         manager.close().await;
@@ -65,13 +65,13 @@ fn a_turn_whose_worker_died_is_retried_as_configured() {
 
 #[test]
 fn every_session_ends_with_an_error_when_the_kernel_is_closed() {
-    let stage = Stage::new([held()]);
+    let harness = Harness::new([held()]);
     wait(async {
-        let manager = stage.start();
+        let manager = harness.start();
         let mut busy = manager.create_session(SessionOptions::default()).await.unwrap();
         let mut idle = manager.create_session(SessionOptions::default()).await.unwrap();
         let mut stream = busy.stream("go").unwrap();
-        stage.mock.reached("held");
+        harness.mock.reached("held");
         let closing = tokio::spawn(manager.close());
         // The running turn gets its terminal record, or the end of the kernel.
         while let Ok(Some(_)) = stream.next().await {}
@@ -81,23 +81,23 @@ fn every_session_ends_with_an_error_when_the_kernel_is_closed() {
         assert!(matches!(idle.run("more").await, Err(AgentError::Ended)));
         assert!(matches!(idle.set_model(None).await, Err(AgentError::Ended)));
     });
-    mock_model::process::wait_marked_gone(&stage.mark());
+    mock_model::process::wait_marked_gone(&harness.mark());
 }
 
 #[test]
 fn a_reader_that_stops_reading_pauses_its_own_worker_only() {
     const PIECES: usize = 60_000;
     let piece = "a piece of text that is long enough to count ";
-    let stage = Stage::new([]);
+    let harness = Harness::new([]);
     let script = |name: &str, steps: Value| {
-        let path = stage.home.path().join(name);
+        let path = harness.home.path().join(name);
         std::fs::write(&path, json!([steps]).to_string()).unwrap();
         SessionOptions::default().model(&format!("script:{}", path.display()))
     };
     let flood = script("flood.json", json!([{"repeat": PIECES, "text": piece}]));
     let calm = script("calm.json", json!([{"text": "calm"}]));
     wait(async {
-        let mut options = stage.options();
+        let mut options = harness.options();
         options.worker_args = Vec::new();
         options.include_partial_messages = true;
         let manager = AgentManager::start(options).unwrap();
@@ -112,8 +112,8 @@ fn a_reader_that_stops_reading_pauses_its_own_worker_only() {
 }
 
 /// A program that greets, answers health checks, and does `body` for every prompt, whose id is in `$prompt`.
-fn fake_worker(stage: &Stage, version: &str, body: &str) -> PathBuf {
-    let path = stage.home.path().join("worker.sh");
+fn fake_worker(harness: &Harness, version: &str, body: &str) -> PathBuf {
+    let path = harness.home.path().join("worker.sh");
     let greeting = json!({"object": "chat.completion", "id": "x", "created": 1, "model": "fake", "session_id": "x", "choices": [],
         "metadata": {"protocol_version": version}});
     // Keys in the order in which a worker writes them.
@@ -153,8 +153,8 @@ fn write_program(path: &Path, text: &str) {
     assert!(Command::new("/bin/sh").arg("-c").arg(shell).status().unwrap().success());
 }
 
-async fn open_fake(stage: &Stage, worker: PathBuf) -> (AgentManager, Session) {
-    let options = AgentOptions { binary_path: Some(worker), worker_args: Vec::new(), ..stage.options() };
+async fn open_fake(harness: &Harness, worker: PathBuf) -> (AgentManager, Session) {
+    let options = AgentOptions { binary_path: Some(worker), worker_args: Vec::new(), ..harness.options() };
     let manager = AgentManager::start(options).unwrap();
     let session = manager.create_session(SessionOptions::default()).await.unwrap();
     (manager, session)
@@ -162,10 +162,10 @@ async fn open_fake(stage: &Stage, worker: PathBuf) -> (AgentManager, Session) {
 
 #[test]
 fn a_line_of_60_mb_is_read() {
-    let stage = Stage::new([]);
-    let worker = fake_worker(&stage, "1.0", "end sh -c 'head -c 60000000 /dev/zero | tr \"\\000\" x'");
+    let harness = Harness::new([]);
+    let worker = fake_worker(&harness, "1.0", "end sh -c 'head -c 60000000 /dev/zero | tr \"\\000\" x'");
     wait(async {
-        let (manager, mut session) = open_fake(&stage, worker).await;
+        let (manager, mut session) = open_fake(&harness, worker).await;
         assert_eq!(session.run("go").await.unwrap().text.len(), 60_000_000);
         manager.close().await;
     });
@@ -173,13 +173,13 @@ fn a_line_of_60_mb_is_read() {
 
 #[test]
 fn an_unknown_event_is_delivered_with_its_data_and_the_stream_goes_on() {
-    let stage = Stage::new([]);
+    let harness = Harness::new([]);
     let body = r#"printf '{"type":"x-qwen-from-the-future","session_id":"%s","prompt_id":"%s","what":{"is":"new"}}\n' "$session" "$prompt"
 printf 'this is no JSON\n[1, 2]\n{"half": \n'
 end printf fine"#;
-    let worker = fake_worker(&stage, "1.0", body);
+    let worker = fake_worker(&harness, "1.0", body);
     wait(async {
-        let (manager, mut session) = open_fake(&stage, worker).await;
+        let (manager, mut session) = open_fake(&harness, worker).await;
         let messages = all(session.stream("go").unwrap()).await;
         let unknown: Vec<_> = messages.iter().filter(|m| m.kind() == MessageKind::Unknown).collect();
         assert_eq!(unknown.len(), 1, "{messages:?}");
@@ -191,10 +191,10 @@ end printf fine"#;
 
 #[test]
 fn another_protocol_version_is_an_error_that_names_both() {
-    let stage = Stage::new([]);
-    let worker = fake_worker(&stage, "2.0", "end printf fine");
+    let harness = Harness::new([]);
+    let worker = fake_worker(&harness, "2.0", "end printf fine");
     wait(async {
-        let (manager, mut session) = open_fake(&stage, worker).await;
+        let (manager, mut session) = open_fake(&harness, worker).await;
         let error = session.run("go").await.unwrap().error.unwrap();
         assert_eq!(error.code, "unsupported_protocol");
         assert!(error.message.contains("'2.0'") && error.message.contains("1.0"), "{}", error.message);
@@ -204,9 +204,9 @@ fn another_protocol_version_is_an_error_that_names_both() {
 
 #[test]
 fn a_flood_on_standard_error_stops_nothing_and_reaches_the_host() {
-    let stage = Stage::new([]);
+    let harness = Harness::new([]);
     let body = "head -c 5000000 /dev/zero | tr '\\000' e >&2; printf '\\nlast words\\n' >&2\nend printf fine";
-    let worker = fake_worker(&stage, "1.0", body);
+    let worker = fake_worker(&harness, "1.0", body);
     let lines = Arc::new(Mutex::new(Vec::new()));
     let kept = lines.clone();
     wait(async {
@@ -214,7 +214,7 @@ fn a_flood_on_standard_error_stops_nothing_and_reaches_the_host() {
             binary_path: Some(worker),
             worker_args: Vec::new(),
             stderr: Some(Arc::new(move |line: &str| kept.lock().unwrap().push(line.to_owned()))),
-            ..stage.options()
+            ..harness.options()
         };
         let manager = AgentManager::start(options).unwrap();
         let mut session = manager.create_session(SessionOptions::default()).await.unwrap();
@@ -227,15 +227,15 @@ fn a_flood_on_standard_error_stops_nothing_and_reaches_the_host() {
 
 #[test]
 fn a_missing_binary_says_where_was_looked_and_what_to_do() {
-    let stage = Stage::new([]);
-    let options = AgentOptions { binary_path: Some("/nowhere/qwen".into()), ..stage.options() };
+    let harness = Harness::new([]);
+    let options = AgentOptions { binary_path: Some("/nowhere/qwen".into()), ..harness.options() };
     let error = AgentManager::start(options).err().unwrap().to_string();
     assert!(
         ["/nowhere/qwen", "QWEN_BIN", "PATH", "binary_path"].iter().all(|word| error.contains(word)),
         "{error}"
     );
     wait(async {
-        let manager = stage.start();
+        let manager = harness.start();
         let cwd = Some("/nowhere/at/all".to_owned());
         let refused = manager.create_session(SessionOptions { cwd, ..SessionOptions::default() }).await;
         assert!(matches!(refused, Err(AgentError::Refused { code, .. }) if code == "no_working_directory"));
@@ -245,9 +245,9 @@ fn a_missing_binary_says_where_was_looked_and_what_to_do() {
 
 #[test]
 fn a_prompt_that_the_worker_refuses_is_an_error_and_not_a_hang() {
-    let stage = Stage::new([Reply::text("ok")]);
+    let harness = Harness::new([Reply::text("ok")]);
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default()).await;
+        let (manager, mut session) = harness.open(SessionOptions::default()).await;
         let refused = session.run("").await;
         assert!(
             matches!(&refused, Err(AgentError::Refused { code, .. }) if code == "empty_prompt"),
@@ -269,8 +269,8 @@ fn close_at_every_point_of_a_turn_returns_within_its_time_out() {
             "done" => vec![Reply::text("Done.")],
             _ => vec![held()],
         };
-        let stage = Stage::new(replies);
-        let mut options = stage.options();
+        let harness = Harness::new(replies);
+        let mut options = harness.options();
         if point == "asked" {
             options.control.on_permission = Some(Arc::new(|_| Box::pin(std::future::pending())));
         }
@@ -281,7 +281,7 @@ fn close_at_every_point_of_a_turn_returns_within_its_time_out() {
                 "sent" => drop(session.stream("go").unwrap()),
                 "streaming" => {
                     let _stream = session.stream("go").unwrap();
-                    stage.mock.reached("held");
+                    harness.mock.reached("held");
                 }
                 "asked" => {
                     let mut stream = session.stream("go").unwrap();
@@ -294,25 +294,25 @@ fn close_at_every_point_of_a_turn_returns_within_its_time_out() {
             assert_eq!(manager.status().await.unwrap()["sessions"], 0, "{point}");
             manager.close().await;
         });
-        mock_model::process::wait_marked_gone(&stage.mark());
+        mock_model::process::wait_marked_gone(&harness.mark());
     }
 }
 
 #[test]
 fn prompts_and_system_prompts_of_any_size_go_through_standard_input() {
-    let stage = Stage::new([Reply::new([sse::text("Read"), gate("held")])]);
+    let harness = Harness::new([Reply::new([sse::text("Read"), gate("held")])]);
     let (prompt, system) = ("x".repeat(300_000), "y".repeat(300_000));
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default().system_prompt(&system)).await;
+        let (manager, mut session) = harness.open(SessionOptions::default().system_prompt(&system)).await;
         let stream = session.stream(&prompt).unwrap();
-        stage.mock.reached("held");
-        for pid in mock_model::process::marked(&stage.mark()) {
+        harness.mock.reached("held");
+        for pid in mock_model::process::marked(&harness.mark()) {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             assert!(!line.windows(9).any(|part| part == b"xxxxxxxxx" || part == b"yyyyyyyyy"));
         }
         drop(stream);
         manager.close().await;
     });
-    let said = stage.said(0);
+    let said = harness.said(0);
     assert!(said.iter().any(|text| text.contains(&prompt)) && said.iter().any(|text| text.contains(&system)));
 }

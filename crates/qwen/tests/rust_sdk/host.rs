@@ -7,7 +7,7 @@ use mock_model::process::{Program, Signal};
 use mock_model::{MockModel, Reply, gate, sse};
 use qwen_kernel::{AgentManager, AgentOptions, SessionOptions};
 
-use crate::stage::wait;
+use crate::harness::wait;
 
 /// This program as the host `function`, with `qwen` found by its environment.
 fn host(function: &str) -> Program {

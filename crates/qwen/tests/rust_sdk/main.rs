@@ -5,8 +5,8 @@
 mod behaviours;
 mod callbacks;
 mod failures;
+mod harness;
 mod host;
 mod promises;
 mod sessions;
-mod stage;
 mod turns;

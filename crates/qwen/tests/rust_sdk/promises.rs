@@ -9,7 +9,7 @@ use mock_model::process::Program;
 use qwen_kernel::{AgentManager, AgentMessage, AgentOptions, MessageKind, SessionOptions, TurnOptions};
 use serde_json::Value;
 
-use crate::stage::{Stage, wait};
+use crate::harness::{Harness, wait};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -68,12 +68,13 @@ fn any_line_is_read_without_a_panic() {
 
 #[test]
 fn the_logger_of_the_host_gets_structured_records() {
-    let stage = Stage::new([Reply::text("ok")]);
+    let harness = Harness::new([Reply::text("ok")]);
     let records = Arc::new(Mutex::new(Vec::new()));
     let kept = records.clone();
     let id = wait(async {
         let logger: qwen_kernel::Logger = Arc::new(move |record| kept.lock().unwrap().push(record.clone()));
-        let manager = AgentManager::start(AgentOptions { logger: Some(logger), ..stage.options() }).unwrap();
+        let manager =
+            AgentManager::start(AgentOptions { logger: Some(logger), ..harness.options() }).unwrap();
         let mut session = manager.create_session(SessionOptions::default()).await.unwrap();
         session.run("a question").await.unwrap();
         let id = session.id().to_owned();
@@ -88,11 +89,11 @@ fn the_logger_of_the_host_gets_structured_records() {
 
 #[test]
 fn one_trace_leads_from_the_span_of_the_host_to_the_model_call() {
-    let stage = Stage::new([Reply::text("ok")]);
+    let harness = Harness::new([Reply::text("ok")]);
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
-    let outfile = stage.home.path().join("spans.jsonl");
+    let outfile = harness.home.path().join("spans.jsonl");
     wait(async {
-        let mut options = stage.options();
+        let mut options = harness.options();
         options
             .worker_args
             .extend(["--telemetry".to_owned(), format!("--telemetry-outfile={}", outfile.display())]);
@@ -104,7 +105,7 @@ fn one_trace_leads_from_the_span_of_the_host_to_the_model_call() {
         session.close().await.unwrap();
         manager.close().await;
     });
-    let sent = stage.mock.requests()[0].header("traceparent").unwrap().to_owned();
+    let sent = harness.mock.requests()[0].header("traceparent").unwrap().to_owned();
     assert!(sent.contains(trace), "{sent}");
     let spans = std::fs::read_to_string(outfile).unwrap();
     assert!(spans.contains(trace) && spans.contains("00f067aa0ba902b7"), "{spans}");

@@ -8,14 +8,14 @@ use mock_model::Reply;
 use qwen_kernel::{AgentError, AgentManager, AgentOptions, SessionOptions, SessionStore};
 use serde_json::json;
 
-use crate::stage::{Stage, wait};
+use crate::harness::{Harness, wait};
 
 #[test]
 fn a_session_is_resumed_and_forked_by_its_id() {
-    let stage =
-        Stage::new([Reply::text("one"), Reply::text("two"), Reply::text("three"), Reply::text("four")]);
+    let harness =
+        Harness::new([Reply::text("one"), Reply::text("two"), Reply::text("three"), Reply::text("four")]);
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default()).await;
+        let (manager, mut session) = harness.open(SessionOptions::default()).await;
         session.run("first").await.unwrap();
         let id = session.id().to_owned();
         session.close().await.unwrap();
@@ -30,17 +30,17 @@ fn a_session_is_resumed_and_forked_by_its_id() {
         assert_eq!(original.run("fourth").await.unwrap().text, "four");
         manager.close().await;
     });
-    let said = stage.said(2);
+    let said = harness.said(2);
     let has = |said: &[String], word: &str| said.iter().any(|text| text.contains(word));
     assert!(["first", "one", "second", "two", "third"].iter().all(|word| has(&said, word)), "{said:?}");
-    assert!(!has(&stage.said(3), "third"), "a fork leaves the original as it is");
+    assert!(!has(&harness.said(3), "third"), "a fork leaves the original as it is");
 }
 
 #[test]
 fn an_id_that_nobody_knows_is_an_error_and_not_an_empty_session() {
-    let stage = Stage::new([]);
+    let harness = Harness::new([]);
     wait(async {
-        let manager = stage.start();
+        let manager = harness.start();
         for id in ["no-such-session", "not/an/id"] {
             let resumed = manager.resume_session(id, SessionOptions::default()).await.err().unwrap();
             let forked = manager.fork_session(id, SessionOptions::default()).await.err().unwrap();
@@ -56,15 +56,15 @@ fn an_id_that_nobody_knows_is_an_error_and_not_an_empty_session() {
 #[test]
 fn rewind_puts_files_back_to_where_they_were_before_a_prompt() {
     let edit = json!({"file_path": "a.txt", "old_string": "before", "new_string": "after"}).to_string();
-    let stage = Stage::new([
+    let harness = Harness::new([
         Reply::call("c1", "read_file", r#"{"file_path":"a.txt"}"#),
         Reply::call("c2", "edit", &edit),
         Reply::text("Edited."),
     ]);
-    let file = stage.home.path().join("a.txt");
+    let file = harness.home.path().join("a.txt");
     std::fs::write(&file, "before").unwrap();
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default().permission_mode("yolo")).await;
+        let (manager, mut session) = harness.open(SessionOptions::default().permission_mode("yolo")).await;
         let stream = session.stream("edit").unwrap();
         let prompt = stream.prompt_id().unwrap().to_owned();
         assert!(stream.result().await.unwrap().ok());
@@ -95,7 +95,7 @@ impl SessionStore for MemoryStore {
 fn a_store_of_the_host_gets_every_acknowledged_line_and_brings_a_session_back() {
     let store = Arc::new(MemoryStore::default());
     let text = |id: &str| String::from_utf8(store.load(id).unwrap().unwrap()).unwrap();
-    let first = Stage::new([Reply::text("Noted.")]);
+    let first = Harness::new([Reply::text("Noted.")]);
     let id = wait(async {
         let options = AgentOptions { session_store: Some(store.clone()), ..first.options() };
         let manager = AgentManager::start(options).unwrap();
@@ -112,7 +112,7 @@ fn a_store_of_the_host_gets_every_acknowledged_line_and_brings_a_session_back() 
     });
     let kept = text(&id);
     // Another machine: only the store has the session.
-    let second = Stage::new([Reply::text("Ada."), Reply::text("Forked.")]);
+    let second = Harness::new([Reply::text("Ada."), Reply::text("Forked.")]);
     wait(async {
         let options = AgentOptions { session_store: Some(store.clone()), ..second.options() };
         let manager = AgentManager::start(options).unwrap();
@@ -129,16 +129,16 @@ fn a_store_of_the_host_gets_every_acknowledged_line_and_brings_a_session_back() 
 
 #[test]
 fn twenty_sessions_share_a_pool_of_four() {
-    let stage = Stage::new((0..20).map(|_| Reply::text("ok")));
-    let mut options = stage.options();
+    let harness = Harness::new((0..20).map(|_| Reply::text("ok")));
+    let mut options = harness.options();
     options.worker_pool.max_workers = 4;
     wait(run_sessions(options, 20));
 }
 
 #[test]
 fn a_hundred_sessions_run_at_once_in_one_event_loop() {
-    let stage = Stage::new((0..100).map(|_| Reply::text("ok")));
-    let mut options = stage.options();
+    let harness = Harness::new((0..100).map(|_| Reply::text("ok")));
+    let mut options = harness.options();
     options.worker_pool.max_workers = 100;
     wait(run_sessions(options, 100));
 }

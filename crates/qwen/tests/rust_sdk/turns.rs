@@ -8,15 +8,15 @@ use qwen_kernel::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::stage::{Stage, TOUCH, all, wait};
+use crate::harness::{Harness, TOUCH, all, wait};
 
 const LIST: &str = r#"{"path":"."}"#;
 
 #[test]
 fn a_session_streams_turns_and_remembers() {
-    let stage = Stage::new([Reply::text("one"), Reply::text("two")]);
+    let harness = Harness::new([Reply::text("one"), Reply::text("two")]);
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default()).await;
+        let (manager, mut session) = harness.open(SessionOptions::default()).await;
         let messages = all(session.stream("first").unwrap()).await;
         let last = messages.last().unwrap();
         assert_eq!(last.kind(), MessageKind::Result);
@@ -29,15 +29,15 @@ fn a_session_streams_turns_and_remembers() {
         assert_eq!(manager.status().await.unwrap()["sessions"], 0);
         manager.close().await;
     });
-    assert!(stage.said(1).iter().any(|text| text.contains("first")), "{:?}", stage.said(1));
+    assert!(harness.said(1).iter().any(|text| text.contains("first")), "{:?}", harness.said(1));
 }
 
 #[test]
 fn text_arrives_in_pieces_that_joined_are_the_text_of_the_result() {
     let pieces = ["Once ", "upon ", "a time."];
-    let stage = Stage::new([Reply::new(pieces.map(sse::text))]);
+    let harness = Harness::new([Reply::new(pieces.map(sse::text))]);
     wait(async {
-        let options = AgentOptions { include_partial_messages: true, ..stage.options() };
+        let options = AgentOptions { include_partial_messages: true, ..harness.options() };
         let manager = AgentManager::start(options).unwrap();
         let mut session = manager.create_session(SessionOptions::default()).await.unwrap();
         let messages = all(session.stream("tell").unwrap()).await;
@@ -51,9 +51,9 @@ fn text_arrives_in_pieces_that_joined_are_the_text_of_the_result() {
 
 #[test]
 fn prompts_of_a_channel_each_get_their_result() {
-    let stage = Stage::new([Reply::text("1"), Reply::text("2"), Reply::text("3")]);
+    let harness = Harness::new([Reply::text("1"), Reply::text("2"), Reply::text("3")]);
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default()).await;
+        let (manager, mut session) = harness.open(SessionOptions::default()).await;
         let (prompts, input) = mpsc::channel(4);
         let mut prompts = Some(prompts);
         prompts.as_ref().unwrap().send("one".to_owned()).await.unwrap();
@@ -80,21 +80,21 @@ fn prompts_of_a_channel_each_get_their_result() {
 fn steer_joins_the_running_turn() {
     let held =
         [sse::call(0, "c1", "list_directory", LIST), gate("held"), sse::finish("tool_calls"), sse::done()];
-    let stage = Stage::new([Reply::new(held), Reply::text("Done both."), Reply::text("Next.")]);
+    let harness = Harness::new([Reply::new(held), Reply::text("Done both."), Reply::text("Next.")]);
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default()).await;
+        let (manager, mut session) = harness.open(SessionOptions::default()).await;
         let mut stream = session.stream("Do one thing").unwrap();
-        stage.mock.reached("held");
+        harness.mock.reached("held");
         let steering = stream.steer("Do another thing too").unwrap();
         // The worker has read the prompt before it answers this.
         stream.session().request("mcp_status", json!({})).await.unwrap();
-        stage.mock.open("held");
+        harness.mock.open("held");
         let messages = all(stream).await;
         let steered =
             |m: &&qwen_kernel::AgentMessage| m["event"] == "Steered" && m.prompt_id() == Some(&*steering);
         assert_eq!(messages.iter().filter(steered).count(), 1);
         assert_eq!(session.last_result().unwrap().text, "Done both.");
-        assert!(stage.said(1).iter().any(|text| text.contains("another thing")));
+        assert!(harness.said(1).iter().any(|text| text.contains("another thing")));
         assert_eq!(session.run("And now?").await.unwrap().text, "Next.");
         manager.close().await;
     });
@@ -102,9 +102,9 @@ fn steer_joins_the_running_turn() {
 
 #[test]
 fn a_slash_command_has_a_result_and_calls_no_model() {
-    let stage = Stage::new([]);
+    let harness = Harness::new([]);
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default()).await;
+        let (manager, mut session) = harness.open(SessionOptions::default()).await;
         let help = session.run("/help").await.unwrap();
         assert_eq!(help.status, "done");
         assert!(help.text.contains("Commands"), "{}", help.text);
@@ -113,16 +113,16 @@ fn a_slash_command_has_a_result_and_calls_no_model() {
         assert!(unknown.error.unwrap().message.contains("no-such-command"));
         manager.close().await;
     });
-    assert!(stage.mock.requests().is_empty());
+    assert!(harness.mock.requests().is_empty());
 }
 
 #[test]
 fn a_turn_can_be_interrupted_and_the_session_goes_on() {
-    let stage = Stage::new([Reply::new([sse::text("Half"), gate("held")]), Reply::text("Whole.")]);
+    let harness = Harness::new([Reply::new([sse::text("Half"), gate("held")]), Reply::text("Whole.")]);
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default()).await;
+        let (manager, mut session) = harness.open(SessionOptions::default()).await;
         let stream = session.stream("go").unwrap();
-        stage.mock.reached("held");
+        harness.mock.reached("held");
         stream.interrupt().unwrap();
         let result = stream.result().await.unwrap();
         assert_eq!((result.status.as_str(), result.text.as_str()), ("cancelled", "Half"));
@@ -134,11 +134,11 @@ fn a_turn_can_be_interrupted_and_the_session_goes_on() {
 
 #[test]
 fn a_stream_that_is_dropped_early_cancels_its_turn_and_the_next_starts_clean() {
-    let stage = Stage::new([Reply::new([sse::text("Half"), gate("held")]), Reply::text("Whole.")]);
+    let harness = Harness::new([Reply::new([sse::text("Half"), gate("held")]), Reply::text("Whole.")]);
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default()).await;
+        let (manager, mut session) = harness.open(SessionOptions::default()).await;
         let stream = session.stream("go").unwrap();
-        stage.mock.reached("held");
+        harness.mock.reached("held");
         drop(stream);
         let messages = all(session.stream("again").unwrap()).await;
         assert!(messages.iter().all(|message| message.text() != Some("Half")), "{messages:?}");
@@ -150,9 +150,9 @@ fn a_stream_that_is_dropped_early_cancels_its_turn_and_the_next_starts_clean() {
 #[test]
 fn model_and_permission_mode_change_within_a_session() {
     let replies = [Reply::call("c1", "run_shell_command", TOUCH), Reply::text("ok"), Reply::text("other")];
-    let stage = Stage::new(replies);
+    let harness = Harness::new(replies);
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default()).await;
+        let (manager, mut session) = harness.open(SessionOptions::default()).await;
         session.set_permission_mode("yolo").await.unwrap();
         assert!(session.run("touch").await.unwrap().ok());
         session.set_model(Some("another-model")).await.unwrap();
@@ -161,8 +161,8 @@ fn model_and_permission_mode_change_within_a_session() {
         assert!(matches!(refused, Err(AgentError::Refused { .. })), "{refused:?}");
         manager.close().await;
     });
-    assert!(stage.touched());
-    assert_eq!(stage.mock.requests()[2].body["model"], "another-model");
+    assert!(harness.touched());
+    assert_eq!(harness.mock.requests()[2].body["model"], "another-model");
 }
 
 #[test]
@@ -173,10 +173,10 @@ fn a_limit_ends_the_turn_with_its_cause_and_what_there_is() {
         sse::finish("tool_calls"),
         sse::done(),
     ];
-    let stage = Stage::new([Reply::new(looks)]);
+    let harness = Harness::new([Reply::new(looks)]);
     wait(async {
         let limits = SessionLimits { max_turns: Some(1), ..SessionLimits::default() };
-        let (manager, mut session) = stage.open(SessionOptions::default().limits(limits)).await;
+        let (manager, mut session) = harness.open(SessionOptions::default().limits(limits)).await;
         let result = session.run("look").await.unwrap();
         assert_eq!((result.status.as_str(), result.text.as_str()), ("max_turns", "Looking."));
         assert!(result.usage.total_tokens > 0);
@@ -186,9 +186,9 @@ fn a_limit_ends_the_turn_with_its_cause_and_what_there_is() {
 
 #[test]
 fn usage_is_on_every_result_of_failed_turns_too_by_model() {
-    let stage = Stage::new([Reply::text("fine"), Reply::status(400, r#"{"error":{"message":"no"}}"#)]);
+    let harness = Harness::new([Reply::text("fine"), Reply::status(400, r#"{"error":{"message":"no"}}"#)]);
     wait(async {
-        let (manager, mut session) = stage.open(SessionOptions::default()).await;
+        let (manager, mut session) = harness.open(SessionOptions::default()).await;
         let fine = session.run("one").await.unwrap();
         assert_eq!((fine.usage.calls, fine.usage_by_model["mock"].calls), (1, 1));
         assert_eq!(fine.usage.total_tokens, fine.usage_by_model["mock"].total_tokens);
@@ -216,12 +216,12 @@ impl<'de> serde::Deserialize<'de> for Verdict {
 #[test]
 fn structured_output_is_a_validated_value_or_an_error() {
     let answers = |word: &str| Reply::call("c1", "structured_output", &json!({"verdict": word}).to_string());
-    let stage = Stage::new([answers("good"), answers("so-so"), Reply::status(400, "{}"), answers("bad")]);
+    let harness = Harness::new([answers("good"), answers("so-so"), Reply::status(400, "{}"), answers("bad")]);
     let schema =
         json!({"type": "object", "properties": {"verdict": {"type": "string"}}, "required": ["verdict"]});
     wait(async {
         let options = SessionOptions::default().output_schema(schema.clone()).core_tools(&["read_file"]);
-        let (manager, mut session) = stage.open(options).await;
+        let (manager, mut session) = harness.open(options).await;
         let good = session.run("review").await.unwrap();
         assert_eq!(good.output::<Verdict>().unwrap(), Verdict { verdict: "good".to_owned() });
         let unfit = session.run("review").await.unwrap().output::<Verdict>().unwrap_err();
@@ -242,7 +242,7 @@ fn structured_output_is_a_validated_value_or_an_error() {
 fn agents_of_the_host_are_offered_and_their_work_counts_for_the_turn() {
     let starts =
         json!({"description": "Look", "prompt": "Look around", "subagent_type": "scout"}).to_string();
-    let stage = Stage::new([
+    let harness = Harness::new([
         Reply::call("c1", "agent", &starts),
         Reply::text("Nothing."),
         Reply::text("It found nothing."),
@@ -256,10 +256,10 @@ fn agents_of_the_host_are_offered_and_their_work_counts_for_the_turn() {
         };
         let agents = [("scout".to_owned(), scout)].into();
         let options = SessionOptions::default().agents(&agents).permission_mode("yolo");
-        let (manager, mut session) = stage.open(options).await;
+        let (manager, mut session) = harness.open(options).await;
         let result = session.run("explore").await.unwrap();
         assert_eq!((result.text.as_str(), result.model_calls), ("It found nothing.", 3));
         manager.close().await;
     });
-    assert!(stage.said(1).iter().any(|text| text.contains("You look around.")));
+    assert!(harness.said(1).iter().any(|text| text.contains("You look around.")));
 }

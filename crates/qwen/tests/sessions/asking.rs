@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply, ReplyEvent, Request, Step};
 
-use super::stage::{DIALECTS, conversation, done, exports_well, log, qwen, speaks_well};
+use super::harness::{DIALECTS, conversation, done, exports_well, log, qwen, speaks_well};
 use super::thinking::section;
 
 fn call(id: &str, name: &str, arguments: &str) -> Step {

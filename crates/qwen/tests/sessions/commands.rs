@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply, sse};
 
-use super::stage::{done, exports_well, log, qwen, sessions};
+use super::harness::{done, exports_well, log, qwen, sessions};
 
 fn place() -> (MockModel, mock_model::process::Program) {
     let steps = [
@@ -115,7 +115,7 @@ fn checkpoints_are_places_to_go_back_to() {
     let ids: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(ids, ["a-1-1", "a-1-2", "a-1-3", "a-1-4"]);
     done(&program, &["-p", "Why?", "--resume", "a", "--fork-session", "--resume-session-at", "a-1-3"]);
-    let said = super::stage::conversation(&mock.requests()[2]);
+    let said = super::harness::conversation(&mock.requests()[2]);
     assert_eq!(said.len(), 5, "{said:?}");
     assert_eq!(said[4], "user: Why?");
 }

@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply};
 
-use super::stage::{conversation, done, exports_well, log, qwen, sessions};
+use super::harness::{conversation, done, exports_well, log, qwen, sessions};
 
 #[test]
 fn a_fork_goes_on_under_its_own_name_and_leaves_the_old_session_as_it_is() {

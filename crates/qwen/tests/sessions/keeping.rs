@@ -6,7 +6,7 @@ use std::path::Path;
 use mock_model::process::Signal;
 use mock_model::{MockModel, Reply, gate, sse};
 
-use super::stage::{conversation, done, log, qwen, sessions};
+use super::harness::{conversation, done, log, qwen, sessions};
 
 #[test]
 fn sessions_are_for_their_owner_alone() {

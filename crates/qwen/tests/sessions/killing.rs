@@ -4,7 +4,7 @@ use mock_model::process::{Program, Run, Signal};
 use mock_model::{MockModel, Reply, gate, sse};
 use serde_json::{Value, json};
 
-use super::stage::{DIALECTS, conversation, done, exports_well, log, qwen, speaks_well};
+use super::harness::{DIALECTS, conversation, done, exports_well, log, qwen, speaks_well};
 
 const COMMAND: &str = r#"{"command":"echo run >> runs.txt; test -e done || cat block; echo finished"}"#;
 

@@ -3,7 +3,7 @@
 
 use mock_model::process::{Program, Run, Signal};
 
-use super::stage::{DIALECTS, done, exports_well, speaks_well};
+use super::harness::{DIALECTS, done, exports_well, speaks_well};
 use super::thinking::{Agent, DEPTH_FIRST, GRAPH, Outcome, Server, TREE, program, section};
 
 fn start(program: &Program) -> Run {

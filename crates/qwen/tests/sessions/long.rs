@@ -3,7 +3,7 @@
 use mock_model::process::{Program, Signal};
 use mock_model::{MockModel, Reply, ReplyEvent, Request, gate};
 
-use crate::stage::{DIALECTS, conversation, done, exports_well, qwen, speaks_well};
+use crate::harness::{DIALECTS, conversation, done, exports_well, qwen, speaks_well};
 
 const SUMMARY: &str = "SUMMARY: the user wants files";
 

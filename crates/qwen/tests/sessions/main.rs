@@ -4,12 +4,12 @@
 mod asking;
 mod commands;
 mod forking;
+mod harness;
 mod keeping;
 mod killing;
 mod killing_thoughts;
 mod long;
 mod resuming;
-mod stage;
 mod thinking;
 mod travelling;
 mod undoing;

@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply};
 use serde_json::json;
 
-use super::stage::{conversation, done, exports_well, log, qwen};
+use super::harness::{conversation, done, exports_well, log, qwen};
 
 #[test]
 fn a_resumed_session_knows_what_was_said_and_done() {

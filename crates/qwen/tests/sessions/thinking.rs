@@ -8,7 +8,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply, Request, gate};
 use serde_json::Value;
 
-use super::stage::{done, qwen, sessions};
+use super::harness::{done, qwen, sessions};
 
 /// Adds a line to `runs.txt`: an effect that can be counted.
 const COUNTED: &str = r#"{"command":"echo run >> runs.txt"}"#;

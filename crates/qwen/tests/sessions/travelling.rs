@@ -4,7 +4,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 use serde_json::Value;
 
-use super::stage::{conversation, done, exports_well, log, qwen, sessions};
+use super::harness::{conversation, done, exports_well, log, qwen, sessions};
 use super::thinking::{GRAPH, Outcome, Server, TREE, program};
 
 fn checkpoints(program: &Program, id: &str) -> Vec<Value> {

@@ -6,7 +6,7 @@ use mock_model::process::{Program, Run};
 use mock_model::{MockModel, Reply, Step, sse};
 use serde_json::{Value, json};
 
-use super::stage::{done, log, qwen, sessions};
+use super::harness::{done, log, qwen, sessions};
 
 /// Starts a worker.
 fn worker(program: &Program, more: &[&str]) -> Run {

@@ -4,7 +4,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 use serde_json::Value;
 
-use crate::stage::{qwen, write};
+use crate::harness::{qwen, write};
 
 /// A prompt in the `claude` dialect, from any host.
 fn any_host(mock: &MockModel) -> Program {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 
 const BEGIN: &str =
     "<!-- The table is made by `QWEN_BLESS=1 cargo test -p qwen --test settings documented`. -->\n";

@@ -1,6 +1,6 @@
 //! Settings that cannot be used end the run, in the words of its dialect, and say where the trouble is.
 
-use crate::stage::{qwen, user, workspace, write};
+use crate::harness::{qwen, user, workspace, write};
 
 #[test]
 fn an_error_names_file_line_and_key_in_every_dialect() {

@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply};
 
-use crate::stage::{asked, qwen, write};
+use crate::harness::{asked, qwen, write};
 
 /// Everything that the two pages of reference list, as their programs write it.
 const QWEN_SDK: &[&str] = &[

@@ -3,7 +3,7 @@
 
 use mock_model::{MockModel, Reply};
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 
 /// What comes with a flag, with an example.
 #[derive(Clone, Copy)]

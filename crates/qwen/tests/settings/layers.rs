@@ -6,7 +6,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{asked, config, qwen, user, workspace, write};
+use crate::harness::{asked, config, qwen, user, workspace, write};
 
 /// Every source below the flags, from the weakest to the strongest, each with how it names a model.
 const LAYERS: [&str; 7] =

@@ -6,7 +6,7 @@ mod documented;
 mod errors;
 mod flags;
 mod foreign_flags;
+mod harness;
 mod layers;
 mod secrets;
-mod stage;
 mod trust;

@@ -7,7 +7,7 @@ use mock_model::process::{Ended, Program};
 use mock_model::{MockModel, Reply, sse};
 use serde_json::json;
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 
 const SECRET: &str = "correct-horse-battery-staple-9";
 const TOKEN: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";

@@ -7,7 +7,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 use serde_json::json;
 
-use crate::stage::{asked, qwen, workspace, write};
+use crate::harness::{asked, qwen, workspace, write};
 
 /// Settings that run programs, if anyone lets them.
 fn hooks_and_servers(program: &Program) {
@@ -231,7 +231,7 @@ fn the_users_settings_may_trust_folders() {
     let program = qwen();
     let inner = program.home_path().join("src/one");
     fs::create_dir_all(&inner).unwrap();
-    crate::stage::user(&program, r#"{"security": {"trustedFolders": ["~/src"]}}"#);
+    crate::harness::user(&program, r#"{"security": {"trustedFolders": ["~/src"]}}"#);
     let ended = program.clone().cwd(&inner).args(["config", "--json"]).run();
     assert!(ended.stdout.contains("security.trustedFolders)"), "{ended:?}");
     let ended = program.args(["config", "--json"]).run();
@@ -242,7 +242,7 @@ fn the_users_settings_may_trust_folders() {
 fn a_folder_that_is_not_spelt_out_trusts_nobody() {
     for listed in [r#"".""#, r#""""#, r#""..""#, r#""$NOT_SET_AT_ALL""#, r#""*""#, r#""~nobody""#] {
         let program = qwen();
-        crate::stage::user(&program, &format!(r#"{{"security": {{"trustedFolders": [{listed}]}}}}"#));
+        crate::harness::user(&program, &format!(r#"{{"security": {{"trustedFolders": [{listed}]}}}}"#));
         let ended = program.clone().args(["config", "--json"]).run();
         assert!(ended.stdout.contains("\"trusted\": false"), "{listed}: {ended:?}");
         write(program.qwen_home_path().join("trusted-folders.json"), format!(r#"{{"folders": [{listed}]}}"#));

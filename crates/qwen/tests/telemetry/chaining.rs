@@ -4,7 +4,7 @@ use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
 use crate::collector::Collector;
-use crate::stage::{SPAN, TRACE, asked, ends_turn, prompt, qwen, traceparent, worker};
+use crate::harness::{SPAN, TRACE, asked, ends_turn, prompt, qwen, traceparent, worker};
 
 fn turns(collector: &Collector) -> Vec<(Value, Value)> {
     let spans = collector.spans();

@@ -4,7 +4,7 @@ use mock_model::{MockModel, Reply};
 use serde_json::json;
 
 use crate::collector::{Collector, said};
-use crate::stage::{asked, qwen};
+use crate::harness::{asked, qwen};
 
 /// A turn in which every text has a word of its own.
 fn telling() -> MockModel {
@@ -89,7 +89,7 @@ fn the_collectors_keys_are_not_given_to_commands() {
             Collector::new(),
         );
         let program = qwen().with_model(&mock).args(["-p", "x", "--model", "mock", "--yolo"]);
-        let program = if traced { crate::stage::traced(program, &collector) } else { program };
+        let program = if traced { crate::harness::traced(program, &collector) } else { program };
         let program = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"]
             .iter()
             .fold(program, |program, name| program.env(name, "key=collector-key-zebra"));

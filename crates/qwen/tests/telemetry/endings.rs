@@ -5,7 +5,7 @@ use mock_model::{MockModel, Reply, ReplyEvent, gate};
 use serde_json::{Value, json};
 
 use crate::collector::{Collector, said};
-use crate::stage::{assert_below, ends_turn, prompt, worker};
+use crate::harness::{assert_below, ends_turn, prompt, worker};
 
 fn status(span: &Value) -> (Value, Value) {
     (said(span, "error.type"), span["status"]["code"].clone())
@@ -72,7 +72,7 @@ fn a_limit_is_the_cause_of_its_end() {
         MockModel::with([Reply::call("c1", "list_directory", &json!({"path": "."}).to_string())]),
         Collector::new(),
     );
-    let ended = crate::stage::asked(&mock, &collector).args(["--max-session-turns", "1"]).run();
+    let ended = crate::harness::asked(&mock, &collector).args(["--max-session-turns", "1"]).run();
     assert_eq!(ended.code, Some(53), "{ended:?}");
     let spans = collector.spans();
     assert_eq!(status(spans.one("invoke_agent react")), (json!("max_turns"), json!(2)));

@@ -5,7 +5,7 @@ use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
 use crate::collector::{Collector, Manner};
-use crate::stage::{asked, ends_turn, prompt, qwen, worker};
+use crate::harness::{asked, ends_turn, prompt, qwen, worker};
 
 fn notes(ended: &Ended) -> Vec<&str> {
     ended.stderr.lines().filter(|line| line.contains("telemetry")).collect()

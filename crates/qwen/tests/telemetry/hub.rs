@@ -5,7 +5,7 @@ use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
 use crate::collector::Collector;
-use crate::stage::{SPAN, TRACE, assert_below, ends_turn, traceparent};
+use crate::harness::{SPAN, TRACE, assert_below, ends_turn, traceparent};
 
 fn hub(mock: &MockModel, collector: &Collector) -> Program {
     process::qwen(env!("CARGO_BIN_EXE_qwen"))

@@ -7,7 +7,7 @@ mod collector;
 mod content;
 mod endings;
 mod exporting;
+mod harness;
 mod hub;
 mod settings;
 mod spans;
-mod stage;

@@ -5,7 +5,7 @@ use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
 use crate::collector::Collector;
-use crate::stage::{qwen, write};
+use crate::harness::{qwen, write};
 
 fn plain(mock: &MockModel) -> Program {
     qwen().with_model(mock).args(["-p", "x", "--model", "mock"])
@@ -83,7 +83,7 @@ fn the_more_particular_place_wins() {
 #[test]
 fn the_resource_names_the_service() {
     let (mock, collector) = (hello(), Collector::new());
-    let program = crate::stage::traced(plain(&mock), &collector)
+    let program = crate::harness::traced(plain(&mock), &collector)
         .env("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test,team=a%20b")
         .env("OTEL_SERVICE_NAME", "our-agent");
     assert_eq!(program.run().code, Some(0));
@@ -110,7 +110,7 @@ fn a_workspace_cannot_switch_traces_on_or_move_them() {
         assert_eq!(program.run().code, Some(0));
         assert_eq!(theirs.exports().len(), 0);
         mock.push(Reply::text("Hi."));
-        assert_eq!(crate::stage::traced(program, &collector).run().code, Some(0));
+        assert_eq!(crate::harness::traced(program, &collector).run().code, Some(0));
         assert_eq!(theirs.exports().len(), 0);
         let export = &collector.exports()[0];
         assert!(!export.body.contains("gen_ai.input.messages"), "{export:?}");
@@ -121,7 +121,7 @@ fn a_workspace_cannot_switch_traces_on_or_move_them() {
 #[test]
 fn an_unsupported_protocol_is_reported() {
     let (mock, collector) = (hello(), Collector::new());
-    let program = crate::stage::traced(plain(&mock), &collector);
+    let program = crate::harness::traced(plain(&mock), &collector);
     let ended = program.args(["--telemetry-target", "gcp", "--telemetry-otlp-protocol", "grpc"]).run();
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(0), 2), "{ended:?}");
     assert!(ended.stderr.contains("'gcp'") && ended.stderr.contains("4318"), "{ended:?}");

@@ -4,7 +4,7 @@ use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
 use crate::collector::{Collector, Spans, said};
-use crate::stage::{asked, assert_below, ends_turn, prompt, qwen, traced, worker, write};
+use crate::harness::{asked, assert_below, ends_turn, prompt, qwen, traced, worker, write};
 
 fn lists(arguments: &Value) -> MockModel {
     MockModel::with([

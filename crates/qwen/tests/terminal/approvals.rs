@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply};
 
-use crate::stage::{Screen, qwen};
+use crate::harness::{Screen, qwen};
 
 const ASK: &str = "\u{11}";
 

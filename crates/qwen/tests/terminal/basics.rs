@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply, gate, sse};
 use rustix::process::Signal;
 
-use crate::stage::{Screen, contains, qwen};
+use crate::harness::{Screen, contains, qwen};
 
 #[test]
 fn a_prompt_is_answered_and_printed_once() {

@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply, gate, sse};
 
-use crate::stage::{Screen, qwen};
+use crate::harness::{Screen, qwen};
 
 #[test]
 fn calls_are_named_by_their_object_and_output_is_shown() {

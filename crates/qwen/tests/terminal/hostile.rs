@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply};
 
-use crate::stage::{Screen, contains, qwen};
+use crate::harness::{Screen, contains, qwen};
 
 const EVIL: &str = "\\u001b]0;owned\\u0007\\u001b]52;c;b3duZWQ=\\u0007\\u001b[?1049h\\u001b[2J\\u009b21t";
 

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use mock_model::process::Program;
 
-use crate::stage::{Screen, in_terminal};
+use crate::harness::{Screen, in_terminal};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-ten-minutes.md");
 

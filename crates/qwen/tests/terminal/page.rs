@@ -3,7 +3,7 @@
 use mock_model::process::Program;
 use mock_model::{MockModel, Reply, Request};
 
-use crate::stage::Screen;
+use crate::harness::Screen;
 
 const PAGE: &str = include_str!("../../../../docs/terminal.md");
 

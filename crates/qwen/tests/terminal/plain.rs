@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply};
 
-use crate::stage::{Screen, contains, qwen};
+use crate::harness::{Screen, contains, qwen};
 
 #[test]
 fn a_dumb_terminal_gets_lines_without_a_single_escape() {

@@ -3,7 +3,7 @@
 use mock_model::process::Program;
 use mock_model::{MockModel, Reply};
 
-use crate::stage::{Screen, contains, qwen};
+use crate::harness::{Screen, contains, qwen};
 
 const ASK: &str = "\u{11}";
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use mock_model::process::Program;
 use mock_model::{MockModel, Reply, WAIT_LIMIT, gate, sse};
 
-use crate::stage::qwen;
+use crate::harness::qwen;
 
 /// A tmux server of its own, ended with the test.
 struct Tmux {

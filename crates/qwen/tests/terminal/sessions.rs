@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply, gate, sse};
 
-use crate::stage::{Screen, qwen};
+use crate::harness::{Screen, qwen};
 
 const UP: &str = "\u{1b}[A";
 const DOWN: &str = "\u{1b}[B";

@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply};
 
-use crate::stage::{Screen, contains, qwen};
+use crate::harness::{Screen, contains, qwen};
 
 #[test]
 fn the_transcript_shows_what_was_folded_and_finds_words() {

@@ -4,7 +4,7 @@ use mock_model::process::Ended;
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{DIALECTS, ends_turn, fields, judged, qwen, toolmaker};
+use crate::harness::{DIALECTS, ends_turn, fields, judged, qwen, toolmaker};
 
 fn run(flags: &str, vars: &[(&str, &str)], stdin: &str) -> Ended {
     let mock = MockModel::with([Reply::text("Hi")]);

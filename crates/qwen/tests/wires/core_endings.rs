@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply, ReplyEvent, Step, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, asked, fields, of, qwen, told, toolmaker, worker};
+use crate::harness::{Host, asked, fields, of, qwen, told, toolmaker, worker};
 
 const CORE: &str = "core";
 

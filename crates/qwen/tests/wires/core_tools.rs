@@ -6,7 +6,7 @@ use mock_model::process::Signal;
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, asked, call, fields, of, shell, told, toolmaker, with_a_sub_agent, worker};
+use crate::harness::{Host, asked, call, fields, of, shell, told, toolmaker, with_a_sub_agent, worker};
 
 const CORE: &str = "core";
 
@@ -194,7 +194,7 @@ fn a_cancelled_call_is_answered_before_the_turn_ends() {
     run.signal(Signal::INT);
     let ended = run.wait();
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    let lines = crate::stage::judged(CORE, &ended.stdout);
+    let lines = crate::harness::judged(CORE, &ended.stdout);
     assert_eq!(values(&lines, "tool_call_response")[0]["errorType"], "cancelled");
     assert_eq!(lines.last().unwrap()["type"], "user_cancelled");
 }

@@ -4,7 +4,7 @@ use mock_model::process::Signal;
 use mock_model::{MockModel, Reply, ReplyEvent, Step, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, asked, judged, of, qwen, shell, told, toolmaker, worker};
+use crate::harness::{Host, asked, judged, of, qwen, shell, told, toolmaker, worker};
 
 const LITE: &str = "claude-lite";
 

@@ -4,7 +4,7 @@ use mock_model::process::Signal;
 use mock_model::{MockModel, Reply, ReplyEvent, Step, gate, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, asked, call, judged, of, shell, told, worker};
+use crate::harness::{Host, asked, call, judged, of, shell, told, worker};
 
 /// What goes wrong, the replies of the model, the flags; the exit code, the status and the reply that are
 /// expected.

@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, asked, call, judged, qwen, told, toolmaker, worker};
+use crate::harness::{Host, asked, call, judged, qwen, told, toolmaker, worker};
 
 #[test]
 fn session_id_is_the_thread_and_the_same_on_every_line() {

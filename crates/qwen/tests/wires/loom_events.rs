@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use mock_model::{MockModel, Reply, ReplyEvent, gate};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, asked, fields, nesting, searching, shell, thinker, told, toolmaker, worker};
+use crate::harness::{Host, asked, fields, nesting, searching, shell, thinker, told, toolmaker, worker};
 
 /// Type, fields besides `type`, key of the export form, its fields.
 type Row = (&'static str, &'static [&'static str], &'static str, &'static [&'static str]);

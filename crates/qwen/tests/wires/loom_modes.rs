@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use mock_model::{MockModel, Reply};
 use serde_json::Value;
 
-use crate::stage::{asked, nesting, searching, told, toolmaker};
+use crate::harness::{asked, nesting, searching, told, toolmaker};
 
 /// A mode and the types that belong to it.
 const MODES: [(&str, &[&str]); 7] = [

@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
-use crate::stage::{Host, asked, call, nesting, of, searching, shell, told, toolmaker, worker};
+use crate::harness::{Host, asked, call, nesting, of, searching, shell, told, toolmaker, worker};
 
 #[test]
 fn after_node_exit_come_values_and_updates_with_the_same_whole_state_under_its_id() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{nesting, of, qwen, searching, thinker, told};
+use crate::harness::{nesting, of, qwen, searching, thinker, told};
 
 fn kind(line: &Value) -> &str {
     line["type"].as_str().unwrap_or("reply")

@@ -9,7 +9,7 @@ use qwen_events::{
 };
 
 use super::Scene;
-use crate::stage::{call, diff, end, turn_end};
+use crate::harness::{call, diff, end, turn_end};
 
 const ANSWER: &str = "# Plan\n\nFirst *look*, then **act** on `main.rs`:\n\n1. read the file\n2. change it\n\n```rust\nfn main() {\n    println!(\"hello\"); // greets\n}\n```\n\n| file | lines |\n|---|---|\n| main.rs | 12 |\n| lib.rs | 340 |\n\n> quoted words\n\nSee [the book](https://example.org/book).\n";
 

@@ -6,7 +6,7 @@ use qwen_events::{
 };
 
 use super::Scene;
-use crate::stage::{call, end, turn_end};
+use crate::harness::{call, end, turn_end};
 
 /// The last line of the greeting.
 const HINT: &str = "? lists the keys, / the commands; @ names a file, ! runs a command.";

@@ -5,7 +5,7 @@ mod input;
 mod questions;
 mod sessions;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 
 /// A name, and what happens on the screen.
 pub type Scene = (&'static str, fn(&mut Stage));

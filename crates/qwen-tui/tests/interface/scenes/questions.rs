@@ -3,7 +3,7 @@
 use qwen_events::{Body, Confirmation, ControlCall, SessionId};
 
 use super::Scene;
-use crate::stage::{call, diff};
+use crate::harness::{call, diff};
 
 pub const SCENES: &[Scene] = &[
     ("question-banner", |stage| {

@@ -6,7 +6,7 @@ use qwen_events::{
 };
 
 use super::Scene;
-use crate::stage::{Stage, call, end};
+use crate::harness::{Stage, call, end};
 
 /// The result of the first command.
 fn result(body: CommandResultBody) -> Body {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::stage::{Scene, each, write};
+use crate::harness::{Scene, each, write};
 
 /// Rules, a command that does what they deny, and one beside it that they do not deny.
 struct Row(&'static [&'static str], &'static str, &'static str);

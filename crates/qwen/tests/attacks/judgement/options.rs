@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use crate::stage::{Scene, each, write, write_program};
+use crate::harness::{Scene, each, write, write_program};
 
 /// The rules in force, a command that would write or run, and one like it that only does what it may.
 struct Row(&'static [&'static str], &'static str, &'static str);

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::stage::{Scene, each};
+use crate::harness::{Scene, each};
 
 /// Commands that only read: they run in every mode.
 const READING: &[&str] = &[

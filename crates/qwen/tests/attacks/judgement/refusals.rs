@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Scene, each};
+use crate::harness::{Scene, each};
 
 /// A call, with `{name}` in the place of a name outside.
 struct Row(&'static str, fn(&str) -> Value);

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
-use crate::stage::{Scene, TREASURE, TWIN, each, write, write_program};
+use crate::harness::{Scene, TREASURE, TWIN, each, write, write_program};
 
 /// A repository that asks, how it is laid out, and the command that looks at it.
 struct Row(&'static str, fn(&Scene), &'static str);

@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::stage::{Scene, TREASURE, TWIN, each, write_program};
+use crate::harness::{Scene, TREASURE, TWIN, each, write_program};
 
 /// The shell section of the attack suite, attacks 1 to 17. Attack 18 is the kernel's and is in `sandbox.rs`.
 const SUITE: &str = include_str!("suite.jsonl");

@@ -20,7 +20,7 @@ use self::judge::judge;
 use self::play::{Ending, Point, play};
 use self::story::{HELD, gates};
 use self::wire::Wire;
-use crate::stage::{CLAUDE, Host, chat, echo, is_error, worker};
+use crate::harness::{CLAUDE, Host, chat, echo, is_error, worker};
 
 /// So many workers at a time: more than there are processors, because some wait for others.
 const AT_ONCE: usize = 4;

@@ -9,7 +9,7 @@ use qwen_dialects::Dialect;
 use qwen_dialects::check::{Checker, Level, Mode};
 use serde_json::{Value, json};
 
-use crate::stage::{chat, qwen};
+use crate::harness::{chat, qwen};
 
 /// A dialect and the format that it is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

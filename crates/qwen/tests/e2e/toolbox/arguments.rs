@@ -4,7 +4,7 @@ use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
 use super::Shop;
-use crate::stage::qwen;
+use crate::harness::qwen;
 
 #[test]
 fn every_bad_argument_is_one_tool_error_and_the_turn_goes_on() {

@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
-use crate::stage::{asked, qwen};
+use crate::harness::{asked, qwen};
 use crate::wire::QWEN;
 
 /// A worker whose host answers its questions.

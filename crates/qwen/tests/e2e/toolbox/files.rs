@@ -7,7 +7,7 @@ use mock_model::{MockModel, Reply};
 use serde_json::json;
 
 use super::Shop;
-use crate::stage::asked;
+use crate::harness::asked;
 use crate::wire::QWEN;
 
 #[test]

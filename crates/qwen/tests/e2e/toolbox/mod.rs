@@ -13,7 +13,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply, Request};
 use serde_json::Value;
 
-use crate::stage::{asked, judged};
+use crate::harness::{asked, judged};
 use crate::wire::QWEN;
 
 /// A workspace, and what came of calls made in it one after the other.

@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply};
 
-use crate::stage::{Screen, contains, qwen};
+use crate::harness::{Screen, contains, qwen};
 
 const PASTE: &str = "\u{1b}[200~";
 const PASTE_END: &str = "\u{1b}[201~";

@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply, gate, sse};
 
-use crate::stage::{Screen, contains, qwen};
+use crate::harness::{Screen, contains, qwen};
 
 #[test]
 fn the_caret_is_behind_wide_and_combined_characters() {

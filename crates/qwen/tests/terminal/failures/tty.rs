@@ -4,7 +4,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply, gate, sse};
 use rustix::process::{Signal, WaitOptions, waitpid};
 
-use crate::stage::{Screen, contains, qwen, started_by};
+use crate::harness::{Screen, contains, qwen, started_by};
 
 #[test]
 fn suspending_gives_the_terminal_back_and_continuing_takes_it_again() {

@@ -2,7 +2,7 @@
 
 use mock_model::{MockModel, Reply, gate, sse};
 
-use crate::stage::{Screen, qwen};
+use crate::harness::{Screen, qwen};
 
 const ESC: &str = "\u{1b}";
 

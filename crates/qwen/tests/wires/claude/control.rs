@@ -6,7 +6,7 @@ use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
 use super::{CLAUDE, claude_sdk, control};
-use crate::stage::{Host, of};
+use crate::harness::{Host, of};
 
 /// Sends a request that must succeed and returns its answer.
 #[track_caller]

@@ -3,7 +3,7 @@
 use mock_model::{MockModel, Reply, anthropic, sse};
 use serde_json::{Value, json};
 
-use crate::stage::{asked, fields, of, qwen, told, toolmaker, with_a_sub_agent, worker};
+use crate::harness::{asked, fields, of, qwen, told, toolmaker, with_a_sub_agent, worker};
 
 const CLAUDE: &str = "claude";
 

@@ -9,7 +9,7 @@ use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
 use super::{CLAUDE, claude_sdk, control, init, qwen_sdk};
-use crate::stage::{Host, of, qwen, with_a_sub_agent};
+use crate::harness::{Host, of, qwen, with_a_sub_agent};
 
 #[test]
 fn the_id_of_a_stored_session_starts_no_new_one() {

@@ -4,7 +4,7 @@ use mock_model::{MockModel, Reply, ReplyEvent};
 use serde_json::{Value, json};
 
 use super::{CLAUDE, claude_sdk};
-use crate::stage::{Host, call, of};
+use crate::harness::{Host, call, of};
 
 #[test]
 fn what_was_pasted_reaches_the_model_behind_what_was_typed() {

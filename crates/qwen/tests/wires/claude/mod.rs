@@ -10,7 +10,7 @@ use mock_model::MockModel;
 use mock_model::process::Program;
 use serde_json::{Value, json};
 
-use crate::stage::{Host, worker};
+use crate::harness::{Host, worker};
 
 pub const CLAUDE: &str = "claude";
 

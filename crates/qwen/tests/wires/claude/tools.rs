@@ -6,7 +6,7 @@ use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
 use super::{CLAUDE, claude_sdk, init};
-use crate::stage::{Host, of, qwen};
+use crate::harness::{Host, of, qwen};
 
 /// Runs one call of Claude's vocabulary and returns its result.
 #[track_caller]

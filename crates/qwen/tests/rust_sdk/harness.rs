@@ -12,12 +12,12 @@ use qwen_kernel::{
 pub const TOUCH: &str = r#"{"command":"touch done"}"#;
 
 /// Everything a manager needs to run against a scripted model, in places of its own.
-pub struct Stage {
+pub struct Harness {
     pub mock: MockModel,
     pub home: tempfile::TempDir,
 }
 
-impl Stage {
+impl Harness {
     pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self { mock: MockModel::with(replies), home: tempfile::tempdir().unwrap() }
     }
@@ -61,7 +61,7 @@ impl Stage {
         self.home.path().join(".qwen")
     }
 
-    /// What every worker of this stage has in its environment.
+    /// What every worker of this harness has in its environment.
     pub fn mark(&self) -> String {
         format!("QWEN_HOME={}", self.qwen_home().display())
     }
@@ -70,7 +70,7 @@ impl Stage {
         AgentManager::start(self.options()).unwrap()
     }
 
-    /// A manager and a session with these options on top of the stage's.
+    /// A manager and a session with these options on top of the harness's.
     pub async fn open(&self, options: SessionOptions) -> (AgentManager, Session) {
         let manager = self.start();
         let session = manager.create_session(options).await.unwrap();

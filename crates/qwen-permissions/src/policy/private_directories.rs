@@ -9,12 +9,12 @@ const TEXTS_FOR_THE_MODEL: [&str; 5] = ["QWEN.md", "agents", "commands", "output
 
 /// Directories that tools must keep out of, and the places inside them that are open to them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PrivatePlaces {
+pub(super) struct PrivateDirectories {
     hidden: Vec<PathBuf>,
     shown: Vec<PathBuf>,
 }
 
-impl PrivatePlaces {
+impl PrivateDirectories {
     pub(super) fn new(
         hidden: impl IntoIterator<Item = PathBuf>,
         shown: impl IntoIterator<Item = PathBuf>,
