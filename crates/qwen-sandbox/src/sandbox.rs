@@ -42,7 +42,7 @@ pub struct Sandbox {
     protected: ProtectedObjects,
     namespaces: Option<Arc<Namespaces>>,
     /// Why there are no namespaces although the machine has them.
-    without_namespaces: Option<String>,
+    pub(crate) without_namespaces: Option<String>,
     landlock_abi: u32,
     filter: Option<Arc<Filter>>,
     rules: Mutex<Rules>,

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use crate::kernel::shields::{Covers, NamespaceAge, Shields, cover};
 use crate::kernel::{self, Outcome, SymlinkMode};
@@ -129,6 +130,8 @@ pub(crate) fn probe(way: NamespaceMethod, network: bool) -> Result<(), Namespace
         .run(way, network, &Shields::default())
         .map(drop)
 }
+
+static BUILDING: Mutex<()> = Mutex::new(());
 
 /// The first slots of every plan.
 const VOID_FILE: usize = 0;
@@ -324,7 +327,10 @@ impl Plan {
             at: "process",
             outcome: Ok(()),
         };
+        // One at a time: whether the process is dumpable holds for all threads, and the map of users depends on it.
+        let building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
         let ran = kernel::run_outside_namespaces(make, &mut making);
+        drop(building);
         let step = making.at;
         let outcome = ran.and(making.outcome);
         // Take ownership even after a failure, so that no descriptor leaks.
@@ -381,10 +387,10 @@ fn make(making: &mut NamespaceBuild<'_>) {
 
 fn make_namespaces(making: &mut NamespaceBuild<'_>) -> Outcome {
     making.at = "a namespace of our own";
-    let network = if making.network { libc::CLONE_NEWNET } else { 0 };
-    let user = if making.uid_map.is_some() { libc::CLONE_NEWUSER } else { 0 };
-    kernel::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWIPC | network | user)?;
     if let Some(uid_map) = &making.uid_map {
+        // Before the mount namespace: a process that another thread of ours forks shares our descriptors until it
+        // calls `exec`, and a mount with a file open for writing cannot become read-only.
+        kernel::unshare(libc::CLONE_NEWUSER)?;
         making.at = "the map of users";
         // These files belong to root while the process, which shares our memory, is not dumpable.
         let dumpable = kernel::set_dumpable(1);
@@ -395,6 +401,9 @@ fn make_namespaces(making: &mut NamespaceBuild<'_>) -> Outcome {
         mapped?;
         making.user = kernel::open(c"/proc/self/ns/user", libc::O_RDONLY)?;
     }
+    making.at = "a namespace of our own";
+    let network = if making.network { libc::CLONE_NEWNET } else { 0 };
+    kernel::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWIPC | network)?;
     if making.network {
         making.at = "a network of our own";
         kernel::loopback_up()?;

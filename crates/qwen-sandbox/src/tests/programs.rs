@@ -1,5 +1,9 @@
 //! Ordinary programs work inside the sandbox.
 
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::{Fixture, Variant, has, variants};
 
 /// Runs a script in every sandbox and expects the same output as outside.
@@ -93,4 +97,42 @@ fn terminals_can_be_made_where_mounts_are_there() {
         let ran = Fixture::new().run(variant, script);
         assert_eq!(ran.out, "typed\r\nptmx\n", "{}: {ran:?}", variant.name);
     }
+}
+
+/// Programs that have been forked and have not called `exec` yet hold copies of all descriptors.
+#[expect(unsafe_code, reason = "holds a program up between fork and exec")]
+#[test]
+fn a_sandbox_has_its_mounts_while_other_threads_start_programs() {
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = Stop(&is_over);
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let mut program = Command::new("true");
+                    // SAFETY: the call is allowed between fork and exec.
+                    unsafe {
+                        program.pre_exec(|| {
+                            libc::usleep(2000);
+                            Ok(())
+                        });
+                    }
+                    program.status().unwrap();
+                }
+            });
+        }
+        for variant in variants().iter().filter(|variant| variant.mounts()) {
+            let fixture = Fixture::new();
+            for _ in 0..40 {
+                let sandbox = fixture.sandbox(variant);
+                assert_eq!(sandbox.without_namespaces, None, "{}", variant.name);
+            }
+        }
+    });
 }

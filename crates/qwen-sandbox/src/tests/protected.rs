@@ -167,6 +167,7 @@ fn protection_survives_a_replacement_from_outside() {
         fixture.write(".git/config", "one");
         fixture.write(".git/hooks/a", "one");
         let sandbox = fixture.sandbox(variant);
+        assert_eq!(sandbox.without_namespaces, None, "{}", variant.name);
         assert!(!fixture.run_in(&sandbox, "echo x > .git/config").ok);
         let new = fixture.write("new", "two");
         std::fs::rename(new, fixture.root.join(".git/config")).unwrap();
