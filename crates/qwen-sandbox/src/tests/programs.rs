@@ -1,5 +1,7 @@
 //! Ordinary programs work inside the sandbox.
 
+use std::io::{PipeWriter, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,27 +101,33 @@ fn terminals_can_be_made_where_mounts_are_there() {
     }
 }
 
-/// Programs that have been forked and have not called `exec` yet hold copies of all descriptors.
-#[expect(unsafe_code, reason = "holds a program up between fork and exec")]
+/// A program that was forked and has not called `exec` yet holds copies of all descriptors.
+#[expect(unsafe_code, reason = "holds programs up between fork and exec")]
 #[test]
 fn a_sandbox_has_its_mounts_while_other_threads_start_programs() {
-    struct Stop<'a>(&'a AtomicBool);
-    impl Drop for Stop<'_> {
+    const THREADS: usize = 3;
+    /// Ends the threads, also if the test fails.
+    struct End<'a>(&'a AtomicBool, &'a PipeWriter);
+    impl Drop for End<'_> {
         fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
+            self.0.store(true, Ordering::Release);
+            self.1.write_all(&[0; THREADS]).unwrap();
         }
     }
+    let (reader, writer) = std::io::pipe().unwrap();
+    let held = reader.as_raw_fd();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let _stop = Stop(&is_over);
-        for _ in 0..3 {
+        let _end = End(&is_over, &writer);
+        for _ in 0..THREADS {
             scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
+                while !is_over.load(Ordering::Acquire) {
                     let mut program = Command::new("true");
-                    // SAFETY: the call is allowed between fork and exec.
+                    // SAFETY: reading is allowed between fork and exec, and the pipe is open until the threads end.
                     unsafe {
-                        program.pre_exec(|| {
-                            libc::usleep(2000);
+                        program.pre_exec(move || {
+                            let mut byte = 0_u8;
+                            libc::read(held, (&raw mut byte).cast(), 1);
                             Ok(())
                         });
                     }
@@ -127,12 +135,16 @@ fn a_sandbox_has_its_mounts_while_other_threads_start_programs() {
                 }
             });
         }
+        let mut reasons = Vec::new();
         for variant in variants().iter().filter(|variant| variant.mounts()) {
             let fixture = Fixture::new();
-            for _ in 0..40 {
+            for _ in 0..100 {
+                // The programs that are held up start, and others are forked meanwhile.
+                (&writer).write_all(&[0; THREADS]).unwrap();
                 let sandbox = fixture.sandbox(variant);
-                assert_eq!(sandbox.without_namespaces, None, "{}", variant.name);
+                reasons.extend(sandbox.without_namespaces.clone().map(|reason| (variant.name, reason)));
             }
         }
+        assert_eq!(reasons, []);
     });
 }
