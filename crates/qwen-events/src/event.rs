@@ -203,3 +203,21 @@ pub struct MessageEnd {
     /// True if a cancel or a broken stream cut the message off.
     pub aborted: bool,
 }
+
+impl MessageEnd {
+    /// A complete message that is text only.
+    pub fn text(message_id: Arc<str>, model: Arc<str>, text: Arc<str>) -> Self {
+        Self {
+            message_id,
+            model,
+            text,
+            thought: Arc::default(),
+            signature: None,
+            thoughts: Vec::new(),
+            calls: Vec::new(),
+            finish: Finish::Stop,
+            usage: Usage::default(),
+            aborted: false,
+        }
+    }
+}

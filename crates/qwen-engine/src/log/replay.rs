@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, Checkpoint, Event, HistoryChange, Json, MessageEnd, NodeRun, PromptId, Scope, Timestamp,
-    ToolCall, ToolEnd, ToolStatus, call_progress, message_pieces, notices, outside_turns,
+    ToolCall, ToolEnd, call_progress, message_pieces, notices, outside_turns,
 };
 
 use super::entry::{EntryBody, is_main};
@@ -370,15 +370,5 @@ impl Replay {
 
 /// The end of a call that got as far as `progress`.
 fn interrupted(call: &Arc<ToolCall>, progress: &Progress) -> ToolEnd {
-    ToolEnd {
-        call: call.clone(),
-        status: ToolStatus::Cancelled,
-        text: progress.without_result().into(),
-        media: Vec::new(),
-        display: None,
-        error_code: Some("interrupted"),
-        output_file: None,
-        exit_code: None,
-        duration_ms: 0,
-    }
+    ToolEnd::interrupted(call.clone(), progress.without_result().into())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Body, Finish, Message, MessageEnd, Role, Usage};
+use qwen_events::{Body, Message, MessageEnd, Role};
 
 use crate::context::TurnContext;
 use crate::graph::RunContext;
@@ -13,18 +13,7 @@ pub(crate) async fn emit_message(context: &TurnContext, text: Arc<str>, cx: &Run
     let model: Arc<str> = context.model.name().into();
     cx.emit.emit(Body::MessageStart { message_id: message_id.clone(), model: model.clone() }).await;
     cx.emit.emit(Body::TextDelta((&*text).into())).await;
-    let end = MessageEnd {
-        message_id,
-        model,
-        text: text.clone(),
-        thought: Arc::default(),
-        signature: None,
-        thoughts: Vec::new(),
-        calls: Vec::new(),
-        finish: Finish::Stop,
-        usage: Usage::default(),
-        aborted: false,
-    };
+    let end = MessageEnd::text(message_id, model, text.clone());
     cx.emit.emit(Body::MessageEnd(Box::new(end))).await;
     Message::text(Role::Assistant, text)
 }

@@ -140,6 +140,23 @@ pub struct ToolEnd {
     pub duration_ms: u64,
 }
 
+impl ToolEnd {
+    /// The end of a call whose process ended before it had a result.
+    pub fn interrupted(call: Arc<ToolCall>, text: Arc<str>) -> Self {
+        Self {
+            call,
+            status: ToolStatus::Cancelled,
+            text,
+            media: Vec::new(),
+            display: None,
+            error_code: Some("interrupted"),
+            output_file: None,
+            exit_code: None,
+            duration_ms: 0,
+        }
+    }
+}
+
 /// What users see of a tool's work.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Display {

@@ -6,9 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use qwen_dialects::{Dialect, Encoder, Format, StreamInfo, encoder};
 use qwen_events::{
-    Body, CallId, CancelResult, ControlReply, EndStatus, ErrorInfo, Event, Finish, Heartbeat, Json,
-    MessageEnd, PromptId, Scope, SessionId, Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart,
-    Usage,
+    Body, CallId, CancelResult, ControlReply, EndStatus, ErrorInfo, Event, Heartbeat, Json, MessageEnd,
+    PromptId, Scope, SessionId, Timestamp, ToolCall, ToolEnd, TurnEnd, TurnStart,
 };
 
 use super::{Front, OpenParts};
@@ -150,18 +149,8 @@ impl LineWriter {
 
     /// A message of which nobody knows more than what was shown.
     fn cut_message(&self) -> MessageEnd {
-        MessageEnd {
-            message_id: Arc::default(),
-            model: self.model.clone(),
-            text: Arc::default(),
-            thought: Arc::default(),
-            signature: None,
-            thoughts: Vec::new(),
-            calls: Vec::new(),
-            finish: Finish::Stop,
-            usage: Usage::default(),
-            aborted: true,
-        }
+        let shown = MessageEnd::text(Arc::default(), self.model.clone(), Arc::default());
+        MessageEnd { aborted: true, ..shown }
     }
 
     fn message_start(&self) -> Body {
@@ -217,17 +206,8 @@ fn end_calls(encoder: &mut dyn Encoder, open: &OpenParts, lines: &mut Vec<u8>) {
     for call in open.calls() {
         let call =
             ToolCall::new(CallId::new(&*call.id), call.name.as_str().into(), Json::trusted("{}".to_owned()));
-        let end = ToolEnd {
-            call: Arc::new(call),
-            status: ToolStatus::Cancelled,
-            text: "The process that ran this call is gone; what the call did is unknown.".into(),
-            media: Vec::new(),
-            display: None,
-            error_code: Some("interrupted"),
-            output_file: None,
-            exit_code: None,
-            duration_ms: 0,
-        };
+        let text = "The process that ran this call is gone; what the call did is unknown.";
+        let end = ToolEnd::interrupted(Arc::new(call), text.into());
         encoder.encode(&event(Body::ToolEnd(Box::new(end))), lines);
     }
 }
