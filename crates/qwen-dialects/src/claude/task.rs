@@ -29,7 +29,7 @@ wire_struct! {
         pub description: Cow<'a, str>,
         /// `local_bash` for commands, `local_agent` for sub-agents.
         pub task_type?: Cow<'a, str>,
-        /// Which sub-agent.
+        /// The type of the sub-agent; absent for commands.
         pub subagent_type?: Cow<'a, str>,
         /// Whether its call does not wait for it.
         #[serde(default)]
@@ -47,7 +47,7 @@ wire_struct! {
         pub tool_use_id?: Cow<'a, str>,
         /// What it is about.
         pub description: Cow<'a, str>,
-        /// Which sub-agent.
+        /// The type of the sub-agent; absent for commands.
         pub subagent_type?: Cow<'a, str>,
         /// What it spent so far.
         pub usage: TaskUsage,
@@ -79,11 +79,11 @@ wire_struct! {
     /// A task that works in the background.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct LiveTask<'a> {
-        /// The task.
+        /// The id of the task, as in `task_started`.
         pub task_id: Cow<'a, str>,
         /// `local_bash` for commands, `local_agent` for sub-agents.
         pub task_type: Cow<'a, str>,
-        /// Which sub-agent.
+        /// The type of the sub-agent; absent for commands.
         pub subagent_type?: Cow<'a, str>,
         /// What it is about.
         pub description: Cow<'a, str>,

@@ -175,10 +175,10 @@ pub struct TokenUsage {
 /// Tokens newly written to the provider's cache, by how long they are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CacheCreation {
-    /// For an hour: always 0.
+    /// Tokens that are cached for one hour. Always 0, because no request asks for it.
     #[serde(default)]
     pub ephemeral_1h_input_tokens: u64,
-    /// For five minutes.
+    /// Tokens that are cached for five minutes.
     #[serde(default)]
     pub ephemeral_5m_input_tokens: u64,
 }
@@ -186,10 +186,10 @@ pub struct CacheCreation {
 /// Tools that the model's server runs: there are none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ServerToolUse {
-    /// Always 0.
+    /// Web searches of the model's server. Always 0.
     #[serde(default)]
     pub web_search_requests: u64,
-    /// Always 0.
+    /// Pages that the model's server fetched. Always 0.
     #[serde(default)]
     pub web_fetch_requests: u64,
 }
@@ -198,7 +198,7 @@ pub struct ServerToolUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceTier {
-    /// As usual.
+    /// The default tier.
     Standard,
     /// With priority.
     Priority,
