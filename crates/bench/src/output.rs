@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-/// The dialect.
+/// The dialect and the unit of its lines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// `--dialect claude`: whole messages.

@@ -104,7 +104,7 @@ mod tests {
                 let json = chunk(units);
                 match serde_json::from_str::<serde_json::Value>(&json) {
                     Ok(_) => text(&json),
-                    Err(_) => text(&halves.repair(&json).expect("a surrogate_half")),
+                    Err(_) => text(&halves.repair(&json).expect("half of a surrogate pair")),
                 }
             };
             let together = read(left) + &read(right);
@@ -115,7 +115,7 @@ mod tests {
         fn whatever_halves_there_are_the_chunk_can_be_read(units in proptest::collection::vec(0xD7F0..0xE010_u16, 0..8)) {
             let json = chunk(&units);
             if serde_json::from_str::<serde_json::Value>(&json).is_err() {
-                let mended = SurrogateJoiner::default().repair(&json).expect("a surrogate_half");
+                let mended = SurrogateJoiner::default().repair(&json).expect("half of a surrogate pair");
                 prop_assert!(serde_json::from_str::<serde_json::Value>(&mended).is_ok(), "{}", mended);
             }
         }
