@@ -1,14 +1,31 @@
-//! Puts the commit and its date into release builds, for `qwen --version`. The variables `QWEN_BUILD_COMMIT`
-//! and `QWEN_BUILD_DATE` replace what git says. Other builds go without, because they would be compiled anew
-//! after every commit.
+//! Links the program at a fixed address, and puts the commit and its date into release builds.
 
 use std::env;
 use std::process::Command;
 
 fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    link_at_fixed_address();
+    embed_commit();
+}
+
+/// Otherwise every process relocates half a megabyte of pointers at its start, which costs time and memory
+/// that is not shared (docs/decisions/0013-fixed-address.md). `QWEN_BUILD_PIE=1` leaves it out. A static
+/// program gets its startup code from rustc, which must know how it is linked.
+fn link_at_fixed_address() {
+    println!("cargo:rerun-if-env-changed=QWEN_BUILD_PIE");
+    let target = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
+    let is_dynamic = target("ENV") == "gnu" && !target("FEATURE").contains("crt-static");
+    if target("OS") == "linux" && is_dynamic && env::var_os("QWEN_BUILD_PIE").is_none() {
+        println!("cargo:rustc-link-arg-bins=-no-pie");
+    }
+}
+
+/// For `qwen --version`. The variables `QWEN_BUILD_COMMIT` and `QWEN_BUILD_DATE` replace what git says.
+/// Other builds go without, because they would be compiled anew after every commit.
+fn embed_commit() {
     println!("cargo:rerun-if-env-changed=QWEN_BUILD_COMMIT");
     println!("cargo:rerun-if-env-changed=QWEN_BUILD_DATE");
-    println!("cargo:rerun-if-changed=build.rs");
     if env::var("PROFILE").as_deref() != Ok("release") || env::var_os("QWEN_BUILD_COMMIT").is_some() {
         return;
     }
