@@ -21,8 +21,8 @@ use super::{Incoming, refuse_start};
 use crate::runtime::{code_pages, exit};
 use crate::session::ProcessContext;
 
-/// A worker that is idle for this long releases its code pages. Turns that follow each other sooner do not
-/// release them.
+/// A worker that is idle for this long releases its code pages. A prompt that follows the start or another
+/// turn sooner finds them mapped.
 const REST_AFTER: Duration = Duration::from_millis(250);
 
 /// A worker: its components and their shared state.
@@ -146,8 +146,6 @@ impl Worker {
     }
 
     async fn listen(&mut self, incoming: &mut mpsc::Receiver<Incoming>) -> u8 {
-        // Startup code is no longer needed.
-        code_pages::release();
         let mut resting = false;
         let host = self.host.clone();
         loop {
