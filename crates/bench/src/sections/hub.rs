@@ -27,13 +27,15 @@ const REST: Duration = Duration::from_secs(2);
 /// Pairs of a worker and a hub whose round trips are compared, and the heartbeats of each.
 const PAIRS: usize = 20;
 const BEATS: usize = 200;
+const NEW_SESSIONS: usize = 200;
 /// Between two new sessions.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let mut rows = relay(bench)?;
     rows.extend(round_trips(bench)?);
-    rows.extend(sessions(bench)?);
+    rows.extend(new_sessions(bench)?);
+    rows.extend(live_sessions(bench)?);
     rows.extend(start(bench)?);
     Ok(rows)
 }
@@ -128,41 +130,48 @@ fn first_turn(worker: &mut Worker, session: &str) -> Result<f64, String> {
     Ok(took)
 }
 
-/// New sessions on spares and without, then many that live at once.
-fn sessions(bench: &Bench) -> Result<Vec<Row>, String> {
+/// New sessions on spares and without.
+fn new_sessions(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
-    let mut rows = Vec::new();
-    let tries = bench.options.count(100, 5);
-    // The first turn of a worker costs more than the next ones, with and without a hub.
-    let mut direct = Vec::new();
-    for _ in 0..tries {
-        let home = IsolatedHome::fresh()?;
-        let mut worker = Worker::start(bench.subject.worker(&mock, &home))?;
+    let homes = [IsolatedHome::fresh()?, IsolatedHome::fresh()?, IsolatedHome::fresh()?];
+    let hub = |home, spares| {
+        let flags = ["--min-workers", spares, "--max-workers", "1000"];
+        Worker::start(bench.subject.hub(&mock, home, &flags))
+    };
+    let (mut warm_hub, mut cold_hub) = (hub(&homes[1], "4")?, hub(&homes[2], "0")?);
+    let (mut direct, mut warm, mut cold) = (Vec::new(), Vec::new(), Vec::new());
+    // Alternately, so that other load affects all equally.
+    for n in 0..bench.options.count(NEW_SESSIONS, 5) {
+        // The first turn of a worker costs more than the next ones, with and without a hub.
+        let mut worker = Worker::start(bench.subject.worker(&mock, &homes[0]))?;
         std::thread::sleep(PAUSE);
-        direct.push(first_turn(&mut worker, "s")?);
+        direct.push(first_turn(&mut worker, &format!("direct-{n}"))?);
+        drop(worker);
+        for (name, hub, times) in [("warm", &mut warm_hub, &mut warm), ("cold", &mut cold_hub, &mut cold)] {
+            // The spares are there again, and the former worker has ended.
+            std::thread::sleep(PAUSE);
+            times.push(first_turn(hub, &format!("{name}-{n}"))?);
+        }
     }
     let (middle, last) = (percentile(&mut direct, 0.5), percentile(&mut direct, 0.99));
-    rows.push(Row::without_target("first turn of a fresh worker directly, p50", middle, "ms"));
-    rows.push(Row::without_target("— p99", last, "ms"));
-    for (spares, name, target) in [("4", "warm", WARM_MS), ("0", "cold", COLD_MS)] {
-        let home = IsolatedHome::fresh()?;
-        let mut hub = Worker::start(bench.subject.hub(
-            &mock,
-            &home,
-            &["--min-workers", spares, "--max-workers", "1000"],
-        ))?;
-        let mut times = Vec::new();
-        for n in 0..tries {
-            // Spares are there again.
-            std::thread::sleep(PAUSE);
-            times.push(first_turn(&mut hub, &format!("s{n}"))?);
-        }
+    let mut rows = vec![
+        Row::without_target("first turn of a fresh worker directly, p50", middle, "ms"),
+        Row::without_target("— p99", last, "ms"),
+    ];
+    for (name, mut times, target) in [("warm", warm, WARM_MS), ("cold", cold, COLD_MS)] {
         let title = format!("hub: new session, {name}: over the first turn of a fresh worker");
         let added = percentile(&mut times, 0.5) - middle;
         rows.push(Row::without_target(format!("{title}, p50"), added, "ms"));
         let added = (percentile(&mut times, 0.99) - last).max(0.0);
         rows.push(Row::at_most(format!("{title}, p99"), added, "ms", target));
     }
+    Ok(rows)
+}
+
+/// Many sessions that live at once.
+fn live_sessions(bench: &Bench) -> Result<Vec<Row>, String> {
+    let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
+    let mut rows = Vec::new();
     let home = IsolatedHome::fresh()?;
     let count = bench.options.count(SESSIONS, 20);
     let limit = count.to_string();
