@@ -3,6 +3,7 @@
 //! nothing is left behind.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use mock_model::process::{Program, Run, wait_marked_gone};
 use mock_model::{MockModel, Reply, gate, sse};
@@ -155,6 +156,9 @@ fn hub_is_killed(moment: &str) {
     wait_marked_gone(&cell.mark);
 }
 
+/// How long the hub is stopped: longer than the heartbeat of a worker may be absent.
+const STOPPED_FOR: Duration = Duration::from_secs(5);
+
 /// The hub is stopped for a while: nobody is taken for dead.
 fn hub_is_stopped(moment: &str) {
     let cell = Cell::new(moment, "hub_stop");
@@ -169,6 +173,8 @@ fn hub_is_stopped(moment: &str) {
     run.signal(Signal::STOP);
     wait_stopped(run.pid());
     std::fs::write(cell.once.with_extension("resumed"), "").unwrap();
+    // The length of the stop is the fault itself; it stands for no event.
+    std::thread::sleep(STOPPED_FOR);
     run.signal(Signal::CONT);
     if moment != "draining" {
         seen.extend(run.json_until(is_end));
