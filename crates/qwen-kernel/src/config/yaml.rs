@@ -3,10 +3,14 @@
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use serde_json::{Map, Value};
 
-/// Parses the first document of a text; an empty text is null.
+/// Parses a text of one document; an empty text is null.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     let documents = Yaml::load_from_str(text).map_err(|error| error.to_string())?;
-    documents.first().map_or(Ok(Value::Null), value)
+    match &documents[..] {
+        [] => Ok(Value::Null),
+        [document] => value(document),
+        more => Err(format!("it has {} documents (separated by `---`) instead of one", more.len())),
+    }
 }
 
 fn value(node: &Yaml<'_>) -> Result<Value, String> {

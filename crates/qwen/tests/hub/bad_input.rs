@@ -10,6 +10,7 @@ fn a_configuration_that_cannot_be_used_ends_the_start_with_its_key() {
         ("worker_pool: {min_workers: 5, max_workers: 2}", "worker_pool.min_workers"),
         ("worker_pool: {max_workers: 0}", "worker_pool.max_workers"),
         ("worker_pool: {max_workers: [", "not YAML or JSON"),
+        ("worker_pool: {}\n---\nworker_pool: {}\n", "2 documents"),
         ("tenants: {a.b: {}}", "tenants.a.b"),
         ("tenants: {'>': {}}", "tenants.>"),
     ];
