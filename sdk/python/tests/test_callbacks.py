@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -351,3 +352,47 @@ async def test_callbacks_work_to_the_end_of_a_query_given_as_one_string(options:
     steps = [[call("list_directory", path=".")] for _ in range(5)]
     result = await ask(options(*steps, [write()], "Done.", can_use_tool=lambda *_: True))
     assert result.ok and (place / "a.txt").exists()
+
+
+async def test_a_plain_callback_that_exits_is_a_denial_and_not_the_end_of_the_host(
+    options: Options, place: Path
+) -> None:
+    def leave(*_: Any) -> bool:
+        sys.exit(3)
+
+    result = await ask(options([write()], "Fine.", can_use_tool=leave))
+    assert not result.ok and not (place / "a.txt").exists()
+    assert "SystemExit" in result.permission_denials[0].reason
+
+
+async def test_a_method_of_an_object_can_be_a_hook(options: Options, place: Path) -> None:
+    class Guard:
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+
+        @hook("PreToolUse")
+        async def refuse(self, given: dict[str, Any], context: HookContext) -> HookResult:
+            self.seen.append(given["tool_name"])
+            return HookResult.block("no")
+
+    guard = Guard()
+    await ask(options([write()], "Fine.", permission_mode="yolo", hooks=[guard.refuse]))
+    assert guard.seen == ["write_file"] and not (place / "a.txt").exists()
+
+
+async def test_a_hook_that_could_not_be_called_is_refused_at_the_start(options: Options) -> None:
+    async def of_another_sdk(given: Any, tool_use_id: Any, context: Any) -> None:
+        return None
+
+    async def ours(given: Any, context: Any) -> None:
+        return None
+
+    mistakes: list[tuple[Any, str]] = [
+        ({"PreToolUse": [HookMatcher([of_another_sdk])]}, "takes .input, context.; .* context.tool_use_id"),
+        ({"PreToolUse": [HookMatcher(["not a function"])]}, "is not a function"),
+        ({"PreToolUse": [ours]}, "it must be a HookMatcher"),
+        ({"PreTool": [HookMatcher([ours])]}, "'PreTool', which the worker does not know"),
+    ]
+    for hooks, words in mistakes:
+        with pytest.raises((TypeError, ValueError), match=words):
+            await ask(options("Fine.", hooks=hooks))

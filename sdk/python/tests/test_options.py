@@ -424,3 +424,30 @@ def test_a_store_is_anything_with_load_and_append() -> None:
             return None
 
     assert isinstance(Store(), SessionStore)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"allowed_tools": "Bash"}, r"allowed_tools is 'Bash'; it must be a list, such as \['Bash'\]"),
+        ({"disallowed_tools": "Bash"}, "it must be a list"),
+        ({"core_tools": "Bash"}, "it must be a list"),
+        ({"add_dirs": Path("/tmp")}, "it must be a list"),
+        ({"extra_args": "--debug"}, "it must be a list"),
+        ({"setting_sources": "user"}, "it must be a list"),
+        ({"add_dirs": ["/a,b"]}, "a path with a comma"),
+        ({"limits": {"max_turns": 1}}, r"it must be a Limits\("),
+        ({"timeouts": 5}, r"it must be a Timeouts\("),
+        ({"mcp_servers": []}, "mcp_servers .* must be a mapping"),
+        ({"env": {"PORT": 80}}, "80 for 'PORT'; the value of a variable must be a string"),
+    ],
+)
+def test_values_of_the_wrong_kind_are_refused_in_words(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        QwenAgentOptions(**fields)
+
+
+async def test_an_agent_may_be_given_as_a_mapping(options: Options) -> None:
+    scout = {"description": "Looks around.", "prompt": "You look around."}
+    async with QwenSDKClient(options("Hi.", agents={"scout": scout})) as client:
+        assert "scout" in [agent["name"] for agent in client.server_info["agents"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Union
 
 __all__ = ["HookCallback", "HookContext", "HookEvent", "HookMatcher", "HookResult", "Hooks", "hook"]
@@ -146,7 +146,10 @@ def normalize(hooks: Hooks | None) -> dict[str, list[HookMatcher]]:
     if not hooks:
         return {}
     if isinstance(hooks, Mapping):
-        return {event: list(matchers) for event, matchers in hooks.items()}
+        given: dict[str, list[HookMatcher]] = {event: list(matchers) for event, matchers in hooks.items()}
+        for event, matchers in given.items():
+            _check_matchers(event, matchers)
+        return given
     by_event: dict[str, list[HookMatcher]] = {}
     for callback in hooks:
         declared: list[_Declared] = getattr(callback, "_qwen_hooks", [])
@@ -154,5 +157,37 @@ def normalize(hooks: Hooks | None) -> dict[str, list[HookMatcher]]:
             name = getattr(callback, "__name__", repr(callback))
             raise ValueError(f"{name} is not declared with @hook; pass a mapping of events to HookMatcher instead")
         for entry in declared:
-            by_event.setdefault(entry.event, []).append(entry.matcher)
+            # The function as it was passed: a method of an object is bound to it here, and was not in its class.
+            matcher = replace(entry.matcher, hooks=[callback])
+            _check_matchers(entry.event, [matcher])
+            by_event.setdefault(entry.event, []).append(matcher)
     return by_event
+
+
+def _check_matchers(event: str, matchers: Sequence[object]) -> None:
+    """Refuses hooks that could not be called, which would otherwise show only when one is needed."""
+    for matcher in matchers:
+        if not isinstance(matcher, HookMatcher):
+            raise TypeError(
+                f"hooks[{event!r}] has {matcher!r}; it must be a HookMatcher, such as HookMatcher(hooks=[...])"
+            )
+        for callback in matcher.hooks:
+            _check_callback(event, callback)
+
+
+def _check_callback(event: str, callback: object) -> None:
+    import inspect
+
+    if not callable(callback):
+        raise TypeError(f"the {event} hook {callback!r} is not a function")
+    try:
+        signature = inspect.signature(callback)
+    except ValueError:
+        # A function without a readable signature, such as one written in C.
+        return
+    try:
+        signature.bind({}, None)
+    except TypeError:
+        name = getattr(callback, "__name__", repr(callback))
+        message = f"the {event} hook {name}{signature} cannot be called: a hook takes (input, context)"
+        raise TypeError(f"{message}; the id of the tool call is context.tool_use_id") from None

@@ -28,6 +28,16 @@ __all__ = [
     "WorkerPoolOptions",
 ]
 
+_LISTS = (
+    "allowed_tools",
+    "disallowed_tools",
+    "core_tools",
+    "fallback_models",
+    "add_dirs",
+    "setting_sources",
+    "extra_args",
+)
+
 StrPath = Union[str, "os.PathLike[str]"]
 SettingSource = Literal["user", "project", "local"]
 CrashRecovery = Literal["raise", "resume", "retry", "fork"]
@@ -180,7 +190,7 @@ class QwenAgentOptions:
 
     # What it brings
     mcp_servers: Mapping[str, SdkMcpServer | Mapping[str, Any]] = field(default_factory=dict)
-    agents: Mapping[str, AgentDefinition] = field(default_factory=dict)
+    agents: Mapping[str, AgentDefinition | Mapping[str, Any]] = field(default_factory=dict)
 
     # Sessions
     session_id: str | None = None
@@ -235,6 +245,7 @@ class QwenAgentOptions:
     """A `logging.Logger` or a structlog logger; by default the logger `qwen_agent_sdk`, with JSON messages."""
 
     def __post_init__(self) -> None:
+        self._check_types()
         if self.resume is not None and self.continue_session:
             raise ValueError("resume and continue_session exclude each other")
         if self.fork_session and self.resume is None and not self.continue_session:
@@ -246,6 +257,29 @@ class QwenAgentOptions:
         for source in self.setting_sources:
             if source not in ("user", "project", "local"):
                 raise ValueError(f"setting_sources has {source!r}; there are user, project and local")
+
+    def _check_types(self) -> None:
+        """Refuses values that would be taken for something else: each letter of a string is a string, too."""
+        for name in _LISTS:
+            value = getattr(self, name)
+            if isinstance(value, (str, bytes, os.PathLike)):
+                raise TypeError(f"{name} is {value!r}; it must be a list, such as [{value!r}]")
+        for name, kind in (("limits", Limits), ("timeouts", Timeouts)):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} is {value!r}; it must be a {kind.__name__}(...)")
+        for name in ("mcp_servers", "agents", "env"):
+            value = getattr(self, name)
+            if not isinstance(value, Mapping):
+                raise TypeError(f"{name} is {value!r}; it must be a mapping from names to values")
+        for name, value in self.env.items():
+            if not isinstance(value, str):
+                raise TypeError(f"env has {value!r} for {name!r}; the value of a variable must be a string")
+        for path in self.add_dirs:
+            if "," in os.fspath(path):
+                raise ValueError(
+                    f"add_dirs has {os.fspath(path)!r}; a path with a comma cannot be passed to the worker"
+                )
 
     def stderr_sink(self) -> Callable[[str], object] | None:
         """What gets the lines of the worker's standard error."""

@@ -47,7 +47,11 @@ async def _in_thread(runtime: Runtime, function: Callable[[], T]) -> T:
     threading.Thread(target=run, name="qwen-callback", daemon=True).start()
     await done.wait()
     if failures:
-        raise failures[0]
+        failure = failures[0]
+        if isinstance(failure, Exception):
+            raise failure
+        # `sys.exit()` in a thread ends the thread and not the program.
+        raise RuntimeError(f"it raised {type(failure).__name__}") from failure
     return results[0]
 
 

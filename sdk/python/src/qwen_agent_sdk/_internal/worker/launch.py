@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ... import hooks as hook_types
-from ...options import QwenAgentOptions, SettingsProfile
+from ...options import AgentDefinition, QwenAgentOptions, SettingsProfile
 from ...tools import SdkMcpServer
 from ...transport.binary import find_binary
 
@@ -129,7 +129,10 @@ class Launch:
         if options.effort is not None:
             fields["effort"] = options.effort
         if options.agents:
-            fields["agents"] = {name: agent.to_wire() for name, agent in options.agents.items()}
+            fields["agents"] = {
+                name: (agent if isinstance(agent, AgentDefinition) else AgentDefinition(**agent)).to_wire()
+                for name, agent in options.agents.items()
+            }
         if options.mcp_servers:
             fields["mcpServers"] = {
                 name: {"type": "sdk", "name": name} if isinstance(server, SdkMcpServer) else dict(server)
