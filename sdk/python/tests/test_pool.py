@@ -8,10 +8,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from conftest import Options, Script, call, children, write
+from conftest import Options, Script, call, children, hold, write
 
 from qwen_agent_sdk import (
     AssistantChunk,
+    NotConnectedError,
     QwenAgentOptions,
     QwenSDKClient,
     ResultMessage,
@@ -193,3 +194,24 @@ async def test_100_sessions_in_one_event_loop(script: Script) -> None:
         for number in range(100):
             group.start_soon(one, number)
     assert sorted(done) == sorted(f"I am {number}." for number in range(100))
+
+
+async def test_a_pool_that_is_closed_cancels_its_turns_and_says_so(options: Options, place: Path) -> None:
+    pool = await WorkerPool().open()
+    async with QwenSDKClient(options(hold(place), worker_pool=pool)) as client:
+        await client.query("Go")
+        await pool.close()
+        results = [message async for message in client.receive_response()]
+        assert isinstance(results[-1], ResultMessage) and results[-1].status == "cancelled"
+        with pytest.raises(NotConnectedError, match="the pool was closed"):
+            await client.ask("More")
+
+
+async def test_a_pool_that_was_closed_opens_again(options: Options) -> None:
+    pool = WorkerPool()
+    async with pool:
+        pass
+    with pytest.raises(NotConnectedError, match="the pool is not open"):
+        await QwenSDKClient(options("Hi.", worker_pool=pool)).connect()
+    async with pool, QwenSDKClient(options("Hi.", worker_pool=pool)) as client:
+        assert (await client.ask("Hello")).text == "Hi."

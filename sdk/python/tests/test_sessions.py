@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import pytest
 from conftest import Options, Script, call, write
 from pydantic import BaseModel, field_validator
@@ -18,6 +20,7 @@ from qwen_agent_sdk import (
     SessionNotFoundError,
     SettingsProfile,
     StructuredOutputError,
+    Timeouts,
     query,
 )
 
@@ -237,3 +240,29 @@ def test_options_that_contradict_each_other_are_refused() -> None:
         QwenAgentOptions(on_crash="pray")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="setting_sources"):
         QwenAgentOptions(setting_sources=["moon"])  # type: ignore[list-item]
+
+
+async def test_the_end_of_a_session_waits_for_its_store(options: Options) -> None:
+    class SlowStore(InMemorySessionStore):
+        async def append(self, session_id: str, offset: int, data: bytes) -> None:
+            for _ in range(100):
+                await anyio.lowlevel.checkpoint()
+            await super().append(session_id, offset, data)
+
+    store = SlowStore()
+    result = [message async for message in query("Go", options=options("Hi.", session_store=store))][-1]
+    again = QwenSDKClient(options("Again.", session_store=store, resume=result.session_id))
+    async with again:
+        assert (await again.ask("More")).text == "Again."
+    assert result.session_id is not None
+    assert store.logs[result.session_id].count(b"Again.") > 0
+
+
+async def test_a_store_that_never_answers_does_not_hold_up_the_end(options: Options) -> None:
+    class StuckStore(InMemorySessionStore):
+        async def append(self, session_id: str, offset: int, data: bytes) -> None:
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(30):
+        async with QwenSDKClient(options("Hi.", session_store=StuckStore(), timeouts=Timeouts(close=0.5))) as client:
+            assert (await client.ask("Hello")).text == "Hi."

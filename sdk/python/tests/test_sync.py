@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -9,10 +10,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import BINARY, MOCK_MODEL, Options, Script, call, children, write
+from conftest import BINARY, MOCK_MODEL, Options, Script, call, children, hold, write
 
 from qwen_agent_sdk import (
     AssistantChunk,
@@ -21,6 +23,7 @@ from qwen_agent_sdk import (
     QwenClient,
     ResultMessage,
     SessionNotFoundError,
+    WorkerCrashedError,
     create_sdk_mcp_server,
     tool,
 )
@@ -165,3 +168,32 @@ def test_the_quick_start_of_the_specification_works_as_printed(place: Path, tmp_
         ended = subprocess.run(run, capture_output=True, text=True, timeout=50, check=False, env=environment)
         model.stdin.close()
     assert (ended.stdout, ended.returncode) == ("main.py 没有问题。\n", 0), ended.stderr
+
+
+def test_a_client_goes_on_after_its_worker_died(options: Options, place: Path) -> None:
+    with QwenClient(options("One.", hold(place), include_partial_messages=True)) as client:
+        session_id = client.chat("one").session_id
+        with pytest.raises(WorkerCrashedError):
+            for message in client.stream("two"):
+                if isinstance(message, AssistantChunk) and message.text:
+                    (worker,) = children()
+                    os.kill(worker, signal.SIGKILL)
+        result = client.chat("three")
+        assert (result.text, result.session_id) == ("One.", session_id), "the new worker reads its script anew"
+
+
+def test_chats_of_several_threads_in_one_workspace_take_turns(script: Script) -> None:
+    names = ("one", "two", "three")
+    model = script(*({"match": name, "steps": [{"text": name.upper()}]} for name in names))
+    with QwenClient(model=model) as client, ThreadPoolExecutor(3) as threads:
+        assert [result.text for result in threads.map(client.chat, names)] == ["ONE", "TWO", "THREE"]
+
+
+def test_a_client_that_is_collected_leaves_no_worker_and_no_thread(options: Options) -> None:
+    client = QwenClient(options("Hi."))
+    client.chat("Hello")
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "qwen-client"]
+    del client
+    gc.collect()
+    thread.join(30)
+    assert not thread.is_alive() and children() == set()

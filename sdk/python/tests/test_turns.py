@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
-from conftest import Options, Script, call, write
+from conftest import Options, Script, call, hold, write
 
 from qwen_agent_sdk import (
     AssistantChunk,
@@ -28,7 +30,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_query_yields_messages_and_ends_with_the_result(options: Options) -> None:
-    messages = [message async for message in query("Hi", options=options("Hello there."))]
+    messages = [message async for message in query("Hi", options("Hello there."))]
     result = messages[-1]
     assert isinstance(result, ResultMessage)
     assert (result.text, result.summary, result.status, result.ok) == ("Hello there.", "Hello there.", "done", True)
@@ -289,3 +291,51 @@ async def test_sub_agents_of_the_host_work_and_count(options: Options) -> None:
         result = await client.ask("Explore")
         assert result.text == "The scout found nothing."
         assert result.model_calls == 3, "the sub-agent's call counts for the turn"
+
+
+async def test_ask_brings_the_result_of_its_own_prompt_after_a_loop_that_was_left(options: Options) -> None:
+    async with QwenSDKClient(options("One.", "Two.", "Three.")) as client:
+        await client.query("one")
+        async for _ in client.receive_response():
+            break
+        assert (await client.ask("two")).text == "Two."
+        assert (await client.ask("three")).text == "Three."
+
+
+async def test_a_cancelled_ask_ends_its_turn_and_the_next_has_its_own_result(options: Options, place: Path) -> None:
+    # A turn that is cancelled before its model call leaves that call in the script, so calls go by their prompt.
+    calls = ({"match": "one", "steps": hold(place)}, {"match": "two", "steps": [{"text": "Two."}]})
+    async with QwenSDKClient(options(*calls)) as client:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as group:
+
+                async def cancel_when_sent() -> None:
+                    await anyio.wait_all_tasks_blocked()
+                    scope.cancel()
+
+                group.start_soon(cancel_when_sent)
+                await client.ask("one")
+        assert scope.cancelled_caught
+        with anyio.fail_after(30):
+            assert (await client.ask("two")).text == "Two."
+
+
+async def test_asks_of_several_tasks_run_one_after_the_other(script: Script) -> None:
+    answers: dict[str, str] = {}
+    model = script(*({"match": name, "steps": [{"text": name.upper()}]} for name in ("one", "two", "three")))
+    async with QwenSDKClient(model=model) as client, anyio.create_task_group() as group:
+
+        async def ask(name: str) -> None:
+            answers[name] = (await client.ask(name)).text
+
+        for name in ("one", "two", "three"):
+            group.start_soon(ask, name)
+    assert answers == {"one": "ONE", "two": "TWO", "three": "THREE"}
+
+
+@pytest.mark.parametrize("prompt", [None, 7, b"Go", ["Go"], {"type": "text", "text": "Go"}])
+async def test_what_is_no_prompt_is_refused_in_words_and_the_session_goes_on(prompt: Any, options: Options) -> None:
+    async with QwenSDKClient(options("Hi.")) as client:
+        with pytest.raises(TypeError, match="a prompt is a text, or a list of parts"):
+            await client.ask(prompt)
+        assert (await client.ask("Hello")).text == "Hi."

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from conftest import Options, call, children, hold, write
 
@@ -14,6 +19,7 @@ from qwen_agent_sdk import (
     AssistantChunk,
     NotConnectedError,
     QwenSDKClient,
+    QwenSDKError,
     ResultMessage,
     Timeouts,
     ToolDisplay,
@@ -143,3 +149,65 @@ async def test_two_readers_of_one_session_are_told_so(options: Options, place: P
                 async for _ in client.receive_messages():
                     pass
             group.cancel_scope.cancel()
+
+
+def pipes() -> int:
+    """How many ends of pipes this process holds."""
+    return sum(
+        os.path.islink(link) and os.readlink(link).startswith("pipe:") for link in Path("/proc/self/fd").iterdir()
+    )
+
+
+async def pipes_fall_to(expected: int) -> None:
+    with anyio.fail_after(30):
+        while pipes() > expected:
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_sessions_that_nobody_closes_leave_no_descriptor(options: Options, place: Path) -> None:
+    before = pipes()
+    async for _ in query("Go", options=options("Hi.")):
+        break
+    client = await QwenSDKClient(options("Hi.")).connect()
+    del client
+    gc.collect()
+    await pipes_fall_to(before)
+
+
+async def test_a_worker_that_is_replaced_leaves_no_descriptor(options: Options) -> None:
+    async with QwenSDKClient(options("Hi.", on_crash="resume")) as client:
+        await client.ask("One")
+        before = pipes()
+        for _ in range(2):
+            (worker,) = children()
+            os.kill(worker, signal.SIGKILL)
+            assert (await client.ask("More")).text == "Hi."
+        await pipes_fall_to(before)
+
+
+async def test_a_client_that_was_closed_connects_again(options: Options) -> None:
+    client = QwenSDKClient(options("Hi."))
+    async with client:
+        first = client.session_id
+        await client.ask("Hello")
+    async with client:
+        assert (await client.ask("Hello")).text == "Hi."
+        assert client.session_id != first
+
+
+def test_a_client_whose_loop_is_gone_is_an_error_to_use_and_can_be_closed(options: Options, place: Path) -> None:
+    before = pipes()
+    client = QwenSDKClient(options(hold(place), include_partial_messages=True))
+
+    async def leave_open() -> None:
+        await client.connect()
+        await client.query("Go")
+        async for message in client.receive_response():
+            if isinstance(message, AssistantChunk) and message.text:
+                return
+
+    asyncio.run(leave_open())
+    with pytest.raises(QwenSDKError):
+        asyncio.run(client.interrupt())
+    asyncio.run(client.close())
+    assert (children(), pipes()) == (set(), before)

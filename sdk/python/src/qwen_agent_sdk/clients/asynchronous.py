@@ -40,8 +40,11 @@ class QwenSDKClient:
     # Opening and closing
 
     async def connect(self) -> QwenSDKClient:
-        """Starts the worker and shakes hands. `async with` does this."""
-        if self._session is not None:
+        """Starts the worker and shakes hands. `async with` does this.
+
+        A client that was closed can be connected again, to a new session.
+        """
+        if self._session is not None and not self._session.is_closed:
             raise RuntimeError("the client is connected already")
         runtime = current_runtime()
         make_channel = await self._channel_factory()
@@ -80,7 +83,8 @@ class QwenSDKClient:
     disconnect = close
 
     async def __aenter__(self) -> QwenSDKClient:
-        return self if self._session is not None else await self.connect()
+        is_connected = self._session is not None and not self._session.is_closed
+        return self if is_connected else await self.connect()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -155,7 +159,8 @@ class QwenSDKClient:
     async def receive_response(self) -> AsyncIterator[Event]:
         """The messages of one prompt: until its result, or the result of its command.
 
-        Raises `PromptRejectedError` if the worker refuses the prompt.
+        Raises `PromptRejectedError` if the worker refuses the prompt. After a loop that was left early the next call goes on with the
+        rest of the same prompt's messages.
         """
         session = self._open
         while True:
@@ -165,25 +170,26 @@ class QwenSDKClient:
                 continue
             if event is None:
                 raise NotConnectedError("the session was closed before the turn ended")
-            if isinstance(event, ErrorMessage) and event.raw.get("rejected"):
-                raise PromptRejectedError(event.message, code=event.code, param=event.error.get("param"))
+            rejection = rejection_of(event)
+            if rejection is not None:
+                raise rejection
             yield event
-            if isinstance(event, ResultMessage):
-                return
-            if isinstance(event, CommandResult) and not event.submits_prompt:
+            if ends_prompt(event):
                 return
 
     async def ask(self, prompt: Prompt, *, options: Mapping[str, Any] | None = None) -> ResultMessage:
-        """Sends a prompt and waits for its result; messages before it are not kept."""
-        await self.query(prompt, options=options)
-        result: ResultMessage | None = None
-        async for event in self.receive_response():
-            if isinstance(event, ResultMessage):
-                result = event
-            elif isinstance(event, CommandResult):
-                result = _result_of_command(event)
-        assert result is not None
-        return result
+        """Sends a prompt and waits for its result; messages before it are not kept.
+
+        Several tasks may ask at once; their prompts run one after the other. If the caller is cancelled, the turn is ended.
+        """
+        session = self._open
+        async with session.asking:
+            prompt_id = await session.prompt(prompt, options=options)
+            try:
+                return await _result_of(session, prompt_id)
+            except BaseException:
+                session.cancel_soon(prompt_id)
+                raise
 
     # Control
 
@@ -247,6 +253,37 @@ class QwenSDKClient:
 def _worker_channel(launch: Launch, runtime: Runtime) -> Channel:
     # Not a method: a session that held its client would keep it from being collected.
     return WorkerChannel(launch, runtime, launch.options.transport)
+
+
+async def _result_of(session: Query, prompt_id: str) -> ResultMessage:
+    """The result of one prompt; what is left of earlier ones is passed over."""
+    while True:
+        event = session.take_event() or await session.next_event()
+        if type(event) is AssistantChunk:
+            continue
+        if event is None:
+            raise NotConnectedError("the session was closed before the turn ended")
+        if not session.belongs_to(event, prompt_id):
+            continue
+        rejection = rejection_of(event)
+        if rejection is not None:
+            raise rejection
+        if isinstance(event, ResultMessage):
+            return event
+        if isinstance(event, CommandResult) and ends_prompt(event):
+            return _result_of_command(event)
+
+
+def ends_prompt(event: Event | None) -> bool:
+    """True for the last message of a prompt."""
+    return isinstance(event, ResultMessage) or (isinstance(event, CommandResult) and not event.submits_prompt)
+
+
+def rejection_of(event: Event | None) -> PromptRejectedError | None:
+    """The error for a prompt that the worker refused."""
+    if isinstance(event, ErrorMessage) and event.raw.get("rejected"):
+        return PromptRejectedError(event.message, code=event.code, param=event.error.get("param"))
+    return None
 
 
 def _result_of_command(command: CommandResult) -> ResultMessage:

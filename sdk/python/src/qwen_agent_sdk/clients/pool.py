@@ -50,7 +50,7 @@ class WorkerPool:
 
     async def open(self) -> WorkerPool:
         """Starts the hub. `async with` does this."""
-        if self._connection is not None:
+        if self._connection is not None and not self._connection.is_closed:
             raise RuntimeError("the pool is open already")
         connection = HubConnection(current_runtime(), self._timeouts)
         await connection.open(self._binary_path, self._pool, self._chunks, self._env, self._stderr)
@@ -76,12 +76,13 @@ class WorkerPool:
         return HubChannel(connection, launch, runtime)
 
     def _opened(self) -> HubConnection:
-        if self._connection is None:
+        if self._connection is None or self._connection.is_closed:
             raise NotConnectedError("the pool is not open; use 'async with' or await open()")
         return self._connection
 
     async def __aenter__(self) -> WorkerPool:
-        return self if self._connection is not None else await self.open()
+        is_open = self._connection is not None and not self._connection.is_closed
+        return self if is_open else await self.open()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

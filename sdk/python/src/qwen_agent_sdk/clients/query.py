@@ -9,16 +9,15 @@ from typing import Any
 
 from .._internal.runtime import TaskHandle, current_runtime
 from .._internal.session.session import Query
-from ..errors import PromptRejectedError
-from ..events import AssistantChunk, CommandResult, ErrorMessage, Event, ResultMessage
+from ..events import AssistantChunk, Event
 from ..options import QwenAgentOptions
-from .asynchronous import Prompt, QwenSDKClient
+from .asynchronous import Prompt, QwenSDKClient, ends_prompt, rejection_of
 
 __all__ = ["QueryStream", "query"]
 
 
 def query(
-    prompt: Prompt | AsyncIterable[Prompt], *, options: QwenAgentOptions | None = None, **overrides: Any
+    prompt: Prompt | AsyncIterable[Prompt], options: QwenAgentOptions | None = None, **overrides: Any
 ) -> QueryStream:
     """Runs one prompt, or a stream of prompts, and yields messages until all of them have their result.
 
@@ -78,11 +77,11 @@ class QueryStream(AsyncIterator[Event]):
             if self._input_failure is not None:
                 raise self._input_failure
             raise StopAsyncIteration
-        if isinstance(event, ErrorMessage) and event.raw.get("rejected"):
+        rejection = rejection_of(event)
+        if rejection is not None:
             await self.aclose()
-            raise PromptRejectedError(event.message, code=event.code, param=event.error.get("param"))
-        is_end = isinstance(event, ResultMessage) or (isinstance(event, CommandResult) and not event.submits_prompt)
-        if is_end:
+            raise rejection
+        if ends_prompt(event):
             self._finished += 1
             if not self._input_is_open and self._finished >= self._sent:
                 await self.aclose()

@@ -28,8 +28,9 @@ class QwenClient:
             result = client.chat(task="Find the bug in main.py", workspace="/repos/demo")
             print(result.summary)
 
-    There is one session for each workspace, which later chats continue. Methods may be called from any thread, one turn at a
-    time for each session. A loop in a thread of its own serves callbacks, so they work while the caller waits.
+    There is one session for each workspace, which later chats continue. Methods may be called from any thread; chats of one
+    workspace run one after the other. A loop in a thread of its own serves callbacks, so they work while the caller waits. After a
+    `WorkerCrashedError` the next call goes on with the session in a new worker.
     """
 
     def __init__(self, options: QwenAgentOptions | None = None, **overrides: Any) -> None:
@@ -106,7 +107,17 @@ class QwenClient:
                 client = QwenSDKClient(self.options.replace(cwd=key))
                 self._call(client.connect())
                 self._sessions[key] = client
+            elif client._open.has_failed:
+                self._revive(key, client)
         return client
+
+    def _revive(self, key: str, client: QwenSDKClient) -> None:
+        """Goes on with a session whose worker died. One that was never stored cannot: the next call begins a new one."""
+        try:
+            self._call(client.resume())
+        except BaseException:
+            del self._sessions[key]
+            raise
 
     def interrupt(self, workspace: StrPath | None = None) -> bool:
         """Ends the running turn of a workspace; for other threads than the one that waits for it."""
@@ -128,8 +139,8 @@ class QwenClient:
         if self._loop is None or os.getpid() != self._pid:
             return
         try:
-            for client in self._sessions.values():
-                self._submit(client.close()).result()
+            for closing in [self._submit(client.close()) for client in self._sessions.values()]:
+                closing.result()
         finally:
             loop, self._loop = self._loop, None
             loop.call_soon_threadsafe(loop.stop)
@@ -143,6 +154,13 @@ class QwenClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        loop = getattr(self, "_loop", None)
+        if loop is not None and os.getpid() == self._pid:
+            # Its sessions are collected with the client, which ends their workers.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(loop.stop)
 
     def _call(
         self,
@@ -190,6 +208,11 @@ class QwenClient:
                 asyncio.set_event_loop(loop)
                 try:
                     loop.run_forever()
+                    tasks = asyncio.all_tasks(loop)
+                    for task in tasks:
+                        task.cancel()
+                    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+                    loop.run_until_complete(loop.shutdown_asyncgens())
                 finally:
                     loop.close()
 

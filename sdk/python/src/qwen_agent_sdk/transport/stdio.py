@@ -146,6 +146,9 @@ class StdIOSubprocessTransport:
             message = f"{self._command[0]!r} was not found; install qwen, set QWEN_BIN or pass binary_path"
             raise BinaryNotFoundError(message, searched=[self._command[0]]) from error
         except OSError as error:
+            if isinstance(error, NotADirectoryError) and self._cwd is not None and not os.path.isdir(self._cwd):
+                message = f"the working directory {os.fspath(self._cwd)!r} is not a directory"
+                raise ProcessError(message, code="bad_cwd") from error
             message = f"{self._command[0]!r} could not be started: {error.strerror or error}"
             raise ProcessError(message, code="spawn_failed") from error
         for name in ("stdin", "stdout", "stderr"):
@@ -379,6 +382,7 @@ class StdIOSubprocessTransport:
             self._close_fd(name)
         if self._stderr_task is not None:
             self._stderr_task.cancel()
+        self._stderr_done = True
         _open_transports.discard(self)
 
     def kill(self) -> None:

@@ -52,7 +52,7 @@ class SessionEvents:
         if options.session_store is not None:
             from .store_mirror import StoreMirror
 
-            self._mirror = StoreMirror(options.session_store, self._log)
+            self._mirror = StoreMirror(options.session_store, self._log, runtime)
         self._is_closing = False
         self._fatal: FatalErrorMessage | None = None
 
@@ -185,6 +185,11 @@ class SessionEvents:
         error.raw["prompt_id"] = prompt_id
         error.raw["rejected"] = True
         return True
+
+    def belongs_to(self, event: Event, prompt_id: str) -> bool:
+        """True unless the event names another prompt than the one that was sent with this id."""
+        named = event.prompt_id
+        return named is None or self._prompts.first_id(named) == prompt_id
 
     def has_events(self) -> bool:
         """True if the next event is there already."""

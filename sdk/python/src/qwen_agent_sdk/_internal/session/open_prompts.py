@@ -31,6 +31,7 @@ class OpenPrompts:
 
     def __init__(self) -> None:
         self._by_id: dict[str, OpenPrompt] = {}
+        self._first_ids: dict[str, str] = {}
         self.unstarted = 0
         """How many of them the worker has not begun; 0 lets chunks take a shorter way."""
 
@@ -76,6 +77,7 @@ class OpenPrompts:
         for prompt_id in list(self._by_id)[after:]:
             prompt = self._by_id.pop(prompt_id)
             fresh = new_prompt_id(session_id)
+            self._first_ids[fresh] = self.first_id(prompt_id)
             prompt.line.update({"prompt_id": fresh, "uuid": fresh, "session_id": session_id})
             if prompt.is_started:
                 prompt.is_started = False
@@ -83,6 +85,10 @@ class OpenPrompts:
             self._by_id[fresh] = prompt
             renewed.append(prompt)
         return renewed
+
+    def first_id(self, prompt_id: str) -> str:
+        """The id under which a prompt was first sent."""
+        return self._first_ids.get(prompt_id, prompt_id)
 
     def end_all(self, error: str) -> None:
         """Ends every span; no result will come."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ...errors import (
     NotConnectedError,
     PromptRejectedError,
     QwenSDKError,
     SessionNotFoundError,
+    TimeoutExpiredError,
     WorkerCrashedError,
     WorkerUnresponsiveError,
 )
@@ -23,16 +24,15 @@ from ...events import (
 )
 from ...options import QwenAgentOptions
 from ...transport.stdio import ExitStatus
+from ..control.callbacks import call_within
 from ..control.dispatcher import ControlDispatcher
 from ..control.requests import control_result
+from ..lock import TaskLock
 from ..runtime import Runtime, TaskHandle, Waiter
 from ..worker.channel import Channel, fatal_error
 from ..worker.launch import Launch, new_name, new_session_id
 from .events import SessionEvents
 from .open_prompts import new_prompt_id
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["ChannelFactory", "Query"]
 
@@ -49,6 +49,8 @@ class Query(SessionEvents):
         self.started: SessionStarted | None = None
         self.server_info: JsonObject = {}
         self.restarts = 0
+        self.asking = TaskLock(runtime)
+        """Held by the task that sends a prompt and waits for its result."""
         self._make_channel = make_channel
         self._launch = Launch(options, self.session_id)
         self._dispatcher = ControlDispatcher(
@@ -59,6 +61,7 @@ class Query(SessionEvents):
         self._is_unresponsive = False
         self._recovery: TaskHandle | None = None
         self._closed: Waiter | None = None
+        self._is_abandoned = False
         self._over: Waiter | None = None
 
     # Opening
@@ -97,6 +100,12 @@ class Query(SessionEvents):
         """Sends `initialize`: hooks, agents, servers, prompts and schemas of the host."""
         fields = launch.initialize(self._dispatcher.hook_ids)
         self.server_info = await self.request("initialize", fields, timeout=self.options.timeouts.start)
+        unknown = self.server_info.get("unknown_hook_events")
+        if unknown:
+            names = ", ".join(repr(name) for name in unknown)
+            raise ValueError(
+                f"hooks has {names}, which the worker does not know; see HookEvent for the events that there are"
+            )
 
     # Prompts
 
@@ -110,7 +119,7 @@ class Query(SessionEvents):
     ) -> str:
         """Sends a prompt; returns its id."""
         self._check_open()
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else [dict(p) for p in content]
+        parts = _parts(content)
         if command is None and not any(part.get("text", True) for part in parts):
             raise PromptRejectedError("the prompt is empty", code="empty_prompt", param="prompt")
         prompt_id = new_prompt_id(self.session_id)
@@ -177,6 +186,17 @@ class Query(SessionEvents):
         if prompt_id is not None:
             line["prompt_id"] = prompt_id
         return await self._ask(request_id, line, "cancel", None)
+
+    def cancel_soon(self, prompt_id: str) -> None:
+        """Cancels a prompt that nobody waits for any more, in a task of its own."""
+        if self._is_closing or self._queue.is_ended or not self._runtime.is_current():
+            return
+
+        async def cancel() -> None:
+            with contextlib.suppress(Exception):
+                await self.cancel(prompt_id)
+
+        self._runtime.spawn(cancel, "qwen-cancel")
 
     async def hint(self, trigger: str, text: str, cursor: int, timeout: float | None) -> CommandHint:
         """Asks for suggestions."""
@@ -249,6 +269,15 @@ class Query(SessionEvents):
             self._stop(fatal_error(fatal, status))
         else:
             self._stop(self._crash(status))
+
+    def pool_closed(self) -> None:
+        """The pool of the session was closed by its owner."""
+        self._stop(None if self._is_closing else NotConnectedError("the pool was closed", code="pool_closed"))
+
+    @property
+    def has_failed(self) -> bool:
+        """True once the worker is gone without having been asked to."""
+        return self._queue.failure is not None
 
     def _how_it_ended(self, status: ExitStatus) -> str:
         return "missed its heartbeats and was killed" if self._is_unresponsive else status.describe()
@@ -324,15 +353,26 @@ class Query(SessionEvents):
 
     # Ending
 
+    @property
+    def is_closed(self) -> bool:
+        """True once nothing more comes of the session, because it was closed."""
+        return self._is_abandoned or (self._closed is not None and self._closed.is_set())
+
     async def close(self, timeout: float | None = None) -> None:
         """Ends the session within `timeout` seconds, whatever it is doing. May be called by any task, and twice."""
+        if self._is_abandoned:
+            return
+        if not self._runtime.is_current():
+            # The loop of the session is gone, or it is another one: its tasks cannot be waited for.
+            self.abandon()
+            return
         if self._closed is not None:
             await self._closed.wait()
             return
         self._closed = self._runtime.waiter()
         self._is_closing = True
+        seconds = self.options.timeouts.close if timeout is None else timeout
         try:
-            seconds = self.options.timeouts.close if timeout is None else timeout
             for task in (self._monitor, self._recovery):
                 if task is not None:
                     task.cancel()
@@ -343,8 +383,7 @@ class Query(SessionEvents):
                     await self._end_politely(seconds)
                 await self._channel.close(seconds)
             await self._dispatcher.close()
-            if self._mirror is not None:
-                await self._mirror.copy(self.session_id)
+            await self._finish_store(seconds)
         except BaseException:
             if self._channel is not None:
                 self._channel.kill()
@@ -354,6 +393,16 @@ class Query(SessionEvents):
             self._stop(None)
             self._log("info", "session_closed")
             self._closed.set()
+
+    async def _finish_store(self, seconds: float) -> None:
+        """Gives the store of the host the rest of the session."""
+        mirror = self._mirror
+        if mirror is None:
+            return
+        try:
+            await call_within(self._runtime, seconds, "session store", lambda: mirror.copy(self.session_id))
+        except TimeoutExpiredError as error:
+            self._log("error", "session_store_failed", error=str(error))
 
     async def _end_politely(self, seconds: float) -> None:
         """Cancels the running turn, so that the worker need not finish it, and lets `SessionEnd` hooks of the host run: after the
@@ -384,8 +433,9 @@ class Query(SessionEvents):
 
     def abandon(self) -> None:
         """Ends the worker without waiting, for owners that are garbage-collected; callable from any thread."""
-        if self._closed is not None:
+        if self._closed is not None or self._is_abandoned:
             return
+        self._is_abandoned = True
         self._is_closing = True
         if self._channel is not None:
             self._channel.kill()
@@ -414,3 +464,17 @@ class Query(SessionEvents):
             raise self._queue.failure
         if self._is_closing or self._queue.is_ended:
             raise NotConnectedError("the session is closed")
+        if not self._runtime.is_current():
+            message = "the client was connected in another event loop; connect one in the loop that uses it"
+            raise NotConnectedError(message, code="other_loop")
+
+
+def _parts(content: str | Sequence[Mapping[str, Any]]) -> list[JsonObject]:
+    """The parts of a prompt."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    parts = [dict(part) for part in content if isinstance(part, Mapping)] if isinstance(content, Sequence) else None
+    if parts is not None and len(parts) == len(content):
+        return parts
+    message = "a prompt is a text, or a list of parts such as {'type': 'text', 'text': ...}"
+    raise TypeError(f"{message}; it is {repr(content)[:200]}")

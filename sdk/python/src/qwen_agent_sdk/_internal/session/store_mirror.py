@@ -8,7 +8,9 @@ import tempfile
 from pathlib import Path
 
 from ...session_store import SessionStore
+from ..lock import TaskLock
 from ..log import SessionLogger
+from ..runtime import Runtime
 
 __all__ = ["StoreMirror"]
 
@@ -16,12 +18,12 @@ __all__ = ["StoreMirror"]
 class StoreMirror:
     """One session in a store. The worker gets a private `QWEN_HOME`; what it appends to its log goes to the store."""
 
-    def __init__(self, store: SessionStore, log: SessionLogger) -> None:
+    def __init__(self, store: SessionStore, log: SessionLogger, runtime: Runtime) -> None:
         self._store = store
         self._log = log
+        self._copying = TaskLock(runtime)
         self._home = tempfile.mkdtemp(prefix="qwen-sdk-home-")
         self._offsets: dict[str, int] = {}
-        self._is_copying = False
 
     def environment(self, base: dict[str, str]) -> dict[str, str]:
         """The variables that point the worker at the private copy and leave the user's settings where they are."""
@@ -48,24 +50,20 @@ class StoreMirror:
 
     async def copy(self, session_id: str) -> None:
         """Sends whole lines that are new to the store. A store that fails is tried again with the next turn."""
-        if self._is_copying:
-            return
-        self._is_copying = True
-        try:
-            offset = self._offsets.get(session_id, 0)
-            with open(self._path(session_id), "rb") as file:
-                file.seek(offset)
-                data = file.read()
-            data = data[: data.rfind(b"\n") + 1]
-            if data:
-                await self._store.append(session_id, offset, data)
-                self._offsets[session_id] = offset + len(data)
-        except FileNotFoundError:
-            return
-        except Exception as error:
-            self._log("error", "session_store_failed", error=repr(error))
-        finally:
-            self._is_copying = False
+        async with self._copying:
+            try:
+                offset = self._offsets.get(session_id, 0)
+                with open(self._path(session_id), "rb") as file:
+                    file.seek(offset)
+                    data = file.read()
+                data = data[: data.rfind(b"\n") + 1]
+                if data:
+                    await self._store.append(session_id, offset, data)
+                    self._offsets[session_id] = offset + len(data)
+            except FileNotFoundError:
+                return
+            except Exception as error:
+                self._log("error", "session_store_failed", error=repr(error))
 
     def clean_up(self) -> None:
         """Removes the private copy."""

@@ -33,6 +33,7 @@ class Receiver(Protocol):
     def is_full(self) -> bool: ...
     async def room(self) -> None: ...
     def ended(self, status: ExitStatus, fatal: FatalErrorMessage | None) -> None: ...
+    def pool_closed(self) -> None: ...
 
 
 class Channel(Protocol):
@@ -139,10 +140,13 @@ class WorkerChannel:
             # The loop is ending, or there is a bug: either way nobody reads any more.
             transport.kill()
             self._end(ExitStatus(None))
+            await transport.close(0)
             if not isinstance(error, Exception):
                 raise
             return
         self._end(status)
+        # Nobody may be left to close a worker that died or whose client was collected.
+        await transport.close(0)
 
     def _greet(self, lines: Sequence[str]) -> Sequence[str]:
         """Looks for the handshake; returns the lines behind it."""

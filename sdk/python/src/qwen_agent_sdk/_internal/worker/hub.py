@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
-from ...errors import HandshakeError, NotConnectedError, SessionNotFoundError
+from ...errors import ControlRequestError, HandshakeError, NotConnectedError, SessionNotFoundError
 from ...events import ControlResponse, Event, FatalErrorMessage, SessionStarted, parse_line
 from ...options import StrPath, Timeouts, WorkerPoolOptions
 from ...transport.binary import find_binary
 from ...transport.stdio import ExitStatus, StdIOSubprocessTransport
-from ..control.callbacks import call
+from ..control.callbacks import call, call_within
 from ..control.requests import PendingRequests, control_result
 from ..runtime import Runtime, TaskHandle
 from .channel import Receiver, check_handshake, exit_status, fatal_error
@@ -102,9 +102,11 @@ class HubConnection:
                 # A fast stream must not starve the sessions' own tasks.
                 await self._runtime.checkpoint()
             self._end(await exit_status(transport))
+            await transport.close(0)
         except BaseException as error:
             transport.kill()
             self._end(ExitStatus(None))
+            await transport.close(0)
             if not isinstance(error, Exception):
                 raise
 
@@ -149,16 +151,40 @@ class HubConnection:
         self._handshake.set()
         self._requests.cancel_all()
         for channel in list(self.channels.values()):
-            channel.hub_ended(status, self._fatal)
+            channel.hub_ended(status, self._fatal, is_closed=self._is_closing)
         self.channels.clear()
         self._remove_config()
 
     async def close(self, timeout: float) -> None:
-        """Ends the hub with its workers."""
+        """Ends the hub with its workers. Turns that run are cancelled: the hub would wait for their end."""
         self._is_closing = True
         if self._transport is not None:
-            await self._transport.close(timeout)
+            if self._runtime.is_current():
+                with contextlib.suppress(Exception):
+                    await call_within(self._runtime, timeout / 2, "hub", lambda: self._end_sessions(timeout))
+                await self._transport.close(timeout)
+            else:
+                self._transport.kill()
         self._remove_config()
+
+    async def _end_sessions(self, timeout: float) -> None:
+        """Has the hub end every session; what it writes about their turns comes before its answers."""
+        sessions = list(self.channels)
+        for session_id in sessions:
+            await self._write({"type": "control/cancel", "session_id": session_id, "reason": "escape"})
+        for session_id in sessions:
+            with contextlib.suppress(ControlRequestError):
+                await self.request({"subtype": "close", "session_id": session_id}, timeout)
+
+    @property
+    def is_closed(self) -> bool:
+        """True from the moment in which the pool is closed."""
+        return self._is_closing
+
+    def forget(self, channel: HubChannel) -> None:
+        """Directs nothing to a session any more."""
+        self.channels = {key: value for key, value in self.channels.items() if value is not channel}
+        self._asked_by = {key: value for key, value in self._asked_by.items() if value is not channel}
 
     def kill(self) -> None:
         """Ends the hub at once; its workers follow."""
@@ -194,7 +220,7 @@ class HubChannel:
         self._spilled = 0
         self._unspill: TaskHandle | None = None
         self._is_open = False
-        self._end: tuple[ExitStatus, FatalErrorMessage | None] | None = None
+        self._end: Callable[[], None] | None = None
         self.last_activity = time.monotonic()
 
     async def open(self, receiver: Receiver) -> SessionStarted:
@@ -287,19 +313,22 @@ class HubChannel:
             self._spill = None
         self._unspill = None
         if self._end is not None:
-            receiver.ended(*self._end)
+            self._end()
 
     def flush(self) -> None:
         """Wakes the reader after a batch."""
         if self._receiver is not None:
             self._receiver.flush()
 
-    def hub_ended(self, status: ExitStatus, fatal: FatalErrorMessage | None) -> None:
-        """The hub is gone, and the session with it."""
+    def hub_ended(self, status: ExitStatus, fatal: FatalErrorMessage | None, *, is_closed: bool) -> None:
+        """The hub is gone, and the session with it. `is_closed` tells that its owner wanted that."""
         self._is_open = False
-        self._end = (status, fatal)
-        if self._receiver is not None and self._unspill is None:
-            self._receiver.ended(status, fatal)
+        receiver = self._receiver
+        if receiver is None:
+            return
+        self._end = receiver.pool_closed if is_closed else lambda: receiver.ended(status, fatal)
+        if self._unspill is None:
+            self._end()
 
     async def close(self, timeout: float) -> None:
         """Ends the session; the hub goes on."""
@@ -307,7 +336,7 @@ class HubChannel:
             self._is_open = False
             with contextlib.suppress(Exception):
                 await self._hub.request({"subtype": "close", "session_id": self._session_id}, timeout)
-        self._hub.channels.pop(self._session_id, None)
+        self._hub.forget(self)
         if self._unspill is not None:
             self._unspill.cancel()
         if self._spill is not None:
@@ -316,11 +345,4 @@ class HubChannel:
     def kill(self) -> None:
         """Ends the session without waiting."""
         if self._is_open:
-            self._is_open = False
-            close = {"subtype": "close", "session_id": self._session_id}
-
-            async def send() -> None:
-                with contextlib.suppress(Exception):
-                    await self._hub.request(close, 5)
-
-            self._hub.call_from_thread(send)
+            self._hub.call_from_thread(lambda: self.close(5))
