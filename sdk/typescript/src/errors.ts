@@ -56,7 +56,10 @@ export class WorkerExitedError extends QwenError {
   readonly fatal: ErrorBody | undefined;
 
   constructor(message: string, exit: WorkerExit, fatal?: ErrorBody) {
-    super(fatal?.code ?? 'worker_exited', describeExit(fatal ? `${message}: ${fatal.message}` : message, exit));
+    // What the worker says of its end usually stands on standard error as well.
+    const isRepeated = fatal !== undefined && exit.stderrTail.includes(fatal.message);
+    const shown = isRepeated ? { ...exit, stderrTail: '' } : exit;
+    super(fatal?.code ?? 'worker_exited', describeExit(fatal ? `${message}: ${fatal.message}` : message, shown));
     this.exitCode = exit.exitCode;
     this.signal = exit.signal;
     this.stderrTail = exit.stderrTail;

@@ -28,7 +28,11 @@ export function sessionLogger(target: Logger | undefined, fields: Record<string,
       if (target === undefined && !isVerbose) return;
       const all = { ...fields, ...extra };
       if (isVerbose) writeJson(level, message, all);
-      target?.[level](message, all);
+      try {
+        target?.[level](message, all);
+      } catch {
+        // A logger that fails costs its entry and not the session.
+      }
     },
   ]);
   return Object.fromEntries(entries) as unknown as Logger;

@@ -1,8 +1,9 @@
-import { ClosedError } from './errors.js';
+import { AbortError, ClosedError } from './errors.js';
 import { newId } from './ids.js';
 import type { InferSchema, SchemaInput } from './control/schema.js';
 import { mergeOptions } from './options.js';
 import type { AgentManagerOptions, SessionOptions, TurnOptions } from './options.js';
+import { checkOptions } from './options_check.js';
 import type { PromptInput } from './prompt.js';
 import { replay } from './replay.js';
 import type { ReplayOptions } from './replay.js';
@@ -27,7 +28,12 @@ export class AgentManager {
   constructor(options: AgentManagerOptions, link: WorkerLink) {
     this.#options = options;
     this.#link = link;
+    options.signal?.addEventListener('abort', this.#onAbort, { once: true });
   }
+
+  readonly #onAbort = (): void => {
+    for (const session of [...this.#sessions]) session.abort(this.#options.signal?.reason);
+  };
 
   /** Starts a worker and a session in it. `sessionId` names the new session. */
   createSession(options: SessionOptions & { readonly sessionId?: string } = {}): Promise<Session> {
@@ -69,6 +75,7 @@ export class AgentManager {
   /** Closes every session. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#options.signal?.removeEventListener('abort', this.#onAbort);
     await Promise.all([...this.#sessions].map((session) => session.close()));
     await this.#link.close(this.#options.timeouts?.close ?? 5000);
   }
@@ -79,14 +86,15 @@ export class AgentManager {
 
   async #open(sessionId: string, origin: SessionOrigin, options: SessionOptions): Promise<Session> {
     if (this.#isClosed) throw new ClosedError('The agent manager');
+    checkOptions(options);
     const merged = mergeOptions(this.#options, options);
-    const session = new Session(this.#link, merged, sessionId, origin, (closed) => this.#sessions.delete(closed));
-    this.#sessions.add(session);
-    return session.open(merged.signal);
+    if (merged.signal?.aborted) throw new AbortError(merged.signal.reason);
+    return new Session(this.#link, merged, sessionId, origin, this.#sessions).open(options.signal);
   }
 }
 
 /** Makes an agent manager. Nothing is started before the first session. */
 export function createAgentManager(options: AgentManagerOptions = {}): AgentManager {
+  checkOptions(options);
   return new AgentManager(options, options.workerPool === undefined ? new ProcessLink() : new HubLink(options));
 }

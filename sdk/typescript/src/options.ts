@@ -139,6 +139,7 @@ export interface SessionOptions {
   readonly sessionStore?: SessionStore;
   /** Further command-line arguments of the worker. */
   readonly extraArgs?: readonly string[];
+  /** Closes the session when it is aborted; as an option of the manager, all its sessions. */
   readonly signal?: AbortSignal;
 }
 

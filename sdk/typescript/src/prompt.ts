@@ -20,6 +20,27 @@ export function isPromptStream(input: PromptInput): input is AsyncIterable<Promp
   return typeof input === 'object' && Symbol.asyncIterator in input;
 }
 
+const PART_TYPES: ReadonlySet<unknown> = new Set<PromptPart['type']>(['text', 'image', 'file']);
+
+/** Throws a TypeError for what is no prompt. */
+export function checkPrompt(input: unknown): void {
+  if (typeof input === 'string') return;
+  if (typeof input === 'object' && input !== null) {
+    if (Symbol.asyncIterator in input) return;
+    if (Array.isArray(input)) {
+      const wrong: unknown = input.find((part: unknown) => !PART_TYPES.has((part as { type?: unknown } | null | undefined)?.type));
+      if (wrong === undefined) return;
+      throw new TypeError(`A prompt has the part ${brief(wrong)}; a part is an object with the type text, image or file`);
+    }
+    if ('prompt' in input) throw new TypeError('A prompt comes first and its options second: query(prompt, options)');
+  }
+  throw new TypeError(`A prompt is ${brief(input)}; it must be a text, an array of parts, or an async iterable of prompts`);
+}
+
+function brief(value: unknown): string {
+  return (typeof value === 'object' && value !== null ? (JSON.stringify(value) as string | undefined) ?? 'an object' : String(value)).slice(0, 100);
+}
+
 function wirePart(part: PromptPart): RequestPart {
   switch (part.type) {
     case 'text':

@@ -2,6 +2,8 @@ import { asError } from './errors.js';
 import { createAgentManager } from './manager.js';
 import type { AgentManager } from './manager.js';
 import type { AgentManagerOptions, TurnOptions } from './options.js';
+import { checkOptions } from './options_check.js';
+import { checkPrompt } from './prompt.js';
 import type { PromptInput } from './prompt.js';
 import type { Turn } from './turn.js';
 import type { AgentMessage } from './wire/messages.js';
@@ -14,15 +16,18 @@ export type QueryOptions = AgentManagerOptions & Omit<TurnOptions, 'outputSchema
  * the first message that is asked for and is gone when the iteration ends, however it ends.
  */
 export function query(prompt: PromptInput, options: QueryOptions = {}): AsyncIterable<AgentMessage> {
+  checkPrompt(prompt);
+  checkOptions(options);
   return { [Symbol.asyncIterator]: () => new QueryIterator(prompt, options) };
 }
 
-class QueryIterator implements AsyncIterator<AgentMessage> {
+class QueryIterator implements AsyncIterableIterator<AgentMessage> {
   readonly #prompt: PromptInput;
   readonly #options: QueryOptions;
   readonly #manager: AgentManager;
   #turn: Turn | undefined;
   #messages: AsyncIterator<AgentMessage> | undefined;
+  #starting: Promise<void> | undefined;
   #isOver = false;
 
   constructor(prompt: PromptInput, options: QueryOptions) {
@@ -31,12 +36,19 @@ class QueryIterator implements AsyncIterator<AgentMessage> {
     this.#manager = createAgentManager(options);
   }
 
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
   next(): Promise<IteratorResult<AgentMessage>> {
     if (this.#isOver) return Promise.resolve({ done: true, value: undefined });
     // A message that waits already needs nothing else; most do.
     const waiting = this.#turn?.take();
     if (waiting !== undefined) return Promise.resolve({ done: false, value: waiting });
-    if (this.#messages === undefined) return this.#first();
+    if (this.#messages === undefined) {
+      this.#starting ??= this.#start();
+      return this.#starting.then(() => this.next(), (error: unknown) => this.#end(error));
+    }
     return this.#messages.next().then(
       (step) => (step.done ? this.#end() : step),
       (error: unknown) => this.#end(error),
@@ -48,15 +60,10 @@ class QueryIterator implements AsyncIterator<AgentMessage> {
     return this.#end();
   }
 
-  async #first(): Promise<IteratorResult<AgentMessage>> {
-    try {
-      const session = await this.#manager.createSession();
-      this.#turn = session.stream(this.#prompt, this.#options);
-      this.#messages = this.#turn[Symbol.asyncIterator]();
-    } catch (error) {
-      return this.#end(error);
-    }
-    return this.next();
+  async #start(): Promise<void> {
+    const session = await this.#manager.createSession();
+    this.#turn = session.stream(this.#prompt, this.#options);
+    this.#messages = this.#turn[Symbol.asyncIterator]();
   }
 
   async #end(error?: unknown): Promise<IteratorResult<AgentMessage>> {

@@ -8,7 +8,7 @@ import type { QwenError } from './errors.js';
 import { sessionLogger } from './logging.js';
 import type { Logger } from './logging.js';
 import type { ResolvedOptions, TurnOptions } from './options.js';
-import { isPromptStream, promptLine } from './prompt.js';
+import { checkPrompt, isPromptStream, promptLine } from './prompt.js';
 import type { Prompt, PromptInput, PromptLine } from './prompt.js';
 import { startTurnSpan } from './telemetry.js';
 import type { TurnSpan } from './telemetry.js';
@@ -49,19 +49,22 @@ export class Session {
   readonly #channel: ControlChannel;
   readonly #prompts = new Map<string, OpenPrompt>();
   readonly #subscribers = new Set<(message: AgentMessage) => void>();
-  readonly #onClosed: (session: Session) => void;
+  /** The open sessions of the manager, this one included. */
+  readonly #siblings: Set<Session>;
+  #signal: AbortSignal | undefined;
   /** The connection that is kept alive for running turns. */
   #retained: Connection | undefined;
   /** Ends when the prompts that were given so far have been sent. */
   #outbox: Promise<void> = Promise.resolve();
   #lastResult: TurnResult | undefined;
   #closing: Promise<void> | undefined;
+  #aborted: AbortError | undefined;
 
   /** @internal */
-  constructor(link: WorkerLink, options: ResolvedOptions, sessionId: string, origin: SessionOrigin, onClosed: (session: Session) => void) {
+  constructor(link: WorkerLink, options: ResolvedOptions, sessionId: string, origin: SessionOrigin, siblings: Set<Session>) {
     this.#options = options;
     this.#link = link;
-    this.#onClosed = onClosed;
+    this.#siblings = siblings;
     this.#logger = sessionLogger(options.logger, { session_id: sessionId });
     this.#setup = new Setup(options);
     const handlers = { permission: options.onPermissionRequest, hooks: this.#setup.hooks, mcp: this.#setup.mcp };
@@ -77,20 +80,27 @@ export class Session {
     this.#worker = new SessionWorker(link, options, this.#setup, owner, this.#logger, sessionId, origin);
   }
 
-  /** @internal Waits for the first worker. */
+  /** @internal Waits for the first worker. The signal ends the session, now and later. */
   async open(signal?: AbortSignal): Promise<this> {
-    const onAbort = (): void => { void this.close(); };
-    signal?.addEventListener('abort', onAbort, { once: true });
+    this.#siblings.add(this);
+    this.#signal = signal;
+    signal?.addEventListener('abort', this.#onAbort, { once: true });
     try {
-      signal?.throwIfAborted();
       await this.#worker.connection();
     } catch (error) {
       await this.close();
-      throw signal?.aborted ? new AbortError(signal.reason) : error;
-    } finally {
-      signal?.removeEventListener('abort', onAbort);
+      throw this.#aborted ?? error;
     }
     return this;
+  }
+
+  readonly #onAbort = (): void => { this.abort(this.#signal?.reason); };
+
+  /** @internal Closes the session; its turns throw an AbortError. */
+  abort(reason: unknown): void {
+    this.#aborted = new AbortError(reason);
+    for (const { turn } of [...this.#prompts.values()]) turn.abort(this.#aborted);
+    void this.close();
   }
 
   /** The session's id, under which it can be resumed. It changes when a crash makes a fork (`onCrash: 'fork'`). */
@@ -118,6 +128,7 @@ export class Session {
    * prompts the iteration goes on until the stream has ended and the last prompt has its result.
    */
   stream<S extends SchemaInput | undefined = undefined>(prompt: PromptInput, options: TurnOptions<S> = {}): Turn<Output<S>> {
+    checkPrompt(prompt);
     const turn = this.#turn(options.outputSchema);
     this.#watch(turn, options);
     if (isPromptStream(prompt)) void this.#sendAll(turn, prompt, options);
@@ -127,12 +138,13 @@ export class Session {
   }
 
   /** Sends a prompt and waits for its result. */
-  run<S extends SchemaInput | undefined = undefined>(prompt: PromptInput, options: TurnOptions<S> = {}): Promise<TurnResult<Output<S>>> {
+  async run<S extends SchemaInput | undefined = undefined>(prompt: PromptInput, options: TurnOptions<S> = {}): Promise<TurnResult<Output<S>>> {
     return this.stream(prompt, options).result();
   }
 
   /** Adds a prompt to the running turn before its next model call. Without a running turn it is an ordinary prompt. */
-  steer(prompt: Prompt): Promise<SteerOutcome> {
+  async steer(prompt: Prompt): Promise<SteerOutcome> {
+    checkPrompt(prompt);
     const turn = this.#turn(undefined);
     return new Promise((resolve) => {
       const onSteered = (): void => {
@@ -174,7 +186,7 @@ export class Session {
   /** A new session with the history of this one, up to `at` (a prompt or checkpoint) when given. */
   fork(options: { readonly at?: string } = {}): Promise<Session> {
     const origin = { kind: 'fork', of: this.id, at: options.at } as const;
-    return new Session(this.#link, this.#options, newId(), origin, this.#onClosed).open();
+    return new Session(this.#link, this.#options, newId(), origin, this.#siblings).open();
   }
 
   /** Receives messages that belong to no turn: notices, heartbeats between turns, unknown lines. */
@@ -198,7 +210,8 @@ export class Session {
     await this.#worker.close(this.#options.timeouts?.close ?? DEFAULT_CLOSE_TIMEOUT_MS);
     this.#lost(new ClosedError(`The session ${this.id}`));
     this.#setup.dispose();
-    this.#onClosed(this);
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    this.#siblings.delete(this);
   }
 
   #turn(schema: SchemaInput | undefined): Turn {
@@ -228,6 +241,7 @@ export class Session {
     try {
       for await (const prompt of prompts) {
         if (turn.isSettled) return;
+        checkPrompt(prompt);
         this.#send(turn, prompt, { ...options, promptId: undefined });
       }
     } catch (error) {
@@ -255,7 +269,7 @@ export class Session {
       this.#logger.info('prompt sent', { prompt_id: promptId });
       await connection.send(line);
     };
-    this.#outbox = this.#outbox.then(deliver).catch((error: unknown) => { turn.settle(asError(error)); });
+    this.#outbox = this.#outbox.then(deliver).catch((error: unknown) => { turn.settle(this.#aborted ?? asError(error)); });
   }
 
   async #cancel(promptId: string): Promise<void> {
@@ -331,7 +345,13 @@ export class Session {
   #publish(event: WireEvent | UnknownEvent): void {
     if (this.#subscribers.size === 0) return;
     const deliver = (message: AgentMessage): void => {
-      for (const subscriber of this.#subscribers) subscriber(message);
+      for (const subscriber of this.#subscribers) {
+        try {
+          subscriber(message);
+        } catch (error) {
+          this.#logger.error('subscriber failed', { error: asError(error).message });
+        }
+      }
     };
     if (isUnknown(event)) deliver(event);
     else new TurnReader().read(event, deliver);

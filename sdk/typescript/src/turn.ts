@@ -40,7 +40,8 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
   #isDiscarding = false;
   #isSettled = false;
   #error: Error | undefined;
-  #waiter: Waiter | undefined;
+  /** Calls of `next()` that wait, in their order. */
+  readonly #waiters: Waiter[] = [];
   #lastResult: TurnResult | undefined;
   #abortError: Error | undefined;
   #abortTimer: NodeJS.Timeout | undefined;
@@ -102,9 +103,12 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     this.#abortTimer = setTimeout(() => { this.settle(error); }, ABORT_GRACE_MS);
   }
 
-  [Symbol.asyncIterator](): AsyncIterator<AgentMessage> {
+  [Symbol.asyncIterator](): AsyncIterableIterator<AgentMessage> {
     const queue = this.#queue;
     return {
+      [Symbol.asyncIterator]() {
+        return this;
+      },
       next: () => {
         const message = queue.shift();
         return message === undefined ? this.#wait() : Promise.resolve({ done: false, value: message });
@@ -123,7 +127,7 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
 
   #wait(): Promise<IteratorResult<AgentMessage>> {
     if (this.#isSettled) return this.#error === undefined ? Promise.resolve(DONE) : Promise.reject(this.#error);
-    return new Promise((resolve, reject) => { this.#waiter = { resolve, reject }; });
+    return new Promise((resolve, reject) => { this.#waiters.push({ resolve, reject }); });
   }
 
   /** The consumer left: the turn is ended, and what still comes of it is dropped. */
@@ -165,7 +169,7 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
       acceptText: (message, size) => {
         reader.readText(message.text);
         // This is called for most lines of a stream, so the usual case comes first.
-        if (this.#waiter === undefined && !this.#isDiscarding) queue.push(message, size);
+        if (this.#waiters.length === 0 && !this.#isDiscarding) queue.push(message, size);
         else this.#emit(message, size);
       },
     };
@@ -239,15 +243,17 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     this.#isDiscarding = true;
     this.#acceptsPrompts = false;
     clearTimeout(this.#abortTimer);
-    this.#error = error ?? this.#schemaError;
-    for (const promptId of this.#prompts.keys()) this.#host.onPromptEnd(promptId, error);
+    // A turn that was aborted says so, whatever ended it in the end.
+    const failure = error instanceof AbortError ? error : this.#abortError ?? error;
+    this.#error = failure ?? this.#schemaError;
+    for (const promptId of this.#prompts.keys()) this.#host.onPromptEnd(promptId, failure);
     this.#prompts.clear();
     this.onStarted?.();
     this.#resolveSettled();
-    const waiter = this.#waiter;
-    this.#waiter = undefined;
-    if (this.#error === undefined) waiter?.resolve(DONE);
-    else waiter?.reject(this.#error);
+    for (const waiter of this.#waiters.splice(0)) {
+      if (this.#error === undefined) waiter.resolve(DONE);
+      else waiter.reject(this.#error);
+    }
   }
 
   /** Remembers why the result has no structured output; `result()` and the iterator throw it at the end. @internal */
@@ -257,13 +263,9 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
 
   #emit(message: AgentMessage, size: number): void {
     if (this.#isDiscarding) return;
-    const waiter = this.#waiter;
-    if (waiter === undefined) {
-      this.#queue.push(message, size);
-    } else {
-      this.#waiter = undefined;
-      waiter.resolve({ done: false, value: message });
-    }
+    const waiter = this.#waiters.shift();
+    if (waiter === undefined) this.#queue.push(message, size);
+    else waiter.resolve({ done: false, value: message });
   }
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { SessionStore } from '@qwen-agent/sdk';
-import { call, place, say, sdk } from './harness.js';
+import { call, gate, place, say, sdk } from './harness.js';
 
 test('a session goes on in a new worker with its history', async (t) => {
   const at = await place(t, [say('one'), say('two')]);
@@ -177,3 +177,30 @@ test('the handshake tells protocol version and capabilities', async (t) => {
   assert.equal(session.handshake?.protocolVersion, sdk.PROTOCOL_VERSION);
   assert.ok(session.handshake.capabilities.includes('can_use_tool'));
 });
+
+test('the manager closes the forks of its sessions too', async (t) => {
+  const at = await place(t, [say('one')]);
+  const manager = at.manager();
+  const original = await manager.createSession();
+  await original.run('a');
+  const fork = await original.fork();
+  await manager.close();
+  await assert.rejects(fork.run('b'), { name: 'ClosedError' });
+});
+
+for (const whose of ['manager', 'session'] as const) {
+  test(`an aborted signal of a ${whose} ends its turn with an AbortError and the session with it`, async (t) => {
+    const at = await place(t, [say('begun ', gate('never'))]);
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    const manager = at.manager(whose === 'manager' ? { signal: controller.signal } : {});
+    const session = await manager.createSession(whose === 'session' ? { signal: controller.signal } : {});
+    const turn = session.run('long');
+    await at.reached('never');
+    controller.abort(reason);
+    await assert.rejects(turn, (error: Error) => error.name === 'AbortError' && error.cause === reason);
+    await assert.rejects(session.run('more'), { name: 'AbortError' });
+    if (whose === 'manager') await assert.rejects(manager.createSession(), { name: 'AbortError' });
+    await session.close();
+  });
+}

@@ -273,3 +273,29 @@ test('a prompt that the worker refuses is an error result and not a hang', async
   assert.equal((await running.result()).status, 'done');
   assert.equal((await session.run('b')).text, 'two');
 });
+
+test('messages can be asked for before they are there, and by two consumers', async (t) => {
+  const at = await place(t, [say('one ', 'two ', 'three'), say('four ', 'five'), say('six')]);
+  const session = await at.manager().createSession();
+  const iterator = session.stream('a')[Symbol.asyncIterator]();
+  const steps = await Promise.all(Array.from({ length: 20 }, () => iterator.next()));
+  const messages = steps.flatMap((step) => (step.done === true ? [] : [step.value]));
+  assert.equal(messages.at(-1)?.type, 'result');
+  assert.equal(only(messages, 'text').map(({ text }) => text).join(''), 'one two three');
+  const turn = session.stream('b');
+  const shares = await Promise.all([all(turn), all(turn)]);
+  assert.equal(only(shares.flat(), 'result').length, 1);
+  const query = sdk.query('c', { binaryPath: process.env.QWEN_BIN, cwd: at.work, env: at.env })[Symbol.asyncIterator]();
+  const [first] = await Promise.all([query.next(), query.next()]);
+  assert.equal(first.done, false);
+  await query.return?.();
+});
+
+test('the iterator of a turn can be iterated over', async (t) => {
+  const at = await place(t, [say('one')]);
+  const session = await at.manager().createSession();
+  const iterator = session.stream('a')[Symbol.asyncIterator]();
+  const messages: string[] = [];
+  for await (const message of iterator) messages.push(message.type);
+  assert.equal(messages.at(-1), 'result');
+});

@@ -76,6 +76,7 @@ export class HookRegistry {
   readonly #declared: Record<string, object[]> = {};
 
   constructor(table: HookTable | undefined, onHookEvent: HookHandler | undefined) {
+    checkTable(table ?? {});
     for (const name of HOOK_EVENTS) {
       for (const matcher of table?.[name] ?? []) this.#add(name, matcher);
       if (onHookEvent !== undefined) this.#add(name, { handler: onHookEvent });
@@ -98,6 +99,19 @@ export class HookRegistry {
     if (handler === undefined) throw new Error(`There is no hook ${String(line.callback_id)}`);
     const event = hookEvent(line);
     return hookAnswer(event.name, (await handler(event, context)) ?? {});
+  }
+}
+
+/** Throws a TypeError for hooks that would never be called. */
+function checkTable(table: object): void {
+  for (const [name, matchers] of Object.entries(table) as Array<[string, unknown]>) {
+    if (!(HOOK_EVENTS as readonly string[]).includes(name)) {
+      throw new TypeError(`hooks has the event ${name}, which does not exist; there are ${HOOK_EVENTS.join(', ')}`);
+    }
+    for (const matcher of Array.isArray(matchers) ? (matchers as unknown[]) : [matchers]) {
+      const handler = (matcher as { handler?: unknown } | null | undefined)?.handler;
+      if (typeof handler !== 'function') throw new TypeError(`hooks.${name} must be an array of { matcher, handler }, and handler a function`);
+    }
   }
 }
 

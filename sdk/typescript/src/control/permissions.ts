@@ -61,8 +61,14 @@ export function permissionRequest(line: ControlRequestLine): PermissionRequest {
   };
 }
 
+const BEHAVIORS: ReadonlySet<unknown> = new Set<PermissionBehavior>(['allow', 'deny', 'ask']);
+
 /** The decision in the words of the protocol. */
 export function permissionAnswer(decision: PermissionDecision): Record<string, unknown> {
+  const given = typeof decision === 'string' ? decision : (decision as { behavior?: unknown } | undefined)?.behavior;
+  if (!BEHAVIORS.has(given)) {
+    throw new TypeError(`onPermissionRequest must return allow, deny or ask, or an object with one of them as its behavior; it returned ${JSON.stringify(decision)}`);
+  }
   const { behavior, message, updatedInput, rules, mode, interrupt } =
     typeof decision === 'string' ? { behavior: decision } : decision;
   const updates: object[] = [];

@@ -46,6 +46,7 @@ export interface ToolDefinition<S extends SchemaInput> {
 /** Describes one tool; its arguments are validated before `run` sees them. */
 export function tool<const S extends SchemaInput>(definition: ToolDefinition<S>): Tool {
   const { name, description, input, annotations, run } = definition;
+  if (typeof name !== 'string' || typeof run !== 'function') throw new TypeError('A tool is defined by one object: tool({ name, description, input, run })');
   return {
     name,
     description,

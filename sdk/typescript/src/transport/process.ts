@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import { statSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { StringDecoder } from 'node:string_decoder';
 import { ClosedError } from '../errors.js';
@@ -21,6 +22,12 @@ function endWithProcess(child: ChildProcessWithoutNullStreams): void {
   });
 }
 
+function directoryProblem(path: string): string | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return `the working directory ${path} does not exist`;
+  return found.isDirectory() ? undefined : `the working directory ${path} is not a directory`;
+}
+
 /** Runs a worker as a child process and speaks JSON lines over its standard input and output. */
 export class ProcessTransport implements Transport {
   readonly #plan: LaunchPlan;
@@ -38,6 +45,11 @@ export class ProcessTransport implements Transport {
   open(receiver: TransportReceiver): void {
     const { command, args, cwd, env } = this.#plan;
     // A session of its own keeps the terminal's Ctrl-C for the host; the worker ends when its pipes close.
+    const problem = cwd === undefined ? undefined : directoryProblem(cwd);
+    if (problem !== undefined) {
+      receiver.onExit({ exitCode: null, signal: null, stderrTail: '' }, new Error(problem));
+      return;
+    }
     const child = spawn(command, [...args], { cwd, env, stdio: 'pipe', detached: true, windowsHide: true });
     this.#child = child;
     endWithProcess(child);

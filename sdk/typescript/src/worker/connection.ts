@@ -115,7 +115,7 @@ export class Connection {
       this.#transport.open({
         onLines: (lines) => { this.#lines(lines); },
         onTooLongLine: (bytes) => { this.#tooLong(bytes); },
-        onStderr: (text) => { this.#options.stderr?.(text); },
+        onStderr: (text) => { this.#stderr(text); },
         onExit: (exit, error) => { this.#end(exit, error); },
       });
     }).finally(() => { this.release(); });
@@ -248,6 +248,14 @@ export class Connection {
     return this.#exited !== undefined;
   }
 
+  #stderr(text: string): void {
+    try {
+      this.#options.stderr?.(text);
+    } catch (error) {
+      this.#options.logger.error('stderr callback failed', { error: asError(error).message });
+    }
+  }
+
   #tooLong(bytes: number): void {
     this.#options.logger.warn('worker wrote a line that is too long', { bytes });
     this.#deliver({ type: 'unknown', reason: 'too_long', data: { bytes } }, undefined, 0);
@@ -363,6 +371,6 @@ export class Connection {
     if (this.#onHandshake !== undefined && this.#fatal === undefined) {
       return new ProtocolError('not_a_worker', 'The program ended before it announced itself; it may not be a qwen program', exit);
     }
-    return new WorkerExitedError('The worker ended unexpectedly', exit, this.#fatal);
+    return new WorkerExitedError(this.#fatal === undefined ? 'The worker ended unexpectedly' : 'The worker ended', exit, this.#fatal);
   }
 }

@@ -11,16 +11,28 @@ export type SessionOrigin =
   | { readonly kind: 'resume'; readonly at?: string | undefined }
   | { readonly kind: 'fork'; readonly of: string; readonly at?: string | undefined };
 
+/** Directories of open sessions; they are removed when the process exits. */
+const openDirectories = new Set<PrivateDirectory>();
+let exitHookInstalled = false;
+
+function removeAtExit(directory: PrivateDirectory): void {
+  openDirectories.add(directory);
+  if (exitHookInstalled) return;
+  exitHookInstalled = true;
+  process.once('exit', () => {
+    for (const each of openDirectories) each.remove();
+  });
+}
+
 /** A directory for the files that a session brings along; mode 0700, removed with the session. */
 export class PrivateDirectory {
   #path: string | undefined;
-  readonly #removeAtExit = (): void => { this.remove(); };
 
   /** Writes a file that only this user can read, and returns its path. */
   write(name: string, value: unknown): string {
     if (this.#path === undefined) {
       this.#path = mkdtempSync(join(tmpdir(), 'qwen-sdk-'));
-      process.once('exit', this.#removeAtExit);
+      removeAtExit(this);
     }
     const path = join(this.#path, name);
     writeFileSync(path, JSON.stringify(value), { mode: 0o600 });
@@ -29,7 +41,7 @@ export class PrivateDirectory {
 
   remove(): void {
     if (this.#path === undefined) return;
-    process.off('exit', this.#removeAtExit);
+    openDirectories.delete(this);
     rmSync(this.#path, { recursive: true, force: true });
     this.#path = undefined;
   }
