@@ -5,7 +5,9 @@ use std::sync::Arc;
 use qwen_events::Json;
 use serde_json::Value;
 
+use super::HookEvent;
 use super::ruling::Permission;
+use crate::react::parse_arguments;
 
 /// The answer of one hook.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -31,8 +33,8 @@ pub(super) struct HookAnswer {
 }
 
 impl HookAnswer {
-    /// Parses an answer. An absent field means no opinion; a field of the wrong type is an error.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    /// Parses an answer to `event`. An absent field means no opinion; a field of the wrong type is an error.
+    pub(super) fn read(event: HookEvent, text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
             return Ok(Self::default());
@@ -43,15 +45,21 @@ impl HookAnswer {
             Value::Object(_) => &value,
             _ => return Err("it is not a JSON object".to_owned()),
         };
+        parse_arguments(text)?;
         let mut answer = Self::default();
         answer.read_common(object)?;
         answer.read_list_form(object)?;
         match &object["hookSpecificOutput"] {
             Value::Null => {}
-            specific @ Value::Object(_) => answer.read_specific(specific)?,
+            specific @ Value::Object(_) => answer.read_specific(event, specific)?,
             _ => return Err("hookSpecificOutput is not an object".to_owned()),
         }
         Ok(answer)
+    }
+
+    /// Adds a verdict. The strictest of an answer counts.
+    fn rule(&mut self, permission: Permission) {
+        self.permission = self.permission.max(Some(permission));
     }
 
     fn read_common(&mut self, object: &Value) -> Result<(), String> {
@@ -65,10 +73,10 @@ impl HookAnswer {
             None => {}
             Some("block" | "deny") => {
                 self.block = true;
-                self.permission = Some(Permission::Deny);
+                self.rule(Permission::Deny);
             }
-            Some("approve" | "allow") => self.permission = Some(Permission::Allow),
-            Some("ask") => self.permission = Some(Permission::Ask),
+            Some("approve" | "allow") => self.rule(Permission::Allow),
+            Some("ask") => self.rule(Permission::Ask),
             Some(other) => return Err(format!("decision '{other}' is neither 'block' nor 'approve'")),
         }
         Ok(())
@@ -79,7 +87,7 @@ impl HookAnswer {
         let message = text(object, "message")?;
         if flag(object, "shouldSkip")? == Some(true) {
             self.block = true;
-            self.permission = Some(Permission::Deny);
+            self.rule(Permission::Deny);
             self.reason = self.reason.take().or_else(|| message.clone());
         }
         if flag(object, "shouldInterrupt")? == Some(true) {
@@ -89,13 +97,13 @@ impl HookAnswer {
         Ok(())
     }
 
-    fn read_specific(&mut self, specific: &Value) -> Result<(), String> {
+    fn read_specific(&mut self, event: HookEvent, specific: &Value) -> Result<(), String> {
         match text(specific, "permissionDecision")?.as_deref() {
             None => {}
-            Some("defer") => self.permission = Some(Permission::Defer),
-            Some("allow") => self.permission = Some(Permission::Allow),
-            Some("ask") => self.permission = Some(Permission::Ask),
-            Some("deny") => self.permission = Some(Permission::Deny),
+            Some("defer") => self.rule(Permission::Defer),
+            Some("allow") => self.rule(Permission::Allow),
+            Some("ask") => self.rule(Permission::Ask),
+            Some("deny") => self.rule(Permission::Deny),
             Some(other) => {
                 return Err(format!("permissionDecision '{other}' is not allow, deny, ask or defer"));
             }
@@ -111,8 +119,8 @@ impl HookAnswer {
         let decision = &specific["decision"];
         if decision.is_object() {
             match text(decision, "behavior")?.as_deref() {
-                Some("allow" | "approve") => self.permission = Some(Permission::Allow),
-                Some("deny" | "reject") => self.permission = Some(Permission::Deny),
+                Some("allow" | "approve") => self.rule(Permission::Allow),
+                Some("deny" | "reject") => self.rule(Permission::Deny),
                 Some("ask") | None => {}
                 Some(other) => return Err(format!("behavior '{other}' is not allow or deny")),
             }
@@ -122,7 +130,15 @@ impl HookAnswer {
                 self.stop = Some(self.reason.clone().unwrap_or_default());
             }
         }
-        Ok(())
+        match text(specific, "hookEventName")? {
+            // A refusal counts under any name.
+            Some(name)
+                if self.permission == Some(Permission::Allow) && HookEvent::parse(&name) != Some(event) =>
+            {
+                Err(format!("it allows a call as an answer to '{name}', not to {}", event.name()))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -169,7 +185,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> HookAnswer {
-        HookAnswer::read(text).unwrap()
+        HookAnswer::read(HookEvent::PreToolUse, text).unwrap()
     }
 
     #[test]
@@ -197,6 +213,11 @@ mod tests {
         assert_eq!(read(r#"{"shouldInterrupt":true,"message":"stop"}"#).stop.as_deref(), Some("stop"));
         let asked = r#"{"hookSpecificOutput":{"decision":{"behavior":"deny","message":"no"}}}"#;
         assert_eq!(read(asked), deny("no"));
+        let both =
+            r#"{"decision":"block","reason":"no","hookSpecificOutput":{"permissionDecision":"allow"}}"#;
+        assert_eq!(read(both), HookAnswer { block: true, ..deny("no") });
+        let other_event = r#"{"hookSpecificOutput":{"hookEventName":"Stop","permissionDecision":"deny","permissionDecisionReason":"no"}}"#;
+        assert_eq!(read(other_event), deny("no"));
         let deferred = r#"{"hookSpecificOutput":{"permissionDecision":"defer"}}"#;
         assert_eq!(read(deferred).permission, Some(Permission::Defer));
     }
@@ -211,9 +232,11 @@ mod tests {
             r#"{"hookSpecificOutput":{"permissionDecision":"maybe"}}"#,
             r#"{"hookSpecificOutput":{"updatedInput":"rm"}}"#,
             r#"{"hookSpecificOutput":[]}"#,
+            r#"{"decision":"block","decision":"approve"}"#,
+            r#"{"hookSpecificOutput":{"hookEventName":"PostToolUse","permissionDecision":"allow"}}"#,
         ];
         for text in bad {
-            assert!(HookAnswer::read(text).is_err(), "{text}");
+            assert!(HookAnswer::read(HookEvent::PreToolUse, text).is_err(), "{text}");
         }
     }
 }

@@ -15,6 +15,9 @@ use super::capture::{HookCapture, Pipe};
 /// The maximum output of a hook, in bytes.
 const MAX_OUTPUT: usize = 1024 * 1024;
 
+/// The failure of a hook that exceeds it.
+const TOO_MUCH: &str = "it wrote more than 1 MiB";
+
 /// The read buffer size, in bytes.
 const PIECE: usize = 8 * 1024;
 
@@ -66,14 +69,26 @@ pub(super) async fn run(
             // A hook may ignore its input.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
+        Ok(())
     };
-    let ((), stdout, stderr) = tokio::join!(
-        send_input,
-        listen(stdout, Pipe::Stdout, capture),
-        listen(stderr, Pipe::Stderr, capture)
-    );
-    let stdout = stdout.ok_or("it wrote more than 1 MiB")?;
-    let stderr = stderr.unwrap_or_else(|| "it wrote more than 1 MiB".to_owned());
+    let stderr = async {
+        match listen(stderr, Pipe::Stderr, capture).await {
+            Listened::All(text) => Ok(text),
+            // The exit code still counts, so the hook is not disturbed.
+            Listened::TooMuch(mut rest) => {
+                let _ = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await;
+                Ok(TOO_MUCH.to_owned())
+            }
+        }
+    };
+    let stdout = async {
+        match listen(stdout, Pipe::Stdout, capture).await {
+            Listened::All(text) => Ok(text),
+            // No answer can come any more: the hook is ended without waiting for its time limit.
+            Listened::TooMuch(_) => Err(TOO_MUCH.to_owned()),
+        }
+    };
+    let ((), stdout, stderr) = tokio::try_join!(send_input, stdout, stderr)?;
     let exit = running.gone().await;
     let tampered = sandbox.map(ProcessSandbox::release).unwrap_or_default();
     if let Some(tampered) = tampered.first() {
@@ -100,25 +115,31 @@ pub(super) async fn run(
 fn answer(event: HookEvent, stdout: &str) -> Result<HookAnswer, String> {
     let text = stdout.trim();
     if text.starts_with('{') {
-        return HookAnswer::read(text).map_err(|error| format!("its answer cannot be used: {error}"));
+        return HookAnswer::read(event, text).map_err(|error| format!("its answer cannot be used: {error}"));
     }
     let context = (event.takes_plain_context() && !text.is_empty()).then(|| text.into());
     Ok(HookAnswer { context, ..HookAnswer::default() })
 }
 
-/// Reads a pipe to its end; `None` if the output exceeds the maximum.
-async fn listen(pipe: Option<impl AsyncRead + Unpin>, which: Pipe, capture: &HookCapture) -> Option<String> {
+/// What was read from a pipe.
+enum Listened<P> {
+    All(String),
+    /// The output exceeds the maximum; the pipe is not at its end.
+    TooMuch(P),
+}
+
+/// Reads a pipe to its end, or up to the maximum.
+async fn listen<P: AsyncRead + Unpin>(pipe: Option<P>, which: Pipe, capture: &HookCapture) -> Listened<P> {
     if let Some(mut pipe) = pipe {
         let mut piece = vec![0; PIECE];
         // Output before a read error is still used.
         while let Ok(length @ 1..) = pipe.read(&mut piece).await {
             if capture.take(which, &piece[..length]) > MAX_OUTPUT {
-                let _ = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;
-                return None;
+                return Listened::TooMuch(pipe);
             }
         }
     }
-    Some(capture.text(which))
+    Listened::All(capture.text(which))
 }
 
 fn first_line(text: &str) -> String {
@@ -152,6 +173,8 @@ mod tests {
             (HookEvent::PreToolUse, r#"grep -q '"a":1' && echo '{"systemMessage":"hi"}'"#, Ok(greeting)),
             (HookEvent::PreToolUse, "exit 3", Err("exit code 3")),
             (HookEvent::PreToolUse, "echo '{'", Err("cannot be used")),
+            (HookEvent::PreToolUse, "exec yes", Err("more than 1 MiB")),
+            (HookEvent::PreToolUse, "yes | head -c 2000000 >&2; exit 2", Ok(blocked(TOO_MUCH))),
         ];
         for (event, line, expected) in cases {
             let start = HookStart { event, line, resources: &resources, withheld: &[], is_confined: false };

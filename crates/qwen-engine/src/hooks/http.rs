@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue};
 use qwen_http::{Client, Error, HttpRequest};
 
+use super::HookEvent;
 use super::answer::HookAnswer;
 use super::capture::HookCapture;
 
@@ -14,6 +15,7 @@ const MAX_ANSWER: usize = 1024 * 1024;
 /// Posts `input` to `url` and reads the answer.
 pub(super) async fn run(
     client: &Client,
+    event: HookEvent,
     url: &Arc<str>,
     headers: &[(Arc<str>, Arc<str>)],
     input: String,
@@ -46,5 +48,5 @@ pub(super) async fn run(
     }
     let text = String::from_utf8(body).map_err(|_| "its answer is not UTF-8".to_owned())?;
     capture.answered(&text);
-    HookAnswer::read(&text).map_err(|error| format!("its answer cannot be used: {error}"))
+    HookAnswer::read(event, &text).map_err(|error| format!("its answer cannot be used: {error}"))
 }

@@ -213,7 +213,7 @@ impl HookSet {
                         }
                         None => self.client.get_or_init(|| Client::new(ClientConfig::default())).clone(),
                     };
-                    http::run(&client, url, headers, input.to_string(), capture).await
+                    http::run(&client, hook.event, url, headers, input.to_string(), capture).await
                 }
                 HookAction::Host(callback) => {
                     let input = Json::trusted(input.to_string());
@@ -222,7 +222,7 @@ impl HookSet {
                     let answer = request.host.hook(callback, &cancel).await;
                     let answer = answer.map_err(|error| error.to_string())?;
                     capture.answered(answer.as_str());
-                    HookAnswer::read(answer.as_str())
+                    HookAnswer::read(hook.event, answer.as_str())
                         .map_err(|error| format!("its answer cannot be used: {error}"))
                 }
             }

@@ -132,7 +132,12 @@ async fn permit(
         judgement.decision.verdict = Verdict::Allow;
         judgement.decision.reason = "The host runs it.".into();
     }
-    overrule(&mut judgement.decision, word);
+    // A question that a rule asks for is not the hook's to skip.
+    let asked_by_rule = judgement.decision.rule.is_some();
+    overrule(
+        &mut judgement.decision,
+        word.filter(|(word, _)| !(asked_by_rule && *word == Permission::Allow)),
+    );
     let mut call = call.clone();
     if judgement.decision.verdict == Verdict::Ask && turn.hooks.listens(HookEvent::PermissionRequest) {
         let ruling = turn.fire(HookEvent::PermissionRequest, Some(&call), "", Vec::new(), cx).await;

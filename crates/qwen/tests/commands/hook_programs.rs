@@ -194,6 +194,50 @@ fn no_hook_allows_what_a_rule_forbids() {
 }
 
 #[test]
+fn a_question_that_a_rule_wants_is_answered_by_hooks_about_questions_alone() {
+    let allow = json!({"hookSpecificOutput": {"permissionDecision": "allow"}});
+    let answer = json!({"hookSpecificOutput": {"decision": {"behavior": "allow"}}});
+    for (event, answer, rules, written) in [
+        ("PreToolUse", &allow, json!({}), true),
+        ("PreToolUse", &allow, json!({"ask": ["Edit(/other.txt)"]}), true),
+        ("PreToolUse", &allow, json!({"ask": ["Edit(/made.txt)"]}), false),
+        ("PermissionRequest", &answer, json!({"ask": ["Edit(/made.txt)"]}), true),
+    ] {
+        let mock = MockModel::with([write_call(), Reply::text("Done.")]);
+        let program = asked(&mock).args(["--settings", &json!({"permissions": rules}).to_string()]);
+        hooks(&program, &json!({event: [{"hooks": [{"command": format!("echo '{answer}'")}]}]}));
+        program.run();
+        assert_eq!(
+            program.cwd_path().join("made.txt").exists(),
+            written,
+            "{event} {rules}: {}",
+            told(&mock, 1)
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_contradicts_itself_allows_nothing() {
+    let allow = |event: &str| json!({"hookEventName": event, "permissionDecision": "allow"});
+    let both = json!({"decision": "block", "reason": "no", "hookSpecificOutput": allow("PreToolUse")});
+    let other_event = json!({"hookSpecificOutput": allow("PostToolUse")});
+    let twin = json!({"hookSpecificOutput": allow("PreToolUse"), "unknown": {"field": 1}});
+    let twice = r#"{"decision":"block","reason":"x","decision":"approve"}"#.to_owned();
+    for (answer, written) in [
+        (both.to_string(), false),
+        (other_event.to_string(), false),
+        (twice, false),
+        (twin.to_string(), true),
+    ] {
+        let mock = MockModel::with([write_call(), Reply::text("Done.")]);
+        let program = asked(&mock);
+        hooks(&program, &json!({"PreToolUse": [{"hooks": [{"command": format!("echo '{answer}'")}]}]}));
+        program.run();
+        assert_eq!(program.cwd_path().join("made.txt").exists(), written, "{answer}: {}", told(&mock, 1));
+    }
+}
+
+#[test]
 fn a_failure_means_what_its_policy_says_and_is_told() {
     let listener = Listener::new(|path| match path {
         "/500" => ("500 Oh No".into(), "{}".into()),
@@ -210,6 +254,7 @@ fn a_failure_means_what_its_policy_says_and_is_told() {
         (command("echo '{\"decision\":'"), "cannot be used"),
         (command("echo '{\"decision\":\"perhaps\"}'"), "perhaps"),
         (command("head -c 2000000 /dev/zero"), "more than 1 MiB"),
+        (command("exec yes"), "more than 1 MiB"),
         (command("sleep 1000"), "longer than 0.3 s"),
         (http("/500"), "status 500"),
         (http("/bad"), "cannot be used"),
