@@ -16,6 +16,7 @@ pub mod shell;
 pub use approval_text::escape_for_approval;
 pub use declared_call::DeclaredCall;
 pub use git::hardening::GitHardening;
+pub use paths::protected::is_protected;
 pub use paths::workspace::normal;
 pub use policy::mode::Mode;
 pub use policy::{CallFacts, Judgement, Kernel, Policy};

@@ -12,7 +12,7 @@ use crate::git::settings::files_named_by_settings;
 const LONGEST_LINK: u64 = 16 * 1024;
 
 /// True if a path is one of them, or inside of one, or holds one.
-pub(crate) fn is_protected(path: &Path) -> bool {
+pub fn is_protected(path: &Path) -> bool {
     let names: Vec<String> = path.components().map(|part| as_any_disk_reads(part.as_os_str())).collect();
     names.iter().enumerate().any(|(index, name)| match name.as_str() {
         ".qwen" | ".mcp.json" => true,
@@ -24,6 +24,8 @@ pub(crate) fn is_protected(path: &Path) -> bool {
             Some(inner) => {
                 is_obeyed(inner)
                     || (inner == "info" && names.get(index + 2).is_some_and(|name| name == "attributes"))
+                    // Other repositories whose objects git reads.
+                    || (inner == "objects" && names.get(index + 2).is_some_and(|name| name == "info"))
                     || (matches!(inner, "modules" | "worktrees")
                         && names[index + 2..].iter().any(|name| is_obeyed(name) || name == "info"))
             }
@@ -189,6 +191,7 @@ mod tests {
             ("/w/.git", true),
             ("/w/.git/modules/x/config", true),
             ("/w/.git/info/attributes", true),
+            ("/w/.git/objects/info/alternates", true),
             ("/w/.git/worktrees/x/config.worktree", true),
             ("/w/.git/worktrees/x/commondir", true),
             ("/w/.git/modules/x/info/attributes", true),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use qwen_events::{Argument, ArgumentValue, Confirmation, FileDiff, ToolCall, ToolDeclaration, ToolKind};
+use qwen_permissions::is_protected;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::declared::{DeclaredTool, tool_input};
@@ -42,12 +43,11 @@ impl DeclaredTool for SaveMemory {
 
     fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         let new = NewFact::of(call, cx).ok()?;
-        let directory = new.path.parent().filter(|directory| directory.is_dir());
-        let Some(directory) = directory else {
+        if !new.directory.is_dir() {
             let after = with_fact("", &new.fact)?;
             return Some(Confirmation::Edit(file_diff(&new.path, &new.path, None, &after)));
-        };
-        let memory = Memory::open(directory, &new.path).ok()?;
+        }
+        let memory = Memory::open(&new.directory, &new.path).ok()?;
         Some(Confirmation::Edit(memory.diff(&memory.with(&new.fact)?)))
     }
 
@@ -58,6 +58,9 @@ impl DeclaredTool for SaveMemory {
 
 struct NewFact {
     fact: String,
+    /// The directory that the file must be in, directly or below.
+    directory: PathBuf,
+    /// The file. If its name is a symbolic link, this is the target, and the link stays in place.
     path: PathBuf,
 }
 
@@ -84,22 +87,37 @@ impl NewFact {
             Some("project") => ("project", &files.project),
             Some(_) | None => ("user", &files.user),
         };
-        match path {
-            // If the file is a symbolic link, write its target and leave the link in place.
-            Some(path) => Ok(Self { fact, path: path.canonicalize().unwrap_or_else(|_| path.clone()) }),
-            None => Err(Refusal::new(
-                "no_memory",
-                format!("There is no memory file for the scope `{name}` here."),
-            )),
+        let Some(path) = path else {
+            let problem = format!("There is no memory file for the scope `{name}` here.");
+            return Err(Refusal::new("no_memory", problem));
+        };
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if name == "user" {
+            let directory = real.parent().unwrap_or(Path::new("/")).to_owned();
+            return Ok(Self { fact, directory, path: real });
         }
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        if real != *path && !is_memory_file(&directory, &real) {
+            let problem =
+                format!("{} is a link that leads to no memory file of the project.", path.display());
+            return Err(Refusal::new("not_memory", problem));
+        }
+        Ok(Self { fact, directory, path: real })
     }
 }
 
+/// True if the link of a project's memory file may lead to this file: a Markdown file of the project that does
+/// not determine what runs later.
+fn is_memory_file(directory: &Path, path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "md")
+        && path.strip_prefix(directory).is_ok_and(|below| !is_protected(below))
+}
+
 async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
-    let NewFact { fact, path } = NewFact::of(call, cx)?;
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    let _alone = lock(directory).await?;
-    let memory = Memory::open(directory, &path)?;
+    let NewFact { fact, directory, path } = NewFact::of(call, cx)?;
+    let _alone = lock(&directory).await?;
+    let memory = Memory::open(&directory, &path)?;
     let Some(after) = memory.with(&fact) else {
         return Ok(Outcome::success(format!("{} says so already.", path.display())));
     };
@@ -139,8 +157,7 @@ struct Memory {
 
 impl Memory {
     fn open(directory: &Path, path: &Path) -> Result<Self, Refusal> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let mut target = Workspace::new(directory, &[])?.target(&name)?;
+        let mut target = Workspace::new(directory, &[])?.target(&path.to_string_lossy())?;
         let before = match &mut target.existing {
             Some(existing) => Some(Text::of(content::read(existing, path)?)),
             None => None,

@@ -10,7 +10,7 @@ use mock_model::Reply;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::{Scene, each, has_sandbox, write, write_program};
+use crate::harness::{Scene, TREASURE, each, has_sandbox, write, write_program};
 use crate::servers::{tool, with_server};
 
 fn shell(command: &str) -> (&'static str, Value) {
@@ -279,4 +279,70 @@ fn a_failure_that_the_sandbox_caused_names_the_remedy() {
     let played = scene.play(&[shell(&scene.filled("touch {outside}/new && echo made"))]);
     assert!(played.result("c1").contains("made") && scene.out("new").exists());
     assert_eq!(fs::metadata(scene.out("new")).unwrap().permissions().mode() & 0o777, 0o644);
+}
+
+/// The memory file of a repository, and whether a fact may be added to what it leads to.
+struct MemoryFile {
+    prepare: fn(&Scene),
+    takes_facts: bool,
+}
+
+const fn refused(prepare: fn(&Scene)) -> MemoryFile {
+    MemoryFile { prepare, takes_facts: false }
+}
+
+const fn taken(prepare: fn(&Scene)) -> MemoryFile {
+    MemoryFile { prepare, takes_facts: true }
+}
+
+/// Makes the project's memory file a link.
+fn linked(scene: &Scene, target: &str) {
+    symlink(scene.filled(target), scene.here().join("QWEN.md")).unwrap();
+}
+
+#[test]
+fn a_fact_is_added_to_memory_files_of_the_project_alone() {
+    let rows = [
+        refused(|scene| linked(scene, "{outside}/treasure")),
+        refused(|scene| {
+            write(scene.out("notes.md"), "notes\n");
+            linked(scene, "{outside}/notes.md");
+        }),
+        refused(|scene| linked(scene, "{outside}/missing.md")),
+        refused(|scene| linked(scene, "way-out/missing.md")),
+        refused(|scene| linked(scene, ".git/hooks/pre-commit.sample")),
+        refused(|scene| linked(scene, ".git/config")),
+        refused(|scene| {
+            write(scene.here().join(".qwen/agents/a.md"), "---\nname: a\n---\n");
+            linked(scene, ".qwen/agents/a.md");
+        }),
+        refused(|scene| linked(scene, "evil")),
+        refused(|scene| {
+            let pipe = scene.here().join("QWEN.md");
+            rustix::fs::mkfifoat(rustix::fs::CWD, pipe, 0o600.into()).unwrap();
+        }),
+        taken(|_| {}),
+        taken(|scene| write(scene.here().join("QWEN.md"), "# Notes\n")),
+        taken(|scene| {
+            write(scene.here().join("docs/AGENTS.md"), "# Notes\n");
+            linked(scene, "docs/AGENTS.md");
+        }),
+    ];
+    for (number, MemoryFile { prepare, takes_facts }) in rows.into_iter().enumerate() {
+        let scene = Scene::in_repository().args(["--yolo"]);
+        prepare(&scene);
+        let before = scene.tree();
+        let fact = json!({"fact": "Tests run with make.", "scope": "project"});
+        let played = scene.play(&[("save_memory", fact)]);
+        let after = scene.tree();
+        let changed = after.changed_since(&before);
+        assert_eq!(!changed.is_empty(), takes_facts, "{number}: {changed:?}: {}", played.result("c1"));
+        assert_eq!(
+            played.result("c1").contains("Remembered"),
+            takes_facts,
+            "{number}: {}",
+            played.result("c1")
+        );
+        assert!(!played.leaks(TREASURE), "{number}");
+    }
 }
