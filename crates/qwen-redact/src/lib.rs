@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use self::known::Pattern;
 use self::shape::SHAPES;
 pub use self::stream::TextStream;
-pub use self::variables::{is_secret, secret_values};
+pub use self::variables::{is_secret, secret_values, url_password};
 
 /// Replacement for a secret.
 pub const REDACTION_MARK: &str = "***";

@@ -93,14 +93,14 @@ fn match_shapes(view: &View<'_>, at: usize, found: &mut ScanResult) {
                     ScanResult::Nothing => shown,
                 });
             }
-            Seen::Key { decided, mut rest } => {
+            Seen::Key { public, decided, mut rest } => {
                 let after = &view.text[at + decided..];
                 let (end, open) = match rest.end(after) {
                     Some(length) => (at + decided + length, None),
                     None => (view.text.len(), Some(rest)),
                 };
                 if !matches!(found, ScanResult::More(_)) {
-                    widen(found, at + shape.head.len(), end, open);
+                    widen(found, at + public, end, open);
                 }
             }
         }

@@ -16,6 +16,8 @@ enum Body {
     Random(Class, usize),
     /// Exactly this many characters of a class, not followed by a letter or digit.
     Exact(Class, usize),
+    /// At least this many characters of a class, behind `=` or `:` with blanks and quotes.
+    Assigned(Class, usize),
     /// The rest of a JSON Web Token: two parts or three, with dots between.
     Token,
     /// The rest of a private key in PEM.
@@ -55,13 +57,28 @@ pub(super) const SHAPES: &[Shape] = &[
     shape("AKIA", true, Body::Exact(Class::Capitals, 16)),
     shape("ASIA", true, Body::Exact(Class::Capitals, 16)),
     shape("AIza", true, Body::Run(Class::WordDash, 30)),
-    // Slack, Hugging Face, npm
+    shape("ya29.", true, Body::Run(Class::WordDash, 20)),
+    shape("GOCSPX-", true, Body::Run(Class::WordDash, 20)),
+    shape("aws_secret_access_key", false, Body::Assigned(Class::Bearer, 40)),
+    shape("AWS_SECRET_ACCESS_KEY", false, Body::Assigned(Class::Bearer, 40)),
+    shape("SecretAccessKey", false, Body::Assigned(Class::Bearer, 40)),
+    // Alibaba Cloud, Azure, DigitalOcean
+    shape("LTAI", true, Body::Run(Class::Alphanumeric, 16)),
+    shape("AccountKey", true, Body::Assigned(Class::Bearer, 40)),
+    shape("dop_v1_", true, Body::Run(Class::Alphanumeric, 40)),
+    // Slack, Hugging Face, npm, PyPI, Docker, Vault, SendGrid, Groq
     shape("xoxa-", false, Body::Run(Class::Dashed, 10)),
     shape("xoxb-", false, Body::Run(Class::Dashed, 10)),
     shape("xoxp-", false, Body::Run(Class::Dashed, 10)),
     shape("xoxs-", false, Body::Run(Class::Dashed, 10)),
     shape("hf_", true, Body::Run(Class::Alphanumeric, 20)),
     shape("npm_", true, Body::Run(Class::Alphanumeric, 30)),
+    shape("pypi-AgE", true, Body::Run(Class::WordDash, 30)),
+    shape("xapp-", true, Body::Run(Class::Dashed, 20)),
+    shape("dckr_pat_", true, Body::Run(Class::WordDash, 20)),
+    shape("hvs.", true, Body::Run(Class::WordDash, 20)),
+    shape("SG.", true, Body::Run(Class::Token, 60)),
+    shape("gsk_", true, Body::Run(Class::Alphanumeric, 30)),
     // Any
     shape("Bearer ", false, Body::Run(Class::Bearer, 16)),
     shape("bearer ", false, Body::Run(Class::Bearer, 16)),
@@ -73,6 +90,9 @@ pub(super) const SHAPES: &[Shape] = &[
 const MAX_UNDECIDED: usize = 256;
 /// The same for the first part of a JSON Web Token, which can be long.
 const MAX_TOKEN_HEADER: usize = 1024;
+/// What may stand between a name and its value, and at most how many characters of it.
+const SIGN: &[u8] = b" \t=:\"'\\";
+const MAX_SIGN: usize = 16;
 /// Longest label of a PEM private key, in bytes.
 const LABEL: usize = 48;
 /// A private key without an end line is redacted up to this many bytes.
@@ -84,8 +104,10 @@ pub(super) enum Seen {
     No,
     /// The text ends before the match is decided.
     More,
-    /// The first bytes decided the match; `rest` matches the remainder of the key.
+    /// The first bytes decided the match, of which the first `public` ones may be shown; `rest` matches the
+    /// remainder of the key.
     Key {
+        public: usize,
         decided: usize,
         rest: Rest,
     },
@@ -102,7 +124,7 @@ impl Shape {
             return more(last);
         }
         let body = &text[shared..];
-        let key = |length: usize, rest| Seen::Key { decided: shared + length, rest };
+        let key = |length: usize, rest| Seen::Key { public: shared, decided: shared + length, rest };
         match self.body {
             Body::Run(class, least) => match run(body, class, least) {
                 length if length == least => key(length, Rest::Run(class)),
@@ -121,6 +143,20 @@ impl Shape {
                 None if last && body.len() == length => key(length, Rest::Ended),
                 None => more(last),
             },
+            Body::Assigned(class, least) => {
+                let sign = body.iter().take(MAX_SIGN).take_while(|byte| SIGN.contains(byte)).count();
+                let (sign, value) = body.split_at(sign);
+                let assigns = sign.iter().any(|byte| matches!(byte, b'=' | b':'));
+                let public = shared + sign.len();
+                match run(value, class, least) {
+                    _ if !value.is_empty() && !assigns => Seen::No,
+                    length if length == least => {
+                        Seen::Key { public, decided: public + length, rest: Rest::Run(class) }
+                    }
+                    length if length == value.len() && sign.len() < MAX_SIGN => more(last),
+                    _ => Seen::No,
+                }
+            }
             Body::Token => match run(body, Class::WordDash, MAX_TOKEN_HEADER) {
                 first if first == body.len() => more(last),
                 first if first < 5 || body.get(first) != Some(&b'.') => Seen::No,

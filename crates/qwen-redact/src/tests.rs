@@ -85,6 +85,8 @@ fn base64_hides_nothing() {
 #[test]
 fn json_stays_json() {
     let redactor = Redactor::new([r#"a","b":"cdefgh"#, "line one\nline two"]);
+    let key = r#"{"SecretAccessKey" : "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}"#;
+    assert_eq!(redactor.redact_json(key), r#"{"SecretAccessKey" : "***"}"#);
     for text in [r#"{"a":"x","x":"a","b":"cdefgh"}"#, r#"["line one\nline two"]"#, "[12345678]"] {
         let shown = redactor.redact_json(text);
         assert!(serde_json::from_str::<serde_json::Value>(&shown).is_ok(), "{shown}");
@@ -110,6 +112,17 @@ fn shapes_of_keys_are_known() {
         ("(AKIAIOSFODNN7EXAMPLE)", "(AKIA***)"),
         ("AIzaSyA-1234567890abcdefghijklmnopqrstu", "AIza***"),
         ("xoxb-123456789012-abcdef", "xoxb-***"),
+        (
+            "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\n",
+            "aws_secret_access_key = ***\n",
+        ),
+        ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY ", "AWS_SECRET_ACCESS_KEY=*** "),
+        (r#""SecretAccessKey": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY","#, r#""SecretAccessKey": "***","#),
+        ("SG.aB3dE5fG7hI9jK1lmN2oPq.aB3dE5fG7hI9jK1lmN2oPqaB3dE5fG7hI9jK1lmN2oP", "SG.***"),
+        ("dop_v1_0123456789abcdef0123456789abcdef0123456789abcdef", "dop_v1_***"),
+        ("token: pypi-AgEIcHlwaS5vcmcCJDAwMDAwMDAwLTAwMDAtMDAwMC0w", "token: pypi-AgE***"),
+        ("hvs.CAESIJ1Yabcdefghijklmnop", "hvs.***"),
+        ("LTAI5tAbcdefghijklmnopqr", "LTAI***"),
         ("Authorization: Bearer abcdef0123456789==\r\n", "Authorization: Bearer ***\r\n"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl\"", "eyJ***\""),
         (pem, "-----BEGIN ***"),
@@ -136,6 +149,11 @@ fn ordinary_text_is_left_alone() {
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         "---------------------------------------------",
         "ghp_ is how they start, gho_too",
+        "aws_secret_access_key = <your key>",
+        "aws_secret_access_key is forty characters long, as in the manual of that service",
+        "export AWS_SECRET_ACCESS_KEY=$(pass show aws/secret-key-of-the-account-with-a-long-name)",
+        "const aws_secret_access_key_of_the_other_account_with_a_long_name = 1;",
+        "pypi-publish and dop_v1_ and SG.mp4 and gsk_ring",
         "Überall wächst Grün; 日本語のテキスト",
     ] {
         check(text, text);

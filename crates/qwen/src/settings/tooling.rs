@@ -8,7 +8,7 @@ use qwen_engine::subagent::AgentDefinition;
 use qwen_events::{Behavior, ErrorInfo, Sampling};
 use qwen_mcp::expand;
 use qwen_permissions::{Policy, RuleSource};
-use qwen_redact::{Redactor, secret_values};
+use qwen_redact::{Redactor, secret_values, url_password};
 use qwen_tools::ToolVocabulary;
 
 use super::claude::config as claude_config;
@@ -153,6 +153,8 @@ pub fn redactor(settings: &Settings, invocation: &Invocation) -> Arc<Redactor> {
     let owned = |text: &str| text.to_owned();
     let mut secrets: Vec<String> = secret_values(invocation.vars()).into_iter().map(owned).collect();
     secrets.extend(settings.model.api_key.as_deref().map(owned));
+    let addresses = [&settings.model.base_url, &settings.model.proxy];
+    secrets.extend(addresses.into_iter().flatten().filter_map(|url| url_password(url)).map(owned));
     let mut headers: Vec<String> = settings.model.headers.values().cloned().collect();
     for server in settings.mcp_servers.values() {
         headers.extend(server.headers.values().cloned());

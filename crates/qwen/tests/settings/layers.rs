@@ -253,14 +253,21 @@ fn config_shows_everything_but_secrets() {
     let program = qwen().env("OPENAI_API_KEY", "key-in-the-environment");
     user(
         &program,
-        r#"{"model": {"headers": {"authorization": "Bearer header-secret"}}, "env": {"A": "env-secret"},
+        r#"{"model": {"headers": {"authorization": "Bearer header-secret"}, "proxy": "http://bob:proxy-pass9@proxy.example:3128"}, "env": {"A": "env-secret"},
             "mcpServers": {"s": {"command": "x", "env": {"T": "server-secret"}, "args": ["--token=ghp_16C7e42F292c6912E7710c838347Ae178B4a"]}},
             "modle": {}}"#,
     );
     for flags in [&["config"][..], &["config", "--json"]] {
         let ended = program.clone().args(flags).run();
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        for secret in ["key-in-the-environment", "header-secret", "env-secret", "server-secret", "16C7e42F"] {
+        for secret in [
+            "key-in-the-environment",
+            "header-secret",
+            "env-secret",
+            "server-secret",
+            "16C7e42F",
+            "proxy-pass9",
+        ] {
             assert!(!ended.stdout.contains(secret), "{secret}: {}", ended.stdout);
         }
         for shown in ["model.apiKey", "OPENAI_API_KEY", "***", "settings.json:1", "modle", "not trusted"] {

@@ -95,6 +95,21 @@ fn a_secret_that_a_tool_prints_in_pieces_is_redacted() {
 }
 
 #[test]
+fn the_password_in_an_address_of_the_environment_is_redacted() {
+    let mock = MockModel::with([
+        Reply::call("c1", "run_shell_command", r#"{"command":"echo $DATABASE_URL; echo end"}"#),
+        Reply::text("done"),
+    ]);
+    let program = unsandboxed(&mock).env("DATABASE_URL", format!("postgres://bob:{SECRET}@db.example/x"));
+    let program = program.env("DB_PASSWORD", "");
+    let ended = program.run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    unseen("an address", &program, &mock, &ended);
+    let back = mock.requests()[1].messages().last().unwrap().to_string();
+    assert!(back.contains("postgres://bob:c***@db.example/x"), "{back}");
+}
+
+#[test]
 fn a_secret_that_the_model_writes_in_pieces_is_redacted() {
     for flags in WIRES {
         for size in [1, 3, 7] {
