@@ -74,7 +74,7 @@ fn names_an_output(text: &str, next: Option<&Word>) -> bool {
 }
 
 /// Further programs that run another one, or a text, from among their words.
-const LAUNCHERS: &str = "awk conda direnv expect gawk mise nc nix nix-shell pipx ssh vim";
+const LAUNCHERS: &str = ". awk conda direnv expect gawk mise nc nix nix-shell pipx source ssh vim";
 
 /// Subcommands of such programs whose words are names of their own (packages, containers, resources) and
 /// never programs that run.

@@ -39,10 +39,11 @@ pub(super) fn refusal(words: &[Word]) -> Option<String> {
             .any(|word| word.literal().is_some_and(|word| wanted.iter().any(|start| word.starts_with(start))))
     };
     let unreadable = match name {
-        "." | "alias" | "bind" | "caller" | "compgen" | "complete" | "compopt" | "coproc" | "declare"
-        | "dirs" | "disown" | "enable" | "eval" | "fc" | "function" | "getopts" | "hash" | "history"
-        | "let" | "local" | "logout" | "mapfile" | "popd" | "pushd" | "readarray" | "readonly" | "select"
-        | "shopt" | "source" | "suspend" | "trap" | "typeset" | "unalias" | "unset" => true,
+        "." | "source" => !activates_environment(arguments),
+        "alias" | "bind" | "caller" | "compgen" | "complete" | "compopt" | "coproc" | "declare" | "dirs"
+        | "disown" | "enable" | "eval" | "fc" | "function" | "getopts" | "hash" | "history" | "let"
+        | "local" | "logout" | "mapfile" | "popd" | "pushd" | "readarray" | "readonly" | "select"
+        | "shopt" | "suspend" | "trap" | "typeset" | "unalias" | "unset" => true,
         "read" => !arguments.iter().all(|word| {
             word.literal().is_some_and(|word| matches!(word, "-r" | "-d" | "") || is_plain_variable(word))
         }),
@@ -61,6 +62,12 @@ pub(super) fn refusal(words: &[Word]) -> Option<String> {
         _ => false,
     };
     unreadable.then(|| format!("what {} does cannot be seen from its words", basename(name)))
+}
+
+/// True if a script that the shell itself runs is the one that activates a Python environment. Its text is as
+/// unknown as that of any program that a line names, and it does nothing to the rest of the line.
+fn activates_environment(arguments: &[Word]) -> bool {
+    matches!(arguments, [script] if script.literal().is_some_and(|path| path.ends_with("/bin/activate")))
 }
 
 /// True if a variable is one that scripts use for themselves, and no program looks at.
