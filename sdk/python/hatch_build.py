@@ -1,4 +1,4 @@
-"""Puts the binary into the wheel.
+"""Puts the binary and the licence into the wheel.
 
 With QWEN_WHEEL_BINARY the wheel carries that binary and is tagged for its platform; without it the wheel is pure Python and finds
 a binary through QWEN_BIN or PATH.
@@ -21,7 +21,13 @@ class BinaryHook(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before the wheel is built."""
         binary = os.environ.get("QWEN_WHEEL_BINARY")
-        if not binary or version == "editable":
+        if version == "editable":
+            return
+        # A source distribution has the licence beside this file, where hatchling finds it by itself.
+        licence = Path(self.root).parents[1] / "LICENSE"
+        if licence.is_file() and not (Path(self.root) / "LICENSE").exists():
+            build_data["force_include"][str(licence)] = "qwen_agent_sdk/LICENSE"
+        if not binary:
             return
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform_tag(Path(binary).read_bytes(), platform.machine())}"

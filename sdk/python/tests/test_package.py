@@ -40,7 +40,7 @@ def test_the_wheel_works_in_a_clean_environment_without_a_compiler(wheel: Path, 
     with zipfile.ZipFile(wheel) as archive:
         (binary,) = [item for item in archive.infolist() if item.filename == "qwen_agent_sdk/bin/qwen"]
         assert binary.external_attr >> 16 & 0o111, "the binary is executable"
-        assert "qwen_agent_sdk/py.typed" in archive.namelist()
+        assert {"qwen_agent_sdk/py.typed", "qwen_agent_sdk/LICENSE"} <= set(archive.namelist())
     clean = tmp_path / "clean"
     subprocess.run([sys.executable, "-m", "venv", str(clean)], check=True)
     python = clean / "bin" / "python"
