@@ -9,6 +9,8 @@ pub fn secret_values<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>
 
 /// The password of an address such as `postgres://user:password@host/name`.
 pub fn url_password(text: &str) -> Option<&str> {
+    // Few values have this character, and it is found faster than the rest.
+    text.contains('@').then_some(())?;
     let (_, rest) = text.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let (user, _) = authority.rsplit_once('@')?;

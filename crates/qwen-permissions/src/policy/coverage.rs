@@ -137,7 +137,10 @@ impl<'a> Coverage<'a> {
         if invocation.transparent {
             return Ok(());
         }
-        let hidden = invocation.words.iter().find(|word| !is_visible(word));
+        // What other commands of the line print is theirs to be judged.
+        let prints = matches!(program, "echo" | "printf");
+        let is_shown = |word: &Word| is_visible(word) || (prints && has_no_variable(word));
+        let hidden = invocation.words.iter().find(|word| !is_shown(word));
         if let Some(word) = hidden.filter(|_| !matches!(program, "[[" | "[" | "test")) {
             return Err(format!(
                 "an argument of {program} is only known when it runs ({}…)",
@@ -458,6 +461,11 @@ fn is_visible(word: &Word) -> bool {
         Word::Literal(_) => true,
         Word::Dynamic(dynamic) => dynamic.glob.is_some(),
     }
+}
+
+/// True if nothing that is only known later in a word comes from a variable.
+fn has_no_variable(word: &Word) -> bool {
+    matches!(word, Word::Dynamic(dynamic) if dynamic.without_variables)
 }
 
 /// True if a word is a variable and nothing else.

@@ -19,7 +19,7 @@ impl Reader<'_> {
                     .to_owned();
             let tail = raw.to_owned();
             self.part_of_word(node, &mut WordBuilder::default());
-            return Word::Dynamic(super::Dynamic { prefix, splits: true, glob: None, tail, made: false });
+            return Word::Dynamic(super::Dynamic { prefix, splits: true, tail, ..super::Dynamic::default() });
         }
         let mut builder = WordBuilder::default();
         self.part_of_word(node, &mut builder);
@@ -49,6 +49,7 @@ impl Reader<'_> {
                     self.part_of_word(child, builder);
                 }
             }
+            "simple_expansion" if matches!(self.text(node), "$?" | "$#" | "$$" | "$!") => builder.count(),
             "simple_expansion" => builder.expansion(true),
             "expansion" => {
                 self.expansion(node);
@@ -109,8 +110,7 @@ impl Reader<'_> {
                     let splits = self.text(child).contains(['@', '*']);
                     let mut inner = WordBuilder::default();
                     self.part_of_word(child, &mut inner);
-                    builder.expansion(splits);
-                    builder.made |= inner.made;
+                    builder.quoted_expansion(&inner, splits, child.kind() == "command_substitution");
                 }
             }
         }

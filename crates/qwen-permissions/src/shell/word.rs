@@ -24,6 +24,9 @@ pub struct Dynamic {
     /// It comes from a command, from standard input or from more than a plain variable, so its text is not in
     /// the line.
     pub made: bool,
+    /// What is only known later are numbers that the shell counts (`$?`), and in quotes what commands of the
+    /// line print: nothing of a variable.
+    pub without_variables: bool,
 }
 
 impl Word {
@@ -74,6 +77,8 @@ pub(super) struct WordBuilder {
     expands: bool,
     globs: bool,
     pub(super) made: bool,
+    /// Something in it may hold what a variable does.
+    has_variable: bool,
 }
 
 impl WordBuilder {
@@ -114,6 +119,22 @@ impl WordBuilder {
         self.made |= self.expands;
         self.expands = true;
         self.splits |= splits;
+        self.has_variable = true;
+    }
+
+    /// Adds a number that the shell counts, such as `$?`.
+    pub(super) fn count(&mut self) {
+        let has_variable = self.has_variable;
+        self.expansion(true);
+        self.has_variable = has_variable;
+    }
+
+    /// Adds an expansion that stands in quotes. `prints` means that it is what a command prints.
+    pub(super) fn quoted_expansion(&mut self, inner: &Self, splits: bool, prints: bool) {
+        let has_variable = self.has_variable || (inner.has_variable && !prints);
+        self.expansion(splits);
+        self.made |= inner.made;
+        self.has_variable = has_variable;
     }
 
     /// Adds something that a command makes, or that is worked out.
@@ -130,7 +151,8 @@ impl WordBuilder {
                 let glob = (self.globs && !self.expands).then_some(self.pattern);
                 let tail = self.text[prefix.len()..].to_owned();
                 let splits = self.splits || self.globs;
-                Word::Dynamic(Dynamic { prefix, splits, glob, tail, made: self.made })
+                let without_variables = self.expands && !self.globs && !self.has_variable;
+                Word::Dynamic(Dynamic { prefix, splits, glob, tail, made: self.made, without_variables })
             }
         }
     }

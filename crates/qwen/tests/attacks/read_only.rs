@@ -117,6 +117,9 @@ fn commands_that_only_read_still_work() {
         "find . -name deep",
         "head -1 file | sort | uniq -c",
         "wc -l file && pwd",
+        "cat file; echo \"exit: $?\"",
+        "echo \"at $(git rev-parse HEAD) in $(pwd)\"",
+        "printf '%s lines\\n' \"$(wc -l < file)\"",
     ];
     let calls: Vec<_> =
         commands.iter().map(|command| ("run_shell_command", json!({"command": command}))).collect();
