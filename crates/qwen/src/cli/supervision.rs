@@ -24,6 +24,13 @@ pub struct Supervision {
     pub visible_dir: Vec<PathBuf>,
 }
 
+impl Supervision {
+    /// True for a worker that a parent process supervises, such as one of a hub.
+    pub fn is_active(&self) -> bool {
+        self.leash.is_some() || self.commit_fd.is_some()
+    }
+}
+
 /// The descriptors of `--commit-fd`; one socket is both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitDescriptors {

@@ -77,7 +77,7 @@ impl ParentProcess {
     /// Opens the link that the flags describe; none without them. Call it once per process, because it takes
     /// the descriptors over.
     pub fn open(supervision: &Supervision, ending: &Cancel) -> Result<Option<Arc<Self>>, ErrorInfo> {
-        if supervision.leash.is_none() && supervision.commit_fd.is_none() {
+        if !supervision.is_active() {
             return Ok(None);
         }
         let (sender, lines) = mpsc::unbounded_channel();

@@ -146,7 +146,8 @@ impl Worker {
     }
 
     async fn listen(&mut self, incoming: &mut mpsc::Receiver<Incoming>) -> u8 {
-        let mut resting = false;
+        // A spare of a hub keeps its code pages for its first prompt; all workers of the hub share them.
+        let mut resting = self.process.config.stream.supervision.is_active();
         let host = self.host.clone();
         loop {
             let ending = self.ending.clone();
