@@ -108,10 +108,11 @@ struct Shared {
 impl Hub {
     /// Starts the hub: writes its handshake and starts the spares.
     pub fn start(parts: HubParts) -> io::Result<Self> {
+        let spawner = Spawner::start(parts.router.pool().limits().max_workers)?;
         let hub = Self(Rc::new(Shared {
             router: RefCell::new(parts.router),
             processes: RefCell::default(),
-            spawner: Spawner::start()?,
+            spawner,
             event_stores: parts.events,
             events: RefCell::default(),
             session_logs: parts.session_logs,

@@ -56,11 +56,14 @@ pub struct Spawner {
 }
 
 impl Spawner {
-    /// Starts the thread.
-    pub fn start() -> io::Result<Self> {
+    /// Starts the thread, for at most this many workers at a time.
+    pub fn start(max_workers: usize) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
         let parent = rustix::process::getpid();
         let inherited = raise_open_files();
+        if is_single_threaded() {
+            reserve_descriptors(max_workers);
+        }
         thread::Builder::new().name("spawn".to_owned()).stack_size(128 * 1024).spawn(move || {
             while let Ok((spec, reply)) = queue.recv() {
                 // A caller that no longer waits drops the child's pipes, which ends the child.
@@ -84,6 +87,30 @@ fn raise_open_files() -> Option<Rlimit> {
     let former = rustix::process::getrlimit(Resource::Nofile);
     let raised = Rlimit { current: former.maximum, maximum: former.maximum };
     rustix::process::setrlimit(Resource::Nofile, raised).ok().map(|()| former)
+}
+
+/// Descriptors of the kernel for a worker: three pipes, the process, the commit socket, its numbered lines.
+const DESCRIPTORS_PER_WORKER: usize = 6;
+/// Descriptors besides, such as those of a worker that is being started.
+const OTHER_DESCRIPTORS: usize = 64;
+/// The most descriptors for which the table is enlarged in advance.
+const MAX_RESERVED_DESCRIPTORS: usize = 16 * 1024;
+
+/// Enlarges the table of descriptors for this many workers. The system doubles a full table, and in a process
+/// with several threads it waits for all of them before: 10 to 20 ms, which the session at each power of two
+/// would pay.
+fn reserve_descriptors(workers: usize) {
+    let wanted = workers.saturating_mul(DESCRIPTORS_PER_WORKER).saturating_add(OTHER_DESCRIPTORS);
+    let limit = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let last = u64::try_from(wanted.min(MAX_RESERVED_DESCRIPTORS)).unwrap_or(0).min(limit).saturating_sub(1);
+    if let Ok(last) = i32::try_from(last) {
+        // Closed at once: the table keeps its size. Without it, it grows as it is needed.
+        let _ = rustix::io::fcntl_dupfd_cloexec(io::stdin(), last);
+    }
+}
+
+fn is_single_threaded() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
 }
 
 fn spawn(spec: &SpawnSpec, parent: Pid, inherited: Option<Rlimit>) -> io::Result<Child> {

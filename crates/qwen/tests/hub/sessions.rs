@@ -17,6 +17,18 @@ fn the_hub_greets_like_a_worker_and_ends_with_its_input() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
 }
 
+/// A table that grows under way makes the session wait that needs the next descriptor.
+#[test]
+fn the_table_of_descriptors_has_room_for_all_workers_from_the_start() {
+    let mut run =
+        bare().args(["--min-workers", "0", "--max-workers", "100", "--", "--model", "demo"]).start();
+    run.json();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", run.pid())).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+    assert!(size.trim().parse::<u64>().unwrap() > 600, "{size}");
+    assert_eq!(run.finish().code, Some(0));
+}
+
 #[test]
 fn sessions_run_beside_each_other_and_keep_apart() {
     let script = json!([{"match": "one", "steps": [{"text": "first"}]}, {"match": "two", "steps": [{"text": "second"}]}]);
