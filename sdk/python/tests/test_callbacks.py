@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from conftest import Options, call, write
+from pydantic import BaseModel
 
 from qwen_agent_sdk import (
     HookContext,
@@ -396,3 +398,25 @@ async def test_a_hook_that_could_not_be_called_is_refused_at_the_start(options: 
     for hooks, words in mistakes:
         with pytest.raises((TypeError, ValueError), match=words):
             await ask(options("Fine.", hooks=hooks))
+
+
+async def test_what_a_tool_returns_reaches_the_model_as_json(options: Options) -> None:
+    class Point(BaseModel):
+        x: int
+
+    @dataclass
+    class Pair:
+        left: Point
+        right: Point
+
+    class Shapes:
+        def points(self) -> list[Any]:
+            return [Point(x=1), Pair(Point(x=2), Point(x=3)), Path("/p")]
+
+    with pytest.raises(TypeError, match="make a tool of the bound one"):
+        tool(Shapes.points)
+    server = create_sdk_mcp_server("shapes", tools=[tool(Shapes().points)])
+    seen = {"expect": {"contains": '[{"x":1},{"left":{"x":2},"right":{"x":3}},"/p"]'}}
+    calls = ([call("mcp__shapes__points")], [seen, {"text": "Fine."}])
+    result = await ask(options(*calls, mcp_servers={"shapes": server}, allowed_tools=["mcp__shapes"]))
+    assert result.text == "Fine.", result.error_message

@@ -59,8 +59,8 @@ def tool(
             return args["a"] + args["b"]
 
     Without `input_schema` the schema comes from the signature, and arguments are passed by keyword. With one (a mapping of names to
-    types, a JSON Schema, or a pydantic model) the function gets one object. It returns text, any JSON value, or an MCP result with
-    `content`. An exception is an error result for the model.
+    types, a JSON Schema, or a pydantic model) the function gets one object. It returns text, a value that pydantic writes as JSON, or
+    an MCP result with `content`. An exception is an error result for the model.
     """
     if callable(name):
         return _make(name, None, None, None, annotations)
@@ -121,7 +121,12 @@ def _schema_of_type(kind: Any) -> Mapping[str, Any]:
 def _schema_of_signature(handler: ToolHandler) -> Mapping[str, Any]:
     properties: dict[str, Any] = {}
     required: list[str] = []
-    for parameter in inspect.signature(handler, eval_str=True).parameters.values():
+    parameters = list(inspect.signature(handler, eval_str=True).parameters.values())
+    if parameters and parameters[0].name == "self":
+        raise TypeError(
+            f"{handler!r} is a method without its object; make a tool of the bound one: tool(instance.method)"
+        )
+    for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise TypeError(f"{handler!r}: a tool takes named parameters only, not {parameter}")
         known = parameter.annotation is not parameter.empty

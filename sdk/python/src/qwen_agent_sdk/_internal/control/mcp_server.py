@@ -134,13 +134,17 @@ def _result(value: Any) -> JsonObject:
     """What a function returned, as an MCP result."""
     if isinstance(value, dict) and isinstance(value.get("content"), list):
         return value
-    if isinstance(value, str):
-        text = value
-    elif callable(dump := getattr(value, "model_dump_json", None)):
-        text = str(dump())
-    else:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    return {"content": [{"type": "text", "text": text}]}
+    return {"content": [{"type": "text", "text": value if isinstance(value, str) else _json_text(value)}]}
+
+
+def _json_text(value: Any) -> str:
+    """A value as JSON; models, dataclasses, dates and the like as pydantic writes them."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError:
+        from pydantic_core import to_json
+
+        return to_json(value, fallback=str).decode()
 
 
 def _error(message: JsonObject, code: int, text: str) -> JsonObject:
