@@ -231,3 +231,22 @@ async def test_a_stderr_callback_that_raises_is_ignored(options: Options) -> Non
         raise RuntimeError("no")
 
     assert (await last_of(options=options("Hi.", stderr=raises))).text == "Hi."
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_a_worker_that_ended_before_a_prompt_is_an_error_that_says_how(
+    moment: str, fake_worker: Callable[..., str]
+) -> None:
+    """The broken pipe is seen before the exit, whose code must not be lost with it."""
+    leave = "        say(RESULT); sys.stderr.write('the last words'); sys.stderr.flush(); os._exit(7)"
+    client = QwenSDKClient(binary_path=fake_worker(leave))
+    await client.connect()
+    assert (await client.ask("One")).ok
+    if moment == "after":
+        with pytest.raises(WorkerCrashedError):
+            async for _ in client.receive_messages():
+                pass
+    with pytest.raises(WorkerCrashedError, match="exited with code 7") as caught:
+        await client.ask("Two")
+    assert (caught.value.exit_code, caught.value.stderr_tail) == (7, "the last words")
+    await client.close()

@@ -29,6 +29,7 @@ class EventQueue:
         self._reader: Waiter | None = None
         self._writer: Waiter | None = None
         self._ended = False
+        self._end_waiters: list[Waiter] = []
         self._failure: BaseException | None = None
         self._streak = 0
 
@@ -83,6 +84,16 @@ class EventQueue:
         self._failure = failure
         self.flush()
         self.wake_writer()
+        for waiter in self._end_waiters:
+            waiter.set()
+        self._end_waiters.clear()
+
+    async def wait_end(self, timeout: float) -> None:
+        """Waits until no event comes any more, at most `timeout` seconds."""
+        if not self._ended:
+            waiter = self._runtime.waiter()
+            self._end_waiters.append(waiter)
+            await waiter.wait(timeout)
 
     def has_events(self) -> bool:
         """True if `get` would return an event at once."""

@@ -38,6 +38,9 @@ __all__ = ["ChannelFactory", "Query"]
 
 JsonObject = dict[str, Any]
 T = TypeVar("T")
+_END_SECONDS = 5.0
+"""How long the exit of a worker that no longer reads is waited for."""
+
 ChannelFactory = Callable[[Launch, Runtime], Channel]
 
 
@@ -161,6 +164,8 @@ class Query(SessionEvents):
         except NotConnectedError:
             self._telemetry.count("errors")
             # The end that is about to be read says more than the broken pipe.
+            if not self._is_closing and not self._may_recover():
+                await self._queue.wait_end(_END_SECONDS)
             if self._queue.failure is not None:
                 raise self._queue.failure from None
             raise
