@@ -93,6 +93,14 @@ test('a worker that stops answering is ended and treated as crashed', async (t) 
   assert.equal((await session.run('b')).text, 'again');
 });
 
+test('a worker that closes its output and lives on is ended and treated as crashed', async (t) => {
+  const path = fakeWorker(t, "handshake(); serve(() => require('node:fs').closeSync(1));");
+  const manager = sdk.createAgentManager({ binaryPath: path, heartbeat: false, onCrash: 'none' });
+  t.after(() => manager.close());
+  const session = await manager.createSession();
+  await assert.rejects(session.run('go'), { name: 'WorkerExitedError', signal: 'SIGKILL' });
+});
+
 test('heartbeats of a busy worker keep it alive', async (t) => {
   const at = await place(t, [say('begun ', gate('hold'), 'done')]);
   const session = await at.manager({ heartbeat: { intervalMs: 100, maxMissed: 2 } }).createSession();
@@ -305,6 +313,18 @@ test('an aborted signal ends the start of a session', async (t) => {
   const start = sdk.createAgentManager({ binaryPath: path, timeouts: { close: 500 } }).createSession({ signal: controller.signal });
   controller.abort();
   await assert.rejects(start, { name: 'AbortError' });
+});
+
+test('close ends a worker that is still being started', async (t) => {
+  const directory = temporaryDirectory(t);
+  const path = fakeWorker(t, `require('node:fs').writeFileSync(${JSON.stringify(join(directory, 'pid'))}, String(process.pid)); setInterval(() => {}, 1000);`);
+  const manager = sdk.createAgentManager({ binaryPath: path });
+  const start = assert.rejects(manager.createSession(), { name: 'ClosedError' });
+  const pid = (): string => readFileSync(join(directory, 'pid'), { encoding: 'utf8', flag: 'a+' });
+  await until('the worker runs', () => pid() !== '');
+  await manager.close();
+  await start;
+  assert.equal(isRunning(Number(pid())), false);
 });
 
 test('prompts and system prompts of any size go through standard input', async (t) => {

@@ -8,6 +8,7 @@ import { LineSplitter } from './lines.js';
 import type { LaunchPlan, Transport, TransportReceiver } from './transport.js';
 
 const STDERR_TAIL_CHARACTERS = 16 * 1024;
+const EXIT_GRACE_MS = 2000;
 
 /** Children of this process that still run. They are ended when the process exits. */
 const running = new Set<ChildProcessWithoutNullStreams>();
@@ -58,7 +59,13 @@ export class ProcessTransport implements Transport {
       (bytes) => { receiver.onTooLongLine(bytes); },
     );
     child.stdout.on('data', (chunk: Buffer) => { lines.push(chunk); });
-    child.stdout.once('end', () => { lines.end(); });
+    child.stdout.once('end', () => {
+      lines.end();
+      // A worker that lives on without its output is of no use any more.
+      const timer = setTimeout(() => child.kill('SIGKILL'), EXIT_GRACE_MS);
+      timer.unref();
+      child.once('exit', () => { clearTimeout(timer); });
+    });
     const decoder = new StringDecoder('utf8');
     child.stderr.on('data', (chunk: Buffer) => {
       const text = decoder.write(chunk);

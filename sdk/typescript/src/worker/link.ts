@@ -21,6 +21,8 @@ export interface SessionClaim {
   readonly origin: SessionOrigin;
   readonly setup: Setup;
   readonly listener: SessionListener;
+  /** Aborted when the session is closed before it is connected. */
+  readonly signal: AbortSignal;
 }
 
 /** How sessions reach their workers: a process each, or a hub for all. */
@@ -48,22 +50,26 @@ export function openConnection(plan: LaunchPlan, options: ResolvedOptions, field
 
 /** One worker process for each session. */
 export class ProcessLink implements WorkerLink {
-  async connect({ options, sessionId, origin, setup, listener }: SessionClaim): Promise<Linked> {
+  async connect({ options, sessionId, origin, setup, listener, signal }: SessionClaim): Promise<Linked> {
     const plan = launchPlan(options, sessionId, origin, setup.directory);
     const connection = openConnection(plan, options, { session_id: sessionId });
     connection.listen(undefined, listener);
-    const opened = connection.open();
-    // The request waits in the pipe until the worker reads it; nothing is believed before the handshake.
-    const initialized = connection.request('initialize', setup.initialize(heartbeatPlan(options.heartbeat)?.intervalMs), { sessionId });
-    initialized.catch(() => undefined);
-    const handshake = await opened;
+    const onAbort = (): void => { connection.kill(); };
+    signal.addEventListener('abort', onAbort);
     try {
+      const opened = connection.open();
+      // The request waits in the pipe until the worker reads it; nothing is believed before the handshake.
+      const initialized = connection.request('initialize', setup.initialize(heartbeatPlan(options.heartbeat)?.intervalMs), { sessionId });
+      initialized.catch(() => undefined);
+      const handshake = await opened;
       await initialized;
+      return { connection, handshake };
     } catch (error) {
       connection.kill();
       throw error;
+    } finally {
+      signal.removeEventListener('abort', onAbort);
     }
-    return { connection, handshake };
   }
 
   release(connection: Connection, _sessionId: string, timeoutMs: number): Promise<void> {

@@ -33,6 +33,8 @@ export class SessionWorker {
   #handshake: Handshake | undefined;
   #connecting: Promise<Connection>;
   #over: QwenError | undefined;
+  /** Ends a worker that is still being started. */
+  readonly #starting = new AbortController();
 
   constructor(link: WorkerLink, options: ResolvedOptions, setup: Setup, owner: WorkerOwner, logger: Logger, sessionId: string, origin: SessionOrigin) {
     this.#link = link;
@@ -65,17 +67,25 @@ export class SessionWorker {
 
   /** The connection to the current worker, as soon as there is one. */
   async connection(): Promise<Connection> {
-    if (this.#over !== undefined) throw this.#over;
-    const connection = await this.#connecting;
+    this.#throwIfOver();
+    const connection = await this.#connecting.catch((error: unknown) => { throw this.#over ?? error; });
     // A worker that was lost meanwhile has a successor by now, or none at all.
     return connection.isOpen ? connection : this.connection();
   }
 
-  /** Ends the worker, or forgets one that is still being started. */
+  /** Ends the worker, also one that is still being started. */
   async close(timeoutMs: number): Promise<void> {
     this.#over ??= new ClosedError(`The session ${this.#sessionId}`);
     const connection = this.#current;
-    if (connection?.isOpen) await this.#link.release(connection, this.#sessionId, timeoutMs);
+    if (connection?.isOpen) {
+      await this.#link.release(connection, this.#sessionId, timeoutMs);
+      return;
+    }
+    this.#starting.abort();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => { timer = setTimeout(resolve, timeoutMs); });
+    await Promise.race([this.#connecting.catch(() => undefined), late]);
+    clearTimeout(timer);
   }
 
   async #begin(origin: SessionOrigin): Promise<Connection> {
@@ -90,6 +100,7 @@ export class SessionWorker {
   }
 
   async #connect(origin: SessionOrigin): Promise<Connection> {
+    this.#throwIfOver();
     const state: { isAccepted: boolean; lost?: QwenError } = { isAccepted: false };
     const listener: SessionListener = {
       textSink: (promptId) => this.#owner.textSink(promptId),
@@ -101,7 +112,7 @@ export class SessionWorker {
         if (state.isAccepted) this.#lost(error);
       },
     };
-    const claim = { options: this.#options, sessionId: this.#sessionId, origin, setup: this.#setup, listener };
+    const claim = { options: this.#options, sessionId: this.#sessionId, origin, setup: this.#setup, listener, signal: this.#starting.signal };
     const { connection, handshake } = await this.#link.connect(claim);
     if (state.lost !== undefined) throw state.lost;
     state.isAccepted = true;
@@ -113,6 +124,10 @@ export class SessionWorker {
       throw this.#over;
     }
     return connection;
+  }
+
+  #throwIfOver(): void {
+    if (this.#over !== undefined) throw this.#over;
   }
 
   #lost(error: QwenError): void {
@@ -133,7 +148,7 @@ export class SessionWorker {
     if (policy === 'resume') this.#owner.onLost(error);
     this.#connecting = this.#recover(policy, error);
     this.#connecting.catch((failure: unknown) => {
-      this.#over = asError(failure) as QwenError;
+      this.#over ??= asError(failure) as QwenError;
       this.#owner.onLost(this.#over);
     });
   }
