@@ -47,6 +47,8 @@ struct State {
     starts: VecDeque<Instant>,
     /// The running task of [`Server::connect_or_refresh`].
     task: Option<AbortHandle>,
+    /// True if a turn went on without waiting for the end of that task.
+    late: bool,
     /// Looks after the protected names during calls, if the server runs in a sandbox.
     watcher: Option<SandboxWatcher>,
     /// Runs from the start of the program to its introduction.
@@ -129,8 +131,10 @@ impl Server {
         if current || !self.is_enabled() {
             return;
         }
-        if self.state().task.as_ref().is_some_and(|task| !task.is_finished()) {
-            drop(self.starting.lock().await);
+        if self.is_busy() {
+            if !self.state().late {
+                drop(self.starting.lock().await);
+            }
             return;
         }
         let server = self.clone();
@@ -140,9 +144,31 @@ impl Server {
                 let _ = connection.refresh().await;
             }
         });
-        self.state().task = Some(task.abort_handle());
+        {
+            let mut state = self.state();
+            state.task = Some(task.abort_handle());
+            state.late = false;
+        }
         // An aborted task is also finished.
         let _ = task.await;
+    }
+
+    /// True while [`Server::connect_or_refresh`] works.
+    fn is_busy(&self) -> bool {
+        self.state().task.as_ref().is_some_and(|task| !task.is_finished())
+    }
+
+    /// Notes that a turn goes on without this server if it is not ready. Later turns do not wait for it.
+    pub(super) fn note_late(&self) {
+        if self.is_busy() {
+            self.state().late = true;
+        }
+    }
+
+    /// True if the server has not started yet and a turn went on without it.
+    pub(super) fn is_late(&self) -> bool {
+        let state = self.state();
+        state.late && matches!(state.phase, Phase::Pending)
     }
 
     /// Aborts a start in progress.

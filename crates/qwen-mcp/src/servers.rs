@@ -157,14 +157,18 @@ impl Servers {
     /// Updates all servers concurrently: connects those not used yet, restarts those that died, and lists the
     /// tools again of those that reported a change. A server that could not be started stays failed until
     /// [`Servers::reconnect`]. Returns after `limit` at the latest; servers that are not ready by then
-    /// continue in the background and are pending. Called at the start of each turn; it costs nothing when
-    /// there is nothing to do.
+    /// continue in the background and are pending, and no later call waits for them. Called at the start of
+    /// each turn; it costs nothing when there is nothing to do.
     pub async fn connect_all(&self, limit: Duration) {
         let all = self.servers();
-        if !all.is_empty() {
-            // Late servers continue in the background.
-            let _ =
-                tokio::time::timeout(limit, join_all(all.into_iter().map(Server::connect_or_refresh))).await;
+        if all.is_empty() {
+            return;
+        }
+        let updates = join_all(all.iter().cloned().map(Server::connect_or_refresh));
+        if tokio::time::timeout(limit, updates).await.is_err() {
+            for server in &all {
+                server.note_late();
+            }
         }
     }
 
@@ -215,9 +219,17 @@ impl Servers {
         self.servers().iter().map(|server| status(server)).collect()
     }
 
-    /// Problems that were not reported yet: servers that could not be started and why, omitted tools, and
-    /// suspicious tools.
+    /// Problems that were not reported yet: servers that are late or could not be started and why, omitted
+    /// tools, and suspicious tools.
     pub fn take_problems(&self) -> Vec<String> {
+        let late = self.servers().into_iter().filter(|server| server.is_late());
+        let late = late.map(|server| {
+            format!(
+                "The MCP server '{}' has not started yet; the turn goes on without its tools, which are \
+                 offered as soon as it has.",
+                server.name
+            )
+        });
         let servers = self.status();
         let problems = servers.iter().flat_map(|server| {
             let failed = server.error.iter().filter(|_| server.status == Status::Failed);
@@ -227,7 +239,7 @@ impl Servers {
             failed.chain(warned.map(|warning| format!("The MCP server '{}': {warning}", server.name)))
         });
         let mut reported = lock(&self.reported);
-        problems.filter(|problem| reported.insert(problem.clone())).collect()
+        late.chain(problems).filter(|problem| reported.insert(problem.clone())).collect()
     }
 
     /// The instructions of connected servers for the model: name and text.

@@ -270,11 +270,25 @@ async fn servers_start_beside_each_other_and_none_waits_for_a_slow_one() {
     let mut status = Vec::new();
     while status.first() != Some(&Status::Connected) {
         servers.connect_all(Duration::from_millis(200)).await;
+        // A server that one call did not wait for is not waited for again.
+        tokio::task::yield_now().await;
         status = servers.status().iter().map(|server| server.status).collect();
     }
     assert_eq!(status, [Status::Connected, Status::Pending]);
     assert_eq!(servers.tools().len(), 12);
     servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn only_one_turn_waits_for_a_server_that_hangs_and_it_is_reported_once() {
+    let scene = Scene::hostile("never-introduces-itself");
+    scene.servers.connect_all(Duration::from_millis(1)).await;
+    let [told] = &scene.servers.take_problems()[..] else { panic!("one problem: {:?}", scene.status()) };
+    assert!(told.contains("'s' has not started yet"), "{told}");
+    // Waiting would last until the start time-out, after which the server has failed.
+    scene.servers.connect_all(PATIENCE * 2).await;
+    assert_eq!((scene.status().status, scene.servers.take_problems().len()), (Status::Pending, 0));
+    scene.servers.shutdown().await;
 }
 
 #[tokio::test]
