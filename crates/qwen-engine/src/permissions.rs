@@ -68,6 +68,11 @@ impl Permissions {
         self.allows(ToolKind::Read, ArgumentRole::Path, &path.to_string_lossy())
     }
 
+    /// True if a rule denies reading a file.
+    pub fn denies_reading(&self, path: &Path) -> bool {
+        self.verdict(ToolKind::Read, ArgumentRole::Path, &path.to_string_lossy()) == Verdict::Deny
+    }
+
     /// True if a search that was permitted to start at `start` may show what it finds in `file`.
     pub fn may_show(&self, start: &Path, file: &Path) -> bool {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).may_show(start, file, &self.cwd)
@@ -81,7 +86,12 @@ impl Permissions {
     /// True if a call of the first tool of `kind` with this value for the arguments of `role` is allowed
     /// without a question.
     fn allows(&self, kind: ToolKind, role: ArgumentRole, value: &str) -> bool {
-        let Some(tool) = TOOLS.first(kind) else { return false };
+        self.verdict(kind, role, value) == Verdict::Allow
+    }
+
+    /// The verdict on a call of the first tool of `kind` with this value for the arguments of `role`.
+    fn verdict(&self, kind: ToolKind, role: ArgumentRole, value: &str) -> Verdict {
+        let Some(tool) = TOOLS.first(kind) else { return Verdict::Ask };
         let arguments: Map<String, Value> =
             tool.with_role(role).map(|argument| (argument.name.to_owned(), value.into())).collect();
         let call = ToolCall::new(
@@ -89,7 +99,7 @@ impl Permissions {
             tool.name.into(),
             Json::trusted(Value::from(arguments).to_string()),
         );
-        self.judge(&call, Some(tool)).decision.verdict == Verdict::Allow
+        self.judge(&call, Some(tool)).decision.verdict
     }
 
     /// The files and directories that no command may read, by the current rules and the current files on

@@ -52,7 +52,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    pub fn load(wanted: &MemoryLocations<'_>) -> Self {
+    /// Reads the files, with those of their imports that `may_import` accepts.
+    pub fn load(wanted: &MemoryLocations<'_>, may_import: &dyn Fn(&Path) -> bool) -> Self {
         let MemoryLocations { home, cwd, max_file, project, .. } = *wanted;
         let names: Vec<&str> = match wanted.names {
             [] => NAMES.to_vec(),
@@ -69,18 +70,18 @@ impl Memory {
         for (place, boundary) in places {
             let before = memory.files.len();
             for name in &names {
-                memory.take(&place.join(name), &boundary, max_file);
+                memory.take(&place.join(name), &boundary, max_file, may_import);
             }
             if let Some(name) = wanted.fallback.filter(|_| memory.files.len() == before) {
-                memory.take(&place.join(name), &boundary, max_file);
+                memory.take(&place.join(name), &boundary, max_file, may_import);
             }
         }
         memory
     }
 
-    fn take(&mut self, path: &Path, boundary: &Path, max_file: usize) {
+    fn take(&mut self, path: &Path, boundary: &Path, max_file: usize, may_import: &dyn Fn(&Path) -> bool) {
         let room = MAX_TOTAL.saturating_sub(self.text.len()).min(max_file);
-        let Some(text) = import::read(path, boundary, room) else { return };
+        let Some(text) = import::read(path, boundary, room, may_import) else { return };
         if text.trim().is_empty() || room == 0 {
             return;
         }
@@ -126,7 +127,7 @@ mod tests {
         write(&root.join("AGENTS.md"), "three");
         write(&cwd.join("QWEN.md"), "four");
         write(&place.path().join("QWEN.md"), "above the root");
-        let memory = Memory::load(&MemoryLocations::new(Some(&home), &cwd));
+        let memory = Memory::load(&MemoryLocations::new(Some(&home), &cwd), &|_| true);
         let places: Vec<usize> =
             ["one", "two", "three", "four"].iter().map(|word| memory.text.find(word).unwrap()).collect();
         assert!(places.is_sorted(), "{}", memory.text);
@@ -144,7 +145,7 @@ mod tests {
         write(&root.join("docs/rules.md"), "be kind\n@../QWEN.md\n@more.md");
         write(&root.join("docs/more.md"), "and brief");
         std::os::unix::fs::symlink(place.path().join("secret"), root.join("AGENTS.md")).unwrap();
-        let memory = Memory::load(&MemoryLocations::new(None, &root));
+        let memory = Memory::load(&MemoryLocations::new(None, &root), &|_| true);
         for piece in ["be kind", "and brief", "me@x.org", "@nobody", "@../secret"] {
             assert!(memory.text.contains(piece), "{piece}: {}", memory.text);
         }
@@ -153,11 +154,25 @@ mod tests {
     }
 
     #[test]
+    fn files_mentioned_in_a_line_are_imported_behind_it_except_in_code() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["overview", "list", "span", "block"] {
+            write(&place.path().join(format!("{name}.md")), &format!("the {name}"));
+        }
+        let text = "See @overview.md, then\n- git (@list.md).\nnot `@span.md`\n```\n@block.md\n```\nend";
+        write(&place.path().join("QWEN.md"), text);
+        let memory = Memory::load(&MemoryLocations::new(None, place.path()), &|_| true);
+        let expected = "See @overview.md, then\nthe overview\n- git (@list.md).\nthe list\nnot `@span.md`\n\
+                        ```\n@block.md\n```\nend";
+        assert!(memory.text.contains(expected), "{}", memory.text);
+    }
+
+    #[test]
     fn the_whole_is_bounded() {
         let place = tempfile::tempdir().unwrap();
         write(&place.path().join("QWEN.md"), &"x".repeat(MAX_TOTAL * 2));
         write(&place.path().join("AGENTS.md"), "too late");
-        let memory = Memory::load(&MemoryLocations::new(None, place.path()));
+        let memory = Memory::load(&MemoryLocations::new(None, place.path()), &|_| true);
         assert!(memory.text.len() < MAX_TOTAL + 200 && !memory.text.contains("too late"));
     }
 
@@ -168,11 +183,10 @@ mod tests {
         write(&place.path().join("HOUSE.md"), &"x".repeat(500));
         write(&place.path().join("RULES.md"), "be kind");
         let names = ["HOUSE.md".to_owned(), "RULES.md".to_owned()];
-        let memory = Memory::load(&MemoryLocations {
-            names: &names,
-            max_file: 100,
-            ..MemoryLocations::new(None, place.path())
-        });
+        let memory = Memory::load(
+            &MemoryLocations { names: &names, max_file: 100, ..MemoryLocations::new(None, place.path()) },
+            &|_| true,
+        );
         assert!(!memory.text.contains("the usual one") && memory.text.contains("be kind"), "{}", memory.text);
         // The directory's name may contain an x.
         let holds = |length| memory.text.contains(&"x".repeat(length));

@@ -55,9 +55,11 @@ impl ProcessContext {
         deps.host = Some(Arc::new(HostServers::new(host.clone())));
         let mcp = Servers::new(config.extensions.mcp_servers.iter().cloned(), deps)
             .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;
+        let permissions = permissions(&config);
+        let memory = Arc::new(load_memory(&config, &permissions));
         let services = ProcessServices {
             host,
-            permissions: permissions(&config),
+            permissions,
             overrides: overrides(&config),
             mcp: Arc::new(mcp),
             hooks: config.extensions.hooks.clone(),
@@ -65,7 +67,7 @@ impl ProcessContext {
         Ok(Self {
             services: Arc::new(services),
             commands: Arc::new(commands(&config)),
-            memory: Arc::new(load_memory(&config)),
+            memory,
             skills: setup::skills(&config),
             env,
             config,
@@ -144,14 +146,15 @@ fn environment(config: &Config) -> Environment {
     env
 }
 
-fn load_memory(config: &Config) -> Memory {
+fn load_memory(config: &Config, permissions: &Permissions) -> Memory {
     let context = &config.settings.context;
     let files = &config.workspace.memory_files;
-    Memory::load(&memory::MemoryLocations {
+    let locations = memory::MemoryLocations {
         names: &files.names,
         fallback: files.fallback,
         project: files.project,
         max_file: context.max_file_size.unwrap_or(memory::MAX_TOTAL),
         ..memory::MemoryLocations::new(files.home.as_deref(), &config.workspace.cwd)
-    })
+    };
+    Memory::load(&locations, &|path| !permissions.denies_reading(path))
 }

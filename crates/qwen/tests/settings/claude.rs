@@ -114,6 +114,20 @@ fn claude_md_is_read_by_setting_sources_for_claude_hosts_and_as_a_fallback_for_o
     assert_eq!(told(any_host(&mock), false), (true, false), "another host, alone");
 }
 
+#[test]
+fn claude_md_imports_the_files_that_its_lines_mention() {
+    let mock = MockModel::start();
+    let program = claude_host(&mock);
+    write(program.cwd_path().join("CLAUDE.md"), "See @docs/moon.md for the sky.\n- not `@docs/sun.md`");
+    write(program.cwd_path().join("docs/moon.md"), "The moon is made of cheese.");
+    write(program.cwd_path().join("docs/sun.md"), "The sun is a lamp.");
+    let (_, system) = init(&program, &mock);
+    assert!(system.contains("cheese") && !system.contains("lamp"), "{system}");
+    let denied = program.args(["--disallowedTools", "Read(docs/**)"]);
+    let (_, system) = init(&denied, &mock);
+    assert!(system.contains("See @docs/moon.md") && !system.contains("cheese"), "{system}");
+}
+
 /// A hook that leaves a file behind.
 fn hook(file: &str) -> String {
     format!(
