@@ -95,7 +95,7 @@ wire_struct! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct TaskPatch<'a> {
         /// How it stands now.
-        pub status: Cow<'a, str>,
+        pub status?: Cow<'a, str>,
         /// When it ended, in milliseconds since the Unix epoch.
         pub end_time?: u64,
     }
@@ -235,7 +235,7 @@ fn push(stream: &mut Stream, event: &TaskEvent, at: Timestamp, out: &mut Vec<u8>
                     TaskStatus::Stopped => "killed",
                     other => other.name(),
                 };
-                let patch = TaskPatch { status: status.into(), end_time: Some(at.0) };
+                let patch = TaskPatch { status: Some(status.into()), end_time: Some(at.0) };
                 stream.push_system(out, Notice::TaskUpdated { task_id: task_id(), patch });
             }
             Notice::TaskNotification(TaskNotification {

@@ -537,6 +537,8 @@ fn what_the_vendors_own_cli_and_api_write_is_accepted() {
     let stream = String::from_utf8(read("thought/claude.jsonl")).unwrap();
     for line in [
         r#"{"type":"system","subtype":"files_persisted","files":[],"uuid":"x","session_id":"session-123"}"#,
+        r#"{"type":"system","subtype":"status","status":"compacting","uuid":"x","session_id":"session-123"}"#,
+        r#"{"type":"system","subtype":"task_updated","task_id":"t","patch":{"description":"d"},"uuid":"x","session_id":"session-123"}"#,
         r#"{"type":"auth_status","isAuthenticating":false,"output":[],"uuid":"y","session_id":"session-123"}"#,
         r#"{"type":"assistant","uuid":"z","session_id":"session-123","parent_tool_use_id":null,"message":{"id":"v","type":"message","role":"assistant","model":"m","content":[{"type":"server_tool_use","id":"q","name":"web_search","input":{}}],"usage":{"output_tokens":3}}}"#,
         r#"{"message":{"content":[{"data":"d","type":"redacted_thinking"}],"usage":{"output_tokens":3},"id":"v","role":"assistant","model":"m"},"uuid":"z","session_id":"session-123","parent_tool_use_id":null,"type":"assistant"}"#,
@@ -544,6 +546,13 @@ fn what_the_vendors_own_cli_and_api_write_is_accepted() {
         let at = stream.find('\n').unwrap() + 1;
         let changed = format!("{}{line}\n{}", &stream[..at], &stream[at..]);
         let found = check(None, Mode::Stream, changed.as_bytes());
+        assert!(found.is_empty(), "{line}: {found:#?}");
+    }
+    for line in [
+        r#"{"type":"system","subtype":"session_state_changed","state":"idle","uuid":"x","session_id":"s"}"#,
+        r#"{"type":"system","subtype":"init","cwd":"/","tools":[],"mcp_servers":[],"model":"m","uuid":"x","session_id":"s"}"#,
+    ] {
+        let found = check(Some(Dialect::Claude), Mode::Fragment, format!("{line}\n").as_bytes());
         assert!(found.is_empty(), "{line}: {found:#?}");
     }
 }

@@ -107,6 +107,7 @@ pub enum Notice<'a> {
         /// The state.
         state: SessionState,
         /// The line is for the SDK itself and not for its user.
+        #[serde(default)]
         sdk_host_only: bool,
     },
     /// A model call failed and will be tried again.
@@ -205,7 +206,7 @@ pub enum Notice<'a> {
         /// What the session is busy with; null for nothing in particular.
         status: Option<Cow<'a, str>>,
         /// The approval mode in Claude's words.
-        #[serde(rename = "permissionMode")]
+        #[serde(rename = "permissionMode", default)]
         permission_mode_claude: Cow<'a, str>,
         /// The approval mode in Qwen's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -278,6 +279,7 @@ pub struct Init<'a> {
     #[serde(default)]
     pub permission_mode: Cow<'a, str>,
     /// The slash commands on offer.
+    #[serde(default)]
     pub slash_commands: Vec<Cow<'a, str>>,
     /// Where the credentials come from; never the key.
     #[serde(rename = "apiKeySource", default)]

@@ -104,6 +104,9 @@ fn notice(notice: Notice<'_>) -> ViewEvent {
         Notice::ApiRetry { attempt, max_retries, error, message, .. } => {
             ViewEvent::Notice(format!("retry {attempt} of {max_retries}: {error} {message}"))
         }
+        Notice::Status { status, permission_mode_claude, .. } if permission_mode_claude.is_empty() => {
+            status.map_or(ViewEvent::Nothing, |status| ViewEvent::Notice(status.into()))
+        }
         Notice::Status { permission_mode_claude, .. } => {
             ViewEvent::Notice(format!("the approval mode is now {permission_mode_claude}"))
         }
@@ -128,9 +131,9 @@ fn notice(notice: Notice<'_>) -> ViewEvent {
         Notice::TaskNotification(task) => {
             ViewEvent::Notice(format!("the task {} is {}: {}", task.task_id, task.status, task.summary))
         }
-        Notice::TaskUpdated { task_id, patch } => {
-            ViewEvent::Notice(format!("the task {task_id} is {}", patch.status))
-        }
+        Notice::TaskUpdated { task_id, patch } => patch.status.map_or(ViewEvent::Nothing, |status| {
+            ViewEvent::Notice(format!("the task {task_id} is {status}"))
+        }),
         // The result of the call and the lines of the task say the same.
         Notice::PermissionDenied { .. } | Notice::BackgroundTasksChanged { .. } => ViewEvent::Nothing,
         Notice::HookStarted { .. } | Notice::HookProgress { .. } => ViewEvent::Nothing,
