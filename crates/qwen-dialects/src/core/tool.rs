@@ -54,7 +54,7 @@ confirmation_records!(
         /// Where the answer goes.
         on_confirm: Cow<'a, str>,
     ) {
-        /// The path as people know it.
+        /// The name of the file, without its directory.
         file_name: Cow<'a, str>,
         /// The absolute path.
         file_path: Cow<'a, str>,
@@ -77,7 +77,7 @@ impl<'a> ConfirmationDetails<'a> {
         Self::of(confirmation, on_confirm.clone(), |title, diff| Self::Edit {
             title,
             on_confirm,
-            file_name: Cow::Borrowed(&diff.file_name),
+            file_name: Cow::Borrowed(base_name(&diff.file_name)),
             file_path: Cow::Borrowed(&diff.file_path),
             file_diff: Cow::Borrowed(&diff.diff),
             original_content: diff.original.as_deref().map(Cow::Borrowed),
@@ -85,6 +85,11 @@ impl<'a> ConfirmationDetails<'a> {
             is_modifying: false,
         })
     }
+}
+
+/// The last component of a path.
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// A call that is over.
@@ -176,7 +181,7 @@ pub enum ShownResult<'a> {
     FileDiff {
         /// The unified diff.
         file_diff: Cow<'a, str>,
-        /// The path as people know it.
+        /// The name of the file, without its directory.
         file_name: Cow<'a, str>,
         /// The text before; null when the file is new.
         original_content: Option<Cow<'a, str>>,
@@ -202,7 +207,7 @@ impl<'a> From<&'a Display> for ShownResult<'a> {
             Display::Text(text) => Self::Text(Cow::Borrowed(text)),
             Display::FileDiff(diff) => Self::FileDiff {
                 file_diff: Cow::Borrowed(&diff.diff),
-                file_name: Cow::Borrowed(&diff.file_name),
+                file_name: Cow::Borrowed(base_name(&diff.file_name)),
                 original_content: diff.original.as_deref().map(Cow::Borrowed),
                 new_content: Cow::Borrowed(&diff.modified),
                 diff_stat: LineCounts::from(&diff.stat),

@@ -119,10 +119,11 @@ fn a_confirmation_has_the_call_and_the_details_of_its_type() {
 
 #[test]
 fn the_details_of_an_edit_show_both_texts_and_the_diff() {
-    let args = json!({ "file_path": "a.txt", "old_string": "old", "new_string": "new" });
+    let args = json!({ "file_path": "src/a.txt", "old_string": "old", "new_string": "new" });
     let mock = MockModel::with([Reply::new([call("c1", "edit", &args)]), Reply::text("ok")]);
     let program = worker(&mock, CORE);
-    let path = program.cwd_path().join("a.txt");
+    let path = program.cwd_path().join("src/a.txt");
+    fs::create_dir(path.parent().unwrap()).unwrap();
     fs::write(&path, "old content\nunchanged line\n").unwrap();
     let mut host = Host::of(&program, CORE);
     let lines = host.say("go");
@@ -132,7 +133,7 @@ fn the_details_of_an_edit_show_both_texts_and_the_diff() {
         (&json!("a.txt"), &json!("old content\nunchanged line\n"))
     );
     assert_eq!(details["newContent"], "new content\nunchanged line\n");
-    assert!(details["filePath"].as_str().unwrap().ends_with("/a.txt"), "{details}");
+    assert!(details["filePath"].as_str().unwrap().ends_with("/src/a.txt"), "{details}");
     assert!(
         details["fileDiff"].as_str().unwrap().contains("-old content\n+new content\n unchanged line"),
         "{details}"
