@@ -40,6 +40,12 @@ impl<'a> Stamp<'a> {
         Some(Cow::Borrowed(self.session_id.as_str()))
     }
 
+    /// The stamp of a line about a session; the turn under way belongs to another one if the ids differ.
+    fn of_session(self, session_id: &'a SessionId) -> Self {
+        let prompt_id = self.prompt_id.filter(|_| session_id == self.session_id);
+        Self { session_id, prompt_id, ..self }
+    }
+
     fn prompt(self) -> Option<Cow<'a, str>> {
         self.prompt_id.map(|id| Cow::Borrowed(id.as_str()))
     }
@@ -56,7 +62,7 @@ pub(crate) fn encode(stamp: Stamp<'_>, event: &Event, out: &mut Vec<u8>) -> bool
             &HeartbeatLine {
                 kind: HeartbeatType::Word,
                 session_id: Cow::Borrowed(beat.session_id.as_str()),
-                prompt_id: stamp.prompt(),
+                prompt_id: stamp.of_session(&beat.session_id).prompt(),
                 status: Cow::Borrowed("ok"),
                 activity: beat.activity.as_ref().map(|activity| Cow::Borrowed(activity.name())),
                 tool: beat.activity.as_ref().and_then(Activity::tool).map(Cow::Borrowed),
@@ -164,8 +170,8 @@ fn push_hint(result: &HintResult, out: &mut Vec<u8>) {
 
 fn push_cancel(stamp: Stamp<'_>, result: &CancelResult, out: &mut Vec<u8>) {
     let status = if result.cancelled { "ok" } else { "noop" };
-    let prompt_id = result.prompt_id.as_ref().or(stamp.prompt_id);
-    let stamp = Stamp { session_id: &result.session_id, prompt_id, ..stamp };
+    let stamp = stamp.of_session(&result.session_id);
+    let stamp = Stamp { prompt_id: result.prompt_id.as_ref().or(stamp.prompt_id), ..stamp };
     push_line(
         out,
         &CancelLine {

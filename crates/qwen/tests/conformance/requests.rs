@@ -155,13 +155,15 @@ fn nothing_to_cancel_is_a_noop_with_an_explanation() {
             let line = host.until(|line| line["type"] == "result/cancel");
             assert_eq!(line["status"], "noop", "{line}");
             assert!(!line["message"].as_str().unwrap().is_empty(), "{line}");
+            line
         };
         noop(&mut host, json!({"type": "control/cancel", "session_id": "s", "reason": "escape"}));
         mock.push(Reply::new([sse::text("on"), gate("hold"), sse::finish("stop"), sse::done()]));
         host.send(chat("p1", "work"));
         mock.reached("hold");
         noop(&mut host, json!({"type": "control/cancel", "session_id": "s", "prompt_id": "p9"}));
-        noop(&mut host, json!({"type": "control/cancel", "session_id": "another"}));
+        let elsewhere = noop(&mut host, json!({"type": "control/cancel", "session_id": "another"}));
+        assert_eq!((&elsewhere["session_id"], &elsewhere["prompt_id"]), (&json!("another"), &Value::Null));
         mock.open("hold");
         assert_eq!(host.turn().pop().unwrap()["metadata"]["turn"]["status"], "done", "the turn went on");
         host.leave();
