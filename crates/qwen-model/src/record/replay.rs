@@ -26,7 +26,7 @@ impl Replay {
     /// Reads the recording at `path`.
     pub fn open(path: &Path, name: Arc<str>) -> Result<Self, ErrorInfo> {
         let file = path.display().to_string();
-        let wrong = |code, why: String| ErrorInfo::new(ErrorKind::Settings, code, why);
+        let wrong = |code, why: String| ErrorInfo::new(ErrorKind::Input, code, why);
         let text = std::fs::read_to_string(path)
             .map_err(|e| wrong("replay_unreadable", format!("the recording `{file}` cannot be read: {e}")))?;
         let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());

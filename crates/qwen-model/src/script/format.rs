@@ -1,5 +1,6 @@
 //! The script file: JSON, parsed strictly, with errors that name the location.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,9 +46,21 @@ pub(super) fn parse(text: &str) -> Result<Vec<Call>, String> {
         let steps = steps.into_iter().enumerate().map(|(step, raw)| {
             raw.into_step().map_err(|what| format!("call {call}, step {step} (both from 0): {what}"))
         });
-        Ok(Call { matching, steps: steps.collect::<Result<_, String>>()? })
+        let mut steps = steps.collect::<Result<Vec<_>, String>>()?;
+        drop_repeated_ids(&mut steps);
+        Ok(Call { matching, steps: steps.into() })
     });
     calls.collect()
+}
+
+/// Ids are unique within an answer, whatever a server sends: a repeated one counts as missing.
+fn drop_repeated_ids(steps: &mut [Step]) {
+    let mut known = HashSet::new();
+    for step in steps {
+        if let Step::ToolCall { id, .. } = step {
+            id.take_if(|id| !known.insert(Arc::clone(id)));
+        }
+    }
 }
 
 #[derive(serde::Deserialize)]

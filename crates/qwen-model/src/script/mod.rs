@@ -32,7 +32,7 @@ impl Script {
     /// Reads the script in `path`.
     pub fn open(path: &Path) -> Result<Self, ErrorInfo> {
         let file = path.display().to_string();
-        let wrong = |code, why: String| ErrorInfo::new(ErrorKind::Settings, code, why);
+        let wrong = |code, why: String| ErrorInfo::new(ErrorKind::Input, code, why);
         let text = std::fs::read_to_string(path)
             .map_err(|e| wrong("script_unreadable", format!("the script `{file}` cannot be read: {e}")))?;
         let calls = format::parse(&text).map_err(|e| {

@@ -25,6 +25,30 @@ fn the_demo_needs_neither_key_nor_network() {
 }
 
 #[test]
+fn calls_of_a_script_with_the_same_id_are_told_apart() {
+    wire::each(&wire::all(), |wire| {
+        let program = qwen().args(["-p", "x", "--model", "script:same.json", "-q"]).args(wire.flags());
+        let script = r#"[[{"tool_call":{"name":"list_directory","arguments":{"path":"."},"id":"c"}},
+            {"tool_call":{"name":"glob","arguments":{"pattern":"*"},"id":"c"}}],[{"text":"Done."}]]"#;
+        fs::write(program.cwd_path().join("same.json"), script).unwrap();
+        let ended = program.run();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+        assert_eq!(judged(wire, &ended).end().status, "done");
+    });
+}
+
+#[test]
+fn a_script_or_recording_that_cannot_be_used_is_bad_input() {
+    for model in ["script:missing", "script:bad", "replay:missing", "replay:bad"] {
+        let program = qwen().args(["-p", "x", "--model", model]);
+        fs::write(program.cwd_path().join("bad"), "{").unwrap();
+        let ended = program.run();
+        let file = model.split(':').next_back().unwrap();
+        assert!(ended.code == Some(42) && ended.stderr.contains(file), "{model}: {ended:?}");
+    }
+}
+
+#[test]
 fn anthropics_wire_tells_the_same_story() {
     wire::each(&wire::all(), |wire| {
         let mock = MockModel::with([
