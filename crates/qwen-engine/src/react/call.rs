@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use qwen_events::{
     Body, Channel, Denial, Display, PermissionUpdate, SessionEvent, ToolCall, ToolEnd, ToolKind, ToolResult,
-    ToolStatus,
+    ToolStatus, Verdict,
 };
 use qwen_tools::{Arguments, CallContext, Outcome, OutputSink};
 
@@ -156,17 +156,7 @@ async fn attempt(
     let wanted = context.structured.as_ref().filter(|_| structured::is_tool(&judged.name));
     let name = if wanted.is_some() { structured::TOOL } else { &judged.name };
     let Some(tool) = context.tools.get(name) else {
-        let names: Vec<String> = context.tools.specs().iter().map(|s| s.name.to_string()).collect();
-        let problem = match TOOLS.find(&judged.name) {
-            Some(_) => {
-                format!("Permission for {} was declined: this session does not offer it.", judged.name)
-            }
-            None => format!("There is no tool called '{}'.", judged.name),
-        };
-        return Err(NotRun::Failed(
-            "unknown_tool",
-            format!("{problem} The tools are: {}.", names.join(", ")),
-        ));
+        return Err(not_offered(context, judged));
     };
     if wanted.is_none() {
         *judged = guarded_call::of(judged, tool.as_ref(), context);
@@ -237,6 +227,22 @@ async fn attempt(
     }
     review(context, &permitted.call, &mut outcome, elapsed_ms, cx).await;
     Ok(outcome)
+}
+
+/// Why a call of a tool that the session does not offer does not run: a rule denies it, or there is no such tool.
+fn not_offered(context: &TurnContext, call: &ToolCall) -> NotRun {
+    let names: Vec<String> = context.tools.specs().iter().map(|spec| spec.name.to_string()).collect();
+    let offered = format!("The tools are: {}.", names.join(", "));
+    let Some(declaration) = TOOLS.find(&call.name) else {
+        let text = format!("There is no tool called '{}'. {offered}", call.name);
+        return NotRun::Failed("unknown_tool", text);
+    };
+    let text =
+        format!("Permission for {} was declined: this session does not offer it. {offered}", call.name);
+    match context.permissions.judge(call, Some(declaration)).decision.verdict {
+        Verdict::Deny => NotRun::Denied(text),
+        Verdict::Allow | Verdict::Ask => NotRun::Failed("unknown_tool", text),
+    }
 }
 
 /// Leaves plan mode after the plan was approved; permission questions are asked as usual.

@@ -49,13 +49,16 @@ pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
                 code_pages::release();
                 let code = match prompt {
                     None => match session.continue_unfinished(&emit, &cancel).await {
-                        Some(end) => finished(run, &config, &end),
+                        Some(end) => finished(run, &session, &end),
                         None => 0,
                     },
                     Some(prompt) => {
-                        let turn = pin!(run_prompt(&process, &mut session, prompt, &emit, &cancel));
-                        match code_pages::release_at_first_wait(turn).await {
-                            PromptEnd::Turn(end) => finished(run, &config, &end),
+                        let end = {
+                            let turn = pin!(run_prompt(&process, &mut session, prompt, &emit, &cancel));
+                            code_pages::release_at_first_wait(turn).await
+                        };
+                        match end {
+                            PromptEnd::Turn(end) => finished(run, &session, &end),
                             PromptEnd::Command { failed } => u8::from(failed),
                         }
                     }
@@ -113,15 +116,20 @@ enum PromptEnd {
 }
 
 /// Writes `--output-last-message`, and returns the exit code of a turn.
-fn finished(run: &Run, config: &Config, end: &TurnEnd) -> u8 {
+fn finished(run: &Run, session: &Session, end: &TurnEnd) -> u8 {
     let flags = &run.diagnostics;
+    let resources = &session.context().resources;
     let mut code = end.exit_code();
     if code == 0 && flags.fail_on_denied && !end.denials.is_empty() {
         code = 54;
     }
     if let Some(path) = &flags.output_last_message {
-        let path = config.workspace.cwd.join(path);
-        let mut text = end.structured.as_ref().map_or(&*end.reply, |result| result.as_str()).to_owned();
+        let path = resources.cwd.join(path);
+        let redacted = match &end.structured {
+            Some(result) => resources.redactor.redact_json(result.as_str()),
+            None => resources.redactor.redact(&end.reply),
+        };
+        let mut text = redacted.into_owned();
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }

@@ -61,6 +61,16 @@ fn the_last_message_can_be_written_to_a_file_in_every_format() {
 }
 
 #[test]
+fn the_file_of_the_last_message_contains_no_secret() {
+    let mock = MockModel::with([Reply::text("The password is geheim-4f9a1c7e.")]);
+    let program = qwen().with_model(&mock).env("DB_PASSWORD", "geheim-4f9a1c7e");
+    let program = program.args(["-p", "x", "--model", "mock", "--output-last-message", "answer.txt"]);
+    assert_eq!(program.run().stdout, "The password is ***.\n");
+    let answer = fs::read_to_string(program.cwd_path().join("answer.txt")).unwrap();
+    assert_eq!(answer, "The password is ***.\n");
+}
+
+#[test]
 fn a_last_message_that_cannot_be_written_is_a_failure() {
     let flags = ["-p", "look", "--model", "mock", "--output-last-message", "no/such/answer.txt"];
     let ended = qwen().with_model(&looking()).args(flags).run();
@@ -80,6 +90,10 @@ fn fail_on_denied_turns_a_denial_into_exit_code_54() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let ended = qwen().with_model(&denied()).args(["-p", "x", "--model", "mock", "--fail-on-denied"]).run();
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(54), "I may not.\n"), "{ended:?}");
+    let excluded = ["--yolo", "--fail-on-denied", "--exclude-tools", "run_shell_command"];
+    let ended = qwen().with_model(&denied()).args(["-p", "x", "--model", "mock"]).args(excluded).run();
+    assert_eq!(ended.code, Some(54), "a tool that is not offered: {ended:?}");
+    assert!(ended.stderr.contains("1 call denied"), "{ended:?}");
     let ended = qwen().with_model(&looking()).args(["-p", "x", "--model", "mock", "--fail-on-denied"]).run();
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
