@@ -64,6 +64,7 @@ async fn piped_text(have_prompt: bool) -> Result<String, ErrorInfo> {
         ErrorInfo::new(ErrorKind::Input, "unreadable_stdin", format!("standard input: {error}"))
     };
     let input = StdinReader::stdin().map_err(unreadable)?;
+    let notice = tokio::time::sleep(NOTICE_AFTER);
     // A program that starts us with an open pipe and never writes must not block us forever. For any other
     // producer, such as the previous command of a pipeline, we wait.
     if have_prompt && !input.readable_within(NOTICE_AFTER).await && stdin_writer::is_our_parent() {
@@ -77,7 +78,7 @@ async fn piped_text(have_prompt: bool) -> Result<String, ErrorInfo> {
     tokio::pin!(reading);
     let bytes = tokio::select! {
         bytes = &mut reading => bytes,
-        () = tokio::time::sleep(NOTICE_AFTER) => {
+        () = notice => {
             exit::report("qwen: reading standard input until it ends (--no-stdin runs without it)");
             reading.await
         }
