@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use crate::hooks::HookSet;
 use crate::log::Store;
+use crate::redact::Redactor;
 use crate::subagent::AgentDefinition;
 
 pub(crate) use custom::filled;
@@ -55,6 +56,8 @@ pub struct CommandContext<'a> {
     pub rules: Vec<String>,
     /// The session store; `None` if sessions are not logged.
     pub store: Option<&'a Store>,
+    /// Removes secrets from what is written to files; `None` without a session.
+    pub redactor: Option<&'a Redactor>,
 }
 
 /// What a session has spent so far.

@@ -5,10 +5,11 @@ mod message;
 mod restore;
 mod whole;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, Channel, Event, Part, Scope, ToolCall, graph_events, outside_turns, session_notices,
+    Body, CallId, Channel, Event, Json, Part, Scope, ToolCall, graph_events, outside_turns, session_notices,
 };
 pub use qwen_redact::{Redactor, TextStream, secret_values};
 
@@ -17,11 +18,18 @@ use self::message::MessageRedaction;
 pub(crate) use self::restore::restore_redacted;
 use self::whole::Whole;
 
-/// Redacts texts that go to the model, because its server is a third party.
+/// Redacts the parts of a message that goes to the model, because its server is a third party, or to a file.
 pub(crate) fn hide_secrets(parts: &mut [Part], redactor: &Redactor) {
     for part in parts {
-        if let Part::Text(text) = part {
-            *text = redactor.redact(text).into();
+        match part {
+            Part::Text(text) | Part::Thought { text, .. } => *text = redactor.redact(text).into(),
+            Part::Result(result) => result.text = redactor.redact(&result.text).into(),
+            Part::Call(call) => {
+                if let Cow::Owned(clean) = redactor.redact_json(call.arguments.as_str()) {
+                    Arc::make_mut(call).arguments = Json::trusted(clean);
+                }
+            }
+            Part::Media(_) => {}
         }
     }
 }

@@ -127,6 +127,7 @@ impl<'a> CommandRun<'a> {
                     .store
                     .as_ref()
                     .filter(|_| self.process.config.session.record),
+                redactor: context.map(|context| &*context.resources.redactor),
             };
             self.process.commands.run(&call, &cx)
         };

@@ -65,9 +65,9 @@ fn the_file_of_the_last_message_contains_no_secret() {
     let mock = MockModel::with([Reply::text("The password is geheim-4f9a1c7e.")]);
     let program = qwen().with_model(&mock).env("DB_PASSWORD", "geheim-4f9a1c7e");
     let program = program.args(["-p", "x", "--model", "mock", "--output-last-message", "answer.txt"]);
-    assert_eq!(program.run().stdout, "The password is ***.\n");
+    assert_eq!(program.run().stdout, "The password is g***.\n");
     let answer = fs::read_to_string(program.cwd_path().join("answer.txt")).unwrap();
-    assert_eq!(answer, "The password is ***.\n");
+    assert_eq!(answer, "The password is g***.\n");
 }
 
 #[test]

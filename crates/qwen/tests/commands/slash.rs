@@ -89,6 +89,21 @@ fn clear_forgets_and_undo_takes_back_one_turn() {
 }
 
 #[test]
+fn an_exported_file_contains_no_secret() {
+    let mock = MockModel::with([Reply::text("The password is geheim-<4f9a1c7e>.")]);
+    let program = worker(&mock).env("DB_PASSWORD", "geheim-<4f9a1c7e>");
+    let mut run = program.start();
+    say(&mut run, "Is it geheim-<4f9a1c7e>?");
+    until_end(&mut run);
+    for name in ["talk.md", "talk.html", "talk.jsonl"] {
+        say(&mut run, &format!("/export {name}"));
+        result(&mut run);
+        let text = std::fs::read_to_string(program.cwd_path().join(name)).unwrap();
+        assert!(text.contains("The password is g***.") && !text.contains("eheim"), "{text}");
+    }
+}
+
+#[test]
 fn a_command_of_the_users_own_is_a_prompt() {
     let mock = MockModel::with([Reply::text("Fixed.")]);
     let program = worker(&mock);

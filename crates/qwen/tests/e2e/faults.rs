@@ -326,7 +326,7 @@ fn a_run_that_cannot_start_is_one_error_record_and_its_exit_code() {
         (
             "a missing script",
             |wire| qwen().args(["-p", "x", "-m", "script:gone.json"]).args(wire.flags()),
-            52,
+            42,
             "gone.json",
         ),
         ("a bad mode", |wire| demo_run(wire, &["--approval-mode", "wild"]), 2, "wild"),

@@ -8,6 +8,7 @@ use qwen_events::Message;
 use qwen_tools::workspace::Workspace;
 
 use super::{Builtin, Call, CommandContext, CommandOutcome};
+use crate::redact::hide_secrets;
 
 pub(super) const COMMAND: Builtin = Builtin {
     name: "export",
@@ -56,7 +57,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
         return CommandOutcome::info(format.write(messages));
     }
     let ending = call.args.rsplit_once('.').and_then(|(_, ending)| ExportFormat::parse(ending));
-    let text = ending.unwrap_or(ExportFormat::Markdown).write(messages);
+    let text = ending.unwrap_or(ExportFormat::Markdown).write(&without_secrets(messages, cx));
     let written = Workspace::new(cx.cwd, &[])
         .and_then(|workspace| workspace.target(call.args))
         .and_then(|target| target.write(text.as_bytes()));
@@ -66,4 +67,15 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
             CommandOutcome::error(format!("The conversation could not be written to {}: {error}", call.args))
         }
     }
+}
+
+/// The conversation for a file: events are redacted on their way, files here.
+fn without_secrets(messages: &[Message], cx: &CommandContext<'_>) -> Vec<Message> {
+    let mut messages = messages.to_vec();
+    if let Some(redactor) = cx.redactor {
+        for message in &mut messages {
+            hide_secrets(&mut message.parts, redactor);
+        }
+    }
+    messages
 }
