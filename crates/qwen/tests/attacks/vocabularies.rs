@@ -55,6 +55,8 @@ const ROWS: &[Row] = &[
                 ("read_file", json!({ "file_path": "secrets/key" })),
                 ("read_file", json!({ "file_path": "./sub/../secrets/key", "offset": 0 })),
                 ("run_shell_command", json!({ "command": "cat secrets/key" })),
+                ("edit", json!({ "file_path": "secrets/key", "old_string": "the", "new_string": "a" })),
+                ("write_file", json!({ "file_path": "secrets/key", "content": "x" })),
             ]
         },
         others: || {
@@ -62,6 +64,7 @@ const ROWS: &[Row] = &[
                 ("read_file", json!({ "file_path": "sub/deep" })),
                 ("grep_search", json!({ "pattern": "deep", "path": "sub" })),
                 ("run_shell_command", json!({ "command": "cat sub/deep" })),
+                ("write_file", json!({ "file_path": "secrets/made", "content": "x" })),
             ]
         },
     },
