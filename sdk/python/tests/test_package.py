@@ -88,3 +88,44 @@ def test_the_tag_is_that_of_the_symbols_of_the_binary() -> None:
     needed = max((int(a), int(b)) for a, b in re.findall(r"GLIBC_(\d+)\.(\d+)", symbols))
     tag = platform_tag(Path(BINARY).read_bytes(), "x86_64")
     assert tag == f"manylinux_{needed[0]}_{max(needed[1], 17)}_x86_64"
+
+
+TYPED_PROGRAM = """
+from typing import Any
+from qwen_agent_sdk import HookContext, HookMatcher, QwenAgentOptions, SdkMcpTool, hook, query, tool
+
+@tool("add", "Adds two numbers.", {"a": float, "b": float})
+async def add(args: dict[str, Any]) -> float:
+    return float(args["a"] + args["b"])
+
+@tool
+async def double(a: float) -> float:
+    return 2 * a
+
+@hook("PreToolUse")
+async def watch(given: dict[str, Any], context: HookContext) -> None:
+    print(given["tool_name"], context.tool_use_id)
+
+made: list[SdkMcpTool] = [add, double]
+scout = {"description": "Looks around.", "prompt": "You look around."}
+options = QwenAgentOptions(hooks={"PreToolUse": [HookMatcher([watch])]}, agents={"scout": scout})
+messages = query("Go", options)
+"""
+
+
+@pytest.mark.timeout(300)
+def test_a_program_with_tools_and_hooks_passes_mypy_strict(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(TYPED_PROGRAM)
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--follow-imports=silent",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+    ]
+    environment = {**os.environ, "MYPYPATH": str(ROOT / "sdk/python/src")}
+    ended = subprocess.run([*command, str(program)], capture_output=True, text=True, env=environment, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, Union, overload
 
 __all__ = ["SdkMcpServer", "SdkMcpTool", "ToolHandler", "create_sdk_mcp_server", "tool"]
 
@@ -38,6 +38,20 @@ class SdkMcpServer:
     version: str = "1.0.0"
     tools: Sequence[SdkMcpTool] = ()
     instance: Any = None
+
+
+@overload
+def tool(name: ToolHandler, *, annotations: Mapping[str, Any] | None = None) -> SdkMcpTool: ...
+
+
+@overload
+def tool(
+    name: str | None = None,
+    description: str | None = None,
+    input_schema: Any = None,
+    *,
+    annotations: Mapping[str, Any] | None = None,
+) -> Callable[[ToolHandler], SdkMcpTool]: ...
 
 
 def tool(
