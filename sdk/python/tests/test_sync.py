@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
@@ -24,6 +25,7 @@ from qwen_agent_sdk import (
     ResultMessage,
     SessionNotFoundError,
     WorkerCrashedError,
+    WorkerPool,
     create_sdk_mcp_server,
     tool,
 )
@@ -197,3 +199,23 @@ def test_a_client_that_is_collected_leaves_no_worker_and_no_thread(options: Opti
     gc.collect()
     thread.join(30)
     assert not thread.is_alive() and children() == set()
+
+
+def test_the_workspaces_of_a_client_share_one_pool(options: Options, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with QwenClient(options("Hi.", worker_pool={"max_workers": 1})) as client:
+        for workspace in (place, tmp_path / "other"):
+            assert client.chat("Hello", workspace=workspace).text == "Hi."
+        assert len(children()) == 1, "one hub"
+
+
+def test_a_pool_of_another_event_loop_is_an_error(options: Options) -> None:
+    async def use_elsewhere() -> None:
+        async with WorkerPool() as pool:
+            with (
+                QwenClient(options("Hi.", worker_pool=pool)) as client,
+                pytest.raises(NotConnectedError, match="another event loop"),
+            ):
+                client.chat("Hello")
+
+    asyncio.run(use_elsewhere())

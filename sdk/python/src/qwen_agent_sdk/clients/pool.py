@@ -69,6 +69,9 @@ class WorkerPool:
     def channel(self, launch: Launch, runtime: Runtime) -> Channel:
         """The way of one session through the hub; for clients."""
         connection = self._opened()
+        if not connection.is_in_current_loop():
+            message = "the pool was opened in another event loop; open one in the loop that uses it"
+            raise NotConnectedError(message, code="other_loop")
         if launch.options.include_partial_messages != self._chunks:
             words = ("with", "without") if self._chunks else ("without", "with")
             message = f"the pool was opened {words[0]} include_partial_messages, the session {words[1]}"

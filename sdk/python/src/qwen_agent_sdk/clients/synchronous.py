@@ -9,12 +9,15 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import NotConnectedError
 from ..events import Event, ResultMessage
 from ..options import QwenAgentOptions, StrPath
 from .asynchronous import Prompt, QwenSDKClient
+
+if TYPE_CHECKING:
+    from .pool import WorkerPool
 
 __all__ = ["QwenClient"]
 
@@ -41,6 +44,7 @@ class QwenClient:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
+        self._pool: WorkerPool | None = None
         self._is_closed = False
 
     def chat(
@@ -104,12 +108,25 @@ class QwenClient:
         with self._lock:
             client = self._sessions.get(key)
             if client is None:
-                client = QwenSDKClient(self.options.replace(cwd=key))
+                client = QwenSDKClient(self.options.replace(cwd=key, worker_pool=self._worker_pool()))
                 self._call(client.connect())
                 self._sessions[key] = client
             elif client._open.has_failed:
                 self._revive(key, client)
         return client
+
+    def _worker_pool(self) -> WorkerPool | None:
+        """The pool that all sessions of the client share."""
+        pool = self.options.worker_pool
+        if pool is None:
+            return None
+        from .pool import WorkerPool
+
+        if isinstance(pool, WorkerPool):
+            return pool
+        if self._pool is None:
+            self._pool = self._call(WorkerPool(pool, options=self.options).open())
+        return self._pool
 
     def _revive(self, key: str, client: QwenSDKClient) -> None:
         """Goes on with a session whose worker died. One that was never stored cannot: the next call begins a new one."""
@@ -141,6 +158,8 @@ class QwenClient:
         try:
             for closing in [self._submit(client.close()) for client in self._sessions.values()]:
                 closing.result()
+            if self._pool is not None:
+                self._submit(self._pool.close()).result()
         finally:
             loop, self._loop = self._loop, None
             loop.call_soon_threadsafe(loop.stop)

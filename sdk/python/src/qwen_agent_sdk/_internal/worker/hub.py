@@ -181,6 +181,10 @@ class HubConnection:
         """True from the moment in which the pool is closed."""
         return self._is_closing
 
+    def is_in_current_loop(self) -> bool:
+        """True if the caller runs in the loop that the pool was opened in."""
+        return self._runtime.is_current()
+
     def forget(self, channel: HubChannel) -> None:
         """Directs nothing to a session any more."""
         self.channels = {key: value for key, value in self.channels.items() if value is not channel}
