@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -439,12 +440,18 @@ def test_a_store_is_anything_with_load_and_append() -> None:
         ({"limits": {"max_turns": 1}}, r"it must be a Limits\("),
         ({"timeouts": 5}, r"it must be a Timeouts\("),
         ({"mcp_servers": []}, "mcp_servers .* must be a mapping"),
+        ({"max_turns": 3}, r"there is no option max_turns; use limits=Limits\(max_turns=\.\.\.\)"),
+        ({"cli_path": "/bin/qwen"}, "use binary_path"),
+        ({"continue_conversation": True}, "use continue_session"),
         ({"env": {"PORT": 80}}, "80 for 'PORT'; the value of a variable must be a string"),
     ],
 )
 def test_values_of_the_wrong_kind_are_refused_in_words(fields: dict[str, Any], words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         QwenAgentOptions(**fields)
+    with pytest.raises((TypeError, ValueError), match=words):
+        query("Go", **fields)
+    assert "model" in inspect.signature(QwenAgentOptions).parameters
 
 
 async def test_an_agent_may_be_given_as_a_mapping(options: Options) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -37,6 +38,17 @@ _LISTS = (
     "setting_sources",
     "extra_args",
 )
+
+_FOREIGN = {
+    "cli_path": "binary_path",
+    "continue_conversation": "continue_session",
+    "fallback_model": "fallback_models",
+    "max_budget_usd": "limits=Limits(max_budget_usd=...)",
+    "max_turns": "limits=Limits(max_turns=...)",
+    "output_format": "output_schema",
+    "permission_prompt_tool_name": "can_use_tool",
+}
+"""Options of another SDK for the same thing."""
 
 StrPath = Union[str, "os.PathLike[str]"]
 SettingSource = Literal["user", "project", "local"]
@@ -298,6 +310,21 @@ class QwenAgentOptions:
         """A copy with these changes."""
         return replace(self, **changes)
 
+
+def _naming_foreign_options(initialize: Callable[..., None]) -> Callable[..., None]:
+    """Says what takes the place of an option of another SDK, before the dataclass calls it unexpected."""
+
+    @functools.wraps(initialize)
+    def checked(self: QwenAgentOptions, **given: Any) -> None:
+        for name, instead in _FOREIGN.items():
+            if name in given:
+                raise TypeError(f"there is no option {name}; use {instead}")
+        initialize(self, **given)
+
+    return checked
+
+
+setattr(QwenAgentOptions, "__init__", _naming_foreign_options(QwenAgentOptions.__init__))  # noqa: B010
 
 QwenClientOptions = QwenAgentOptions
 """The same options, under the name that goes with `QwenClient`."""
