@@ -45,6 +45,7 @@ impl HookAnswer {
             Value::Object(_) => &value,
             _ => return Err("it is not a JSON object".to_owned()),
         };
+        // Refuses a key that is there twice: another reader might take the other value.
         parse_arguments(text)?;
         let mut answer = Self::default();
         answer.read_common(object)?;
@@ -57,8 +58,8 @@ impl HookAnswer {
         Ok(answer)
     }
 
-    /// Adds a verdict. The strictest of an answer counts.
-    fn rule(&mut self, permission: Permission) {
+    /// Adds a permission. The strictest of an answer counts.
+    fn add_permission(&mut self, permission: Permission) {
         self.permission = self.permission.max(Some(permission));
     }
 
@@ -73,10 +74,10 @@ impl HookAnswer {
             None => {}
             Some("block" | "deny") => {
                 self.block = true;
-                self.rule(Permission::Deny);
+                self.add_permission(Permission::Deny);
             }
-            Some("approve" | "allow") => self.rule(Permission::Allow),
-            Some("ask") => self.rule(Permission::Ask),
+            Some("approve" | "allow") => self.add_permission(Permission::Allow),
+            Some("ask") => self.add_permission(Permission::Ask),
             Some(other) => return Err(format!("decision '{other}' is neither 'block' nor 'approve'")),
         }
         Ok(())
@@ -87,7 +88,7 @@ impl HookAnswer {
         let message = text(object, "message")?;
         if flag(object, "shouldSkip")? == Some(true) {
             self.block = true;
-            self.rule(Permission::Deny);
+            self.add_permission(Permission::Deny);
             self.reason = self.reason.take().or_else(|| message.clone());
         }
         if flag(object, "shouldInterrupt")? == Some(true) {
@@ -100,10 +101,10 @@ impl HookAnswer {
     fn read_specific(&mut self, event: HookEvent, specific: &Value) -> Result<(), String> {
         match text(specific, "permissionDecision")?.as_deref() {
             None => {}
-            Some("defer") => self.rule(Permission::Defer),
-            Some("allow") => self.rule(Permission::Allow),
-            Some("ask") => self.rule(Permission::Ask),
-            Some("deny") => self.rule(Permission::Deny),
+            Some("defer") => self.add_permission(Permission::Defer),
+            Some("allow") => self.add_permission(Permission::Allow),
+            Some("ask") => self.add_permission(Permission::Ask),
+            Some("deny") => self.add_permission(Permission::Deny),
             Some(other) => {
                 return Err(format!("permissionDecision '{other}' is not allow, deny, ask or defer"));
             }
@@ -119,8 +120,8 @@ impl HookAnswer {
         let decision = &specific["decision"];
         if decision.is_object() {
             match text(decision, "behavior")?.as_deref() {
-                Some("allow" | "approve") => self.rule(Permission::Allow),
-                Some("deny" | "reject") => self.rule(Permission::Deny),
+                Some("allow" | "approve") => self.add_permission(Permission::Allow),
+                Some("deny" | "reject") => self.add_permission(Permission::Deny),
                 Some("ask") | None => {}
                 Some(other) => return Err(format!("behavior '{other}' is not allow or deny")),
             }

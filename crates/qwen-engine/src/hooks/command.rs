@@ -72,20 +72,20 @@ pub(super) async fn run(
         Ok(())
     };
     let stderr = async {
-        match listen(stderr, Pipe::Stderr, capture).await {
-            Listened::All(text) => Ok(text),
+        match read_pipe(stderr, Pipe::Stderr, capture).await {
+            PipeOutput::Complete(text) => Ok(text),
             // The exit code still counts, so the hook is not disturbed.
-            Listened::TooMuch(mut rest) => {
+            PipeOutput::TooLong(mut rest) => {
                 let _ = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await;
                 Ok(TOO_MUCH.to_owned())
             }
         }
     };
     let stdout = async {
-        match listen(stdout, Pipe::Stdout, capture).await {
-            Listened::All(text) => Ok(text),
+        match read_pipe(stdout, Pipe::Stdout, capture).await {
+            PipeOutput::Complete(text) => Ok(text),
             // No answer can come any more: the hook is ended without waiting for its time limit.
-            Listened::TooMuch(_) => Err(TOO_MUCH.to_owned()),
+            PipeOutput::TooLong(_) => Err(TOO_MUCH.to_owned()),
         }
     };
     let ((), stdout, stderr) = tokio::try_join!(send_input, stdout, stderr)?;
@@ -122,24 +122,28 @@ fn answer(event: HookEvent, stdout: &str) -> Result<HookAnswer, String> {
 }
 
 /// What was read from a pipe.
-enum Listened<P> {
-    All(String),
+enum PipeOutput<P> {
+    Complete(String),
     /// The output exceeds the maximum; the pipe is not at its end.
-    TooMuch(P),
+    TooLong(P),
 }
 
 /// Reads a pipe to its end, or up to the maximum.
-async fn listen<P: AsyncRead + Unpin>(pipe: Option<P>, which: Pipe, capture: &HookCapture) -> Listened<P> {
+async fn read_pipe<P: AsyncRead + Unpin>(
+    pipe: Option<P>,
+    which: Pipe,
+    capture: &HookCapture,
+) -> PipeOutput<P> {
     if let Some(mut pipe) = pipe {
         let mut piece = vec![0; PIECE];
         // Output before a read error is still used.
         while let Ok(length @ 1..) = pipe.read(&mut piece).await {
             if capture.take(which, &piece[..length]) > MAX_OUTPUT {
-                return Listened::TooMuch(pipe);
+                return PipeOutput::TooLong(pipe);
             }
         }
     }
-    Listened::All(capture.text(which))
+    PipeOutput::Complete(capture.text(which))
 }
 
 fn first_line(text: &str) -> String {
