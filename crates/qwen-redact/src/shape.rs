@@ -91,8 +91,8 @@ const MAX_UNDECIDED: usize = 256;
 /// The same for the first part of a JSON Web Token, which can be long.
 const MAX_TOKEN_HEADER: usize = 1024;
 /// What may stand between a name and its value, and at most how many characters of it.
-const SIGN: &[u8] = b" \t=:\"'\\";
-const MAX_SIGN: usize = 16;
+const ASSIGNMENT: &[u8] = b" \t=:\"'\\";
+const MAX_ASSIGNMENT: usize = 16;
 /// Longest label of a PEM private key, in bytes.
 const LABEL: usize = 48;
 /// A private key without an end line is redacted up to this many bytes.
@@ -144,7 +144,8 @@ impl Shape {
                 None => more(last),
             },
             Body::Assigned(class, least) => {
-                let sign = body.iter().take(MAX_SIGN).take_while(|byte| SIGN.contains(byte)).count();
+                let sign =
+                    body.iter().take(MAX_ASSIGNMENT).take_while(|byte| ASSIGNMENT.contains(byte)).count();
                 let (sign, value) = body.split_at(sign);
                 let assigns = sign.iter().any(|byte| matches!(byte, b'=' | b':'));
                 let public = shared + sign.len();
@@ -153,7 +154,7 @@ impl Shape {
                     length if length == least => {
                         Seen::Key { public, decided: public + length, rest: Rest::Run(class) }
                     }
-                    length if length == value.len() && sign.len() < MAX_SIGN => more(last),
+                    length if length == value.len() && sign.len() < MAX_ASSIGNMENT => more(last),
                     _ => Seen::No,
                 }
             }

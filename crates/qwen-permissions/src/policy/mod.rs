@@ -355,7 +355,7 @@ impl Policy {
         {
             return refusal;
         }
-        if let Some(rule) = self.deny.iter().find(|rule| self.shows(rule, call, &places)) {
+        if let Some(rule) = self.deny.iter().find(|rule| self.edits_unreadable(rule, call, &places)) {
             let reason = format!("An edit shows what the rule {} denies to read.", rule.text());
             return ruled(Verdict::Ask, reason, rule);
         }
@@ -455,14 +455,14 @@ impl Policy {
 
     /// True if a call edits a file that a rule keeps from being read: the difference shows what was in it, and
     /// a failed edit what was not.
-    fn shows(&self, rule: &Rule, call: &CallFacts<'_>, places: &[ResolvedPath]) -> bool {
+    fn edits_unreadable(&self, rule: &Rule, call: &CallFacts<'_>, places: &[ResolvedPath]) -> bool {
         let Scope::Path(pattern) = &rule.scope else { return false };
         // Outside, the answer must not tell whether there is a file.
         let has_content = |place: &ResolvedPath| !self.workspace.contains(place) || place.written.exists();
-        let such = |place: &ResolvedPath| pattern.forbids(place, &self.workspace, self.anchor(call.cwd));
+        let is_denied = |place: &ResolvedPath| pattern.forbids(place, &self.workspace, self.anchor(call.cwd));
         call.kind == ToolKind::Edit
             && self.concerns_kind(rule, ToolKind::Read)
-            && places.iter().any(|place| such(place) && has_content(place))
+            && places.iter().any(|place| is_denied(place) && has_content(place))
     }
 
     /// True if a rule of the allow list is about a call, to its last path.

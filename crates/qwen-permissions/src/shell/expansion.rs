@@ -49,7 +49,9 @@ impl Reader<'_> {
                     self.part_of_word(child, builder);
                 }
             }
-            "simple_expansion" if matches!(self.text(node), "$?" | "$#" | "$$" | "$!") => builder.count(),
+            "simple_expansion" if matches!(self.text(node), "$?" | "$#" | "$$" | "$!") => {
+                builder.shell_number();
+            }
             "simple_expansion" => builder.expansion(true),
             "expansion" => {
                 self.expansion(node);

@@ -123,7 +123,7 @@ impl WordBuilder {
     }
 
     /// Adds a number that the shell counts, such as `$?`.
-    pub(super) fn count(&mut self) {
+    pub(super) fn shell_number(&mut self) {
         let has_variable = self.has_variable;
         self.expansion(true);
         self.has_variable = has_variable;
