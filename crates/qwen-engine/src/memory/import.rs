@@ -1,5 +1,5 @@
-//! Imports of memory files: `@path` alone on a line is replaced by the text of that file; the text of a file that is
-//! mentioned within a line follows the line. Code spans and code blocks import nothing.
+//! Imports of memory files: `@path` alone on a line is replaced by the text of that file; the text of a file
+//! that is mentioned within a line follows the line. Code spans and code blocks import nothing.
 
 use std::collections::HashSet;
 use std::io::Read;

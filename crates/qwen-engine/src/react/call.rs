@@ -229,7 +229,8 @@ async fn attempt(
     Ok(outcome)
 }
 
-/// Why a call of a tool that the session does not offer does not run: a rule denies it, or there is no such tool.
+/// Why a call of a tool that the session does not offer does not run: a rule denies it, or there is no such
+/// tool.
 fn not_offered(context: &TurnContext, call: &ToolCall) -> NotRun {
     let names: Vec<String> = context.tools.specs().iter().map(|spec| spec.name.to_string()).collect();
     let offered = format!("The tools are: {}.", names.join(", "));

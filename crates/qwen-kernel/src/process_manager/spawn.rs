@@ -96,9 +96,9 @@ const OTHER_DESCRIPTORS: usize = 64;
 /// The most descriptors for which the table is enlarged in advance.
 const MAX_RESERVED_DESCRIPTORS: usize = 16 * 1024;
 
-/// Enlarges the table of descriptors for this many workers. The system doubles a full table, and in a process
-/// with several threads it waits for all of them before: 10 to 20 ms, which the session at each power of two
-/// would pay.
+/// Enlarges the table of descriptors for this many workers while the process has one thread. Later, the system
+/// doubles a full table only after it has waited for all threads, and the start of a worker would take 10 to
+/// 20 ms longer at each power of two.
 fn reserve_descriptors(workers: usize) {
     let wanted = workers.saturating_mul(DESCRIPTORS_PER_WORKER).saturating_add(OTHER_DESCRIPTORS);
     let limit = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

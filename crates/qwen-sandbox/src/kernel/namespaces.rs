@@ -327,7 +327,8 @@ impl Plan {
             at: "process",
             outcome: Ok(()),
         };
-        // One at a time: whether the process is dumpable holds for all threads, and the map of users depends on it.
+        // One at a time: whether the process is dumpable holds for all threads, and the map of users depends on
+        // it.
         let building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
         let ran = kernel::run_outside_namespaces(make, &mut making);
         drop(building);
@@ -388,8 +389,8 @@ fn make(making: &mut NamespaceBuild<'_>) {
 fn make_namespaces(making: &mut NamespaceBuild<'_>) -> Outcome {
     making.at = "a namespace of our own";
     if let Some(uid_map) = &making.uid_map {
-        // Before the mount namespace: a process that another thread of ours forks shares our descriptors until it
-        // calls `exec`, and a mount with a file open for writing cannot become read-only.
+        // Before the mount namespace: a process that another thread of ours forks shares our descriptors until
+        // it calls `exec`, and a mount with a file open for writing cannot become read-only.
         kernel::unshare(libc::CLONE_NEWUSER)?;
         making.at = "the map of users";
         // These files belong to root while the process, which shares our memory, is not dumpable.
