@@ -16,14 +16,14 @@ use crate::flat::{ControlLine, ResultNote, push_flat};
 use crate::line::{push_line, push_string};
 use crate::payload::Payload;
 
-/// One line.
+/// One line of the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "ClaudeLiteLine")]
 pub enum Line<'a> {
     /// A line of the dialect itself.
     Frame(Frame<'a>),
-    /// An answer to a request that is not a prompt.
+    /// The response to a request that is not a prompt.
     Note(ResultNote<'a>),
     /// A line of the control channel.
     Control(ControlLine<'a>),
@@ -35,67 +35,67 @@ pub enum Line<'a> {
 pub enum Frame<'a> {
     /// A turn starts.
     MessageStart {
-        /// The turn as one message.
+        /// The message that represents the turn.
         message: Head<'a>,
-        /// The session, to resume it.
+        /// The id of the session, as `--resume` accepts it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<Cow<'a, str>>,
     },
-    /// The model wrote a piece of text.
+    /// A piece of the model's text.
     ContentBlockDelta {
-        /// The piece.
+        /// The text of this piece.
         text: Cow<'a, str>,
     },
-    /// The model thought a piece.
+    /// A piece of the model's thinking.
     ThinkingDelta {
-        /// The piece.
+        /// The text of this piece.
         text: Cow<'a, str>,
     },
     /// The model calls a tool.
     ToolCall {
-        /// The call.
+        /// The id of the tool call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<Cow<'a, str>>,
-        /// The tool.
+        /// The name of the tool.
         name: Cow<'a, str>,
-        /// The arguments.
+        /// The arguments of the call, a JSON object.
         #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
         arguments: Payload<'a>,
     },
-    /// A tool call is over.
+    /// A tool call ended.
     ToolResult {
-        /// The call.
+        /// The id of the tool call.
         id: Cow<'a, str>,
-        /// The tool.
+        /// The name of the tool.
         name: Cow<'a, str>,
-        /// Whether it failed, was refused or was cancelled.
+        /// True if the call failed, was refused or was cancelled.
         is_error: bool,
-        /// What went back to the model.
+        /// The result text that the model receives.
         content: Cow<'a, str>,
     },
-    /// Something went wrong.
+    /// An error.
     Error {
-        /// What.
+        /// The error.
         error: ErrorObject<'a>,
     },
-    /// The turn is over.
+    /// The end of the turn, its terminal record.
     MessageStop {
-        /// Why: `stop_turn`, `max_tokens`, `cancelled`, `error`, `max_turns`, …
+        /// The reason for the end: `stop_turn`, `max_tokens`, `cancelled`, `error`, `max_turns`, …
         stop_reason: Cow<'a, str>,
-        /// The same word under the other name that the spec gives it.
+        /// The same value as `stop_reason`, under the second name in the specification.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<Cow<'a, str>>,
-        /// Tokens of the turn.
+        /// The tokens of the whole turn.
         usage: Tokens,
     },
 }
 
-/// The turn as one message.
+/// The message that represents the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Head<'a> {
-    /// The turn's name.
+    /// The id of the message.
     pub id: Cow<'a, str>,
-    /// The model.
+    /// The name of the model.
     pub model: Cow<'a, str>,
 }
 

@@ -22,7 +22,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// All of them.
+    /// The running tasks.
     pub const ALL: [Self; 6] =
         [Self::Qwen, Self::Claude, Self::ClaudeLite, Self::Loom, Self::LoomExport, Self::Core];
 

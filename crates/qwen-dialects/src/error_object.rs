@@ -6,24 +6,24 @@ use qwen_events::{ErrorInfo, ErrorKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, for programs (`type`, `code`) and for people (`message`).
+/// An error: `type` and `code` for programs, `message` for users.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorObject<'a> {
     /// The kind of error, such as `invalid_request_error`.
     #[serde(rename = "type")]
     pub kind: Cow<'a, str>,
-    /// What was asked, what went wrong, what to do.
+    /// What was attempted, what failed, and what to do next.
     pub message: Cow<'a, str>,
-    /// A stable word for programs, such as `invalid_json`.
+    /// A stable identifier for programs, such as `invalid_json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Cow<'a, str>>,
-    /// The field that was wrong.
+    /// The invalid field of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub param: Option<Cow<'a, str>>,
-    /// The HTTP status, where a server gave one.
+    /// The HTTP status code, if a server returned one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Whether trying again may help.
+    /// True if a retry may succeed.
     #[serde(default)]
     pub retryable: bool,
 }

@@ -13,32 +13,32 @@ use serde::{Deserialize, Serialize};
 use crate::line::push_line;
 use crate::payload::Payload;
 
-/// An answer to a request that is not a prompt.
+/// The response to a request that is not a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum ResultNote<'a> {
-    /// We are alive.
+    /// A heartbeat.
     #[serde(rename = "result/heartbeat")]
     Heartbeat {
-        /// The session.
+        /// The id of the session.
         session_id: Cow<'a, str>,
         /// Always `ok`.
         status: Cow<'a, str>,
-        /// What the turn under way is doing: `thinking`, `tool`, or `waiting` for the host to run one.
+        /// The activity of the running turn: `thinking`, `tool`, or `waiting` while the host runs a tool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         activity: Option<Cow<'a, str>>,
-        /// The tool that runs, or is waited for.
+        /// The name of the tool that is running or that the host runs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool: Option<Cow<'a, str>>,
         /// Seconds since the Unix epoch.
         ts: u64,
     },
-    /// Suggestions for what is being typed.
+    /// Completions of the text that is being typed.
     #[serde(rename = "result/command_hint")]
     CommandHint {
-        /// The session.
+        /// The id of the session.
         session_id: Cow<'a, str>,
-        /// The request's prompt id.
+        /// The `prompt_id` of the request.
         prompt_id: Cow<'a, str>,
         /// `slash` or `at`.
         trigger: Cow<'a, str>,
@@ -46,74 +46,74 @@ pub enum ResultNote<'a> {
         status: Cow<'a, str>,
         /// The suggestions, best first.
         suggestions: Vec<HintSuggestion<'a>>,
-        /// What else there is to know.
+        /// Additional information.
         metadata: HintMetadata,
-        /// What went wrong.
+        /// The error message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Cow<'a, str>>,
     },
-    /// A cancel request was carried out, or there was nothing to cancel.
+    /// The result of a cancel request.
     #[serde(rename = "result/cancel")]
     Cancel {
-        /// The session.
+        /// The id of the session.
         session_id: Cow<'a, str>,
-        /// The turn.
+        /// The id of the turn's prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt_id: Option<Cow<'a, str>>,
         /// `ok` or `noop`.
         status: Cow<'a, str>,
-        /// What happened.
+        /// A message for users about what was cancelled.
         message: Cow<'a, str>,
-        /// The reason that the request gave.
+        /// The `reason` of the request.
         reason: Cow<'a, str>,
     },
 }
 
-/// A line of the flat control channel.
+/// A line of the flat control channel: requests, responses and withdrawals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum ControlLine<'a> {
-    /// We ask the host something.
+    /// A control request to the host.
     #[serde(rename = "control_request")]
     ControlRequest {
-        /// The question's id.
+        /// The id of the control request, repeated in its response.
         request_id: Cow<'a, str>,
-        /// The session.
+        /// The id of the session.
         session_id: Cow<'a, str>,
-        /// The turn, within one.
+        /// The id of the turn's prompt; absent outside a turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt_id: Option<Cow<'a, str>>,
-        /// The question.
+        /// The body of the request.
         #[serde(flatten)]
         question: FlatQuestion<'a>,
     },
-    /// We answer the host, in the form in which it asked.
+    /// A response to a control request of the host, in the form of that request.
     #[serde(rename = "control_response")]
     ControlResponse(ControlResponse<'a>),
-    /// A question of ours no longer matters.
+    /// A control request is withdrawn; a response to it is ignored.
     #[serde(rename = "control_cancel_request")]
     ControlCancelRequest {
-        /// The question's id.
+        /// The id of the control request, repeated in its response.
         request_id: Cow<'a, str>,
     },
 }
 
-/// A suggestion for what is being typed.
+/// A completion of the text that is being typed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HintSuggestion<'a> {
-    /// What is shown.
+    /// The text to display.
     pub label: Cow<'a, str>,
-    /// What is inserted.
+    /// The text to insert.
     pub value: Cow<'a, str>,
-    /// What it means.
+    /// A description of the suggestion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Cow<'a, str>>,
 }
 
-/// What else there is to know about suggestions.
+/// Additional information about the suggestions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HintMetadata {
-    /// Whether the text already names one of them exactly.
+    /// True if the text already equals one of the suggestions.
     pub is_perfect_match: bool,
 }
 
@@ -121,53 +121,53 @@ pub struct HintMetadata {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub enum FlatQuestion<'a> {
-    /// May this call run?
+    /// A permission request for a tool call.
     CanUseTool {
-        /// The call.
+        /// The tool call.
         tool: FlatTool<'a>,
-        /// Why we ask.
+        /// The reason for the request.
         metadata: FlatReason<'a>,
     },
-    /// A hook that lives in the host.
+    /// A call of a hook that the host implements.
     HookCallback(HookPayload<'a>),
-    /// A message for an MCP server that lives in the host.
+    /// A message for an MCP server that the host implements.
     McpMessage(McpPayload<'a>),
 }
 
-/// The call that is asked about.
+/// The tool call that needs permission.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlatTool<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub name: Cow<'a, str>,
-    /// Its arguments.
+    /// The arguments of the call, a JSON object.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub arguments: Payload<'a>,
 }
 
-/// Why we ask.
+/// The reason for the request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlatReason<'a> {
-    /// In a sentence.
+    /// A message for users, one sentence.
     pub reason: Cow<'a, str>,
-    /// The call.
+    /// The id of the tool call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<Cow<'a, str>>,
-    /// The path that is out of bounds, where that is the reason.
+    /// The path outside the workspace that caused the request, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_path: Option<Cow<'a, str>>,
-    /// The sub-agent that asks.
+    /// The id of the sub-agent that sent the request; absent for the main agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Cow<'a, str>>,
 }
 
-/// A function of the host and what it is told.
+/// A hook of the host and its input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HookPayload<'a> {
-    /// The host's name for its function.
+    /// The id under which the host registered the hook.
     pub callback_id: Cow<'a, str>,
-    /// What it is told.
+    /// The input of the hook.
     pub input: Payload<'a>,
-    /// The call that it is about.
+    /// The id of the tool call that this line concerns.
     #[serde(default)]
     pub tool_use_id: Option<Cow<'a, str>>,
 }
@@ -175,76 +175,76 @@ pub struct HookPayload<'a> {
 /// A message for an MCP server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct McpPayload<'a> {
-    /// The server.
+    /// The name of the MCP server.
     pub server_name: Cow<'a, str>,
     /// The JSON-RPC message.
     pub message: Payload<'a>,
 }
 
-/// An answer on the control channel.
+/// A response on the control channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ControlResponse<'a> {
-    /// Spec 1's form: the id outside.
+    /// The flat form: `request_id` is a top-level key.
     Flat {
-        /// The request's id.
+        /// The id of the control request.
         request_id: Cow<'a, str>,
-        /// The answer.
+        /// The content of the response.
         response: FlatResponse<'a>,
     },
-    /// The form of `claude`: the id inside.
+    /// The nested form: `request_id` is a key of `response`.
     Nested {
-        /// The answer.
+        /// The content of the response.
         response: NestedResponse<'a>,
     },
 }
 
-/// An answer of the flat control channel.
+/// A response of the flat control channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub enum FlatResponse<'a> {
-    /// It was done.
+    /// The request succeeded.
     Success {
-        /// What came of it.
+        /// The result of the request.
         result: Payload<'a>,
     },
-    /// It was not.
+    /// The request failed.
     Error {
-        /// Why.
+        /// The error.
         error: FlatError<'a>,
     },
 }
 
-/// Why something asked for on the control channel was not done.
+/// The error of a control request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlatError<'a> {
-    /// In a sentence.
+    /// A message for users, one sentence.
     pub message: Cow<'a, str>,
-    /// A stable word for programs.
+    /// A stable identifier for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Cow<'a, str>>,
-    /// Whether trying again may help.
+    /// True if a retry may succeed.
     #[serde(default)]
     pub retryable: bool,
 }
 
-/// An answer of the nested control channel.
+/// A response of the nested control channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub enum NestedResponse<'a> {
-    /// It was done.
+    /// The request succeeded.
     Success {
-        /// The request's id.
+        /// The id of the control request.
         request_id: Cow<'a, str>,
-        /// What came of it.
+        /// The result of the request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         response: Option<Payload<'a>>,
     },
-    /// It was not.
+    /// The request failed.
     Error {
-        /// The request's id.
+        /// The id of the control request.
         request_id: Cow<'a, str>,
-        /// Why.
+        /// The error.
         error: Cow<'a, str>,
     },
 }

@@ -9,49 +9,49 @@ macro_rules! confirmation_records {
     ) => {
         $(#[$meta])*
         pub enum $name<'a> {
-            /// A file will change.
+            /// The call would change a file.
             Edit {
-                /// A heading.
+                /// A title.
                 title: Cow<'a, str>,
                 $($(#[$common_meta])* $common: $common_type,)*
                 $($edit)*
             },
-            /// A command will run.
+            /// The call would run a command.
             Exec {
-                /// A heading.
+                /// A title.
                 title: Cow<'a, str>,
                 $($(#[$common_meta])* $common: $common_type,)*
                 /// The command line.
                 command: Cow<'a, str>,
-                /// The programs that it starts.
+                /// The programs that the command starts.
                 root_command: Cow<'a, str>,
             },
-            /// A tool of an MCP server will be called.
+            /// The call would use a tool of an MCP server.
             Mcp {
-                /// A heading.
+                /// A title.
                 title: Cow<'a, str>,
                 $($(#[$common_meta])* $common: $common_type,)*
-                /// The server.
+                /// The name of the MCP server.
                 server_name: Cow<'a, str>,
-                /// The tool's name there.
+                /// The name of the tool on its server.
                 tool_name: Cow<'a, str>,
-                /// The tool's name for people.
+                /// The display name of the tool.
                 tool_display_name: Cow<'a, str>,
             },
-            /// Something else, in words.
+            /// Any other call.
             Info {
-                /// A heading.
+                /// A title.
                 title: Cow<'a, str>,
                 $($(#[$common_meta])* $common: $common_type,)*
-                /// What will happen.
+                /// A description of the call.
                 prompt: Cow<'a, str>,
-                /// Addresses that will be visited.
+                /// URLs that the call would fetch.
                 #[serde(default, skip_serializing_if = "Vec::is_empty")]
                 urls: Vec<Cow<'a, str>>,
             },
-            /// A plan to agree to.
+            /// A plan that needs approval.
             Plan {
-                /// A heading.
+                /// A title.
                 title: Cow<'a, str>,
                 $($(#[$common_meta])* $common: $common_type,)*
                 /// The plan, in Markdown.
@@ -103,31 +103,31 @@ macro_rules! display_records {
         $(#[$meta])*
         pub enum $name<'a> {
             $($own)*
-            /// A list of things to do.
+            /// A to-do list.
             TodoList {
-                /// The things.
+                /// The items of the list.
                 todos: Vec<TodoRecord<'a>>,
             },
-            /// A plan.
+            /// A plan for approval.
             PlanSummary {
-                /// A line about it.
+                /// A one-line summary.
                 message: Cow<'a, str>,
                 /// The plan, in Markdown.
                 plan: Cow<'a, str>,
             },
-            /// A sub-agent at work.
+            /// The progress of a sub-agent.
             TaskExecution {
                 /// The sub-agent's name.
                 $agent: Cow<'a, str>,
-                /// What it was asked to do.
+                /// The task given to the sub-agent.
                 $description: Cow<'a, str>,
                 /// `running`, `completed`, `failed` or `cancelled`
                 status: Cow<'a, str>,
-                /// Its tool calls so far.
+                /// The number of tool calls so far.
                 tool_calls: u64,
-                /// Its tokens so far.
+                /// The tokens used so far.
                 tokens: u64,
-                /// What it said at the end.
+                /// The sub-agent's final report.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 result: Option<Cow<'a, str>>,
             },

@@ -126,7 +126,7 @@ impl Speaker {
         });
     }
 
-    /// The model wrote a piece of text.
+    /// A piece of the model's text.
     pub(super) fn text(&mut self, stream: &mut Stream, out: &mut Vec<u8>, piece: &str) {
         if piece.is_empty() {
             return;
@@ -145,7 +145,7 @@ impl Speaker {
         }
     }
 
-    /// The model thought a piece.
+    /// A piece of the model's thinking.
     pub(super) fn thought(&mut self, stream: &mut Stream, out: &mut Vec<u8>, piece: &str) {
         if piece.is_empty() {
             return;
@@ -177,7 +177,7 @@ impl Speaker {
         }
     }
 
-    /// The model wrote a piece of a call's arguments.
+    /// A piece of a call's arguments.
     pub(super) fn arguments(
         &mut self,
         stream: &mut Stream,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, Decision, ErrorInfo,
-    ErrorKind, Event, HookStep, Level, ModelUsage, SessionEvent, Timestamp, ToolEnd, ToolStatus, TurnEnd,
-    TurnStart, Usage, Verdict, graph_events,
+    ErrorKind, Event, HookNotice, HookStep, Level, ModelUsage, SessionEvent, Timestamp, ToolEnd, ToolStatus,
+    TurnEnd, TurnStart, Usage, Verdict, graph_events,
 };
 
 use super::blocks::Speaker;
@@ -33,14 +33,7 @@ use crate::payload::Payload;
 #[derive(Debug)]
 pub struct ClaudeEncoder {
     stream: Stream,
-    version: &'static str,
-    plugins: Vec<(Arc<str>, Arc<str>)>,
-    output_style: Arc<str>,
-    session_state: bool,
-    /// True if the reader is one of Claude's SDKs, which know `rate_limit_event`: they never send a prompt
-    /// as text.
-    tells_limits: bool,
-    replay_user_messages: bool,
+    reader: ReaderOptions,
     main: Speaker,
     sub_agents: Vec<Speaker>,
     /// Unanswered permission requests: the request's id and the call.
@@ -59,11 +52,45 @@ pub struct ClaudeEncoder {
     echo: PromptEcho,
     /// Decisions against calls that were not asked about, for hosts of Claude's family.
     decisions: Vec<(CallId, Decision)>,
-    /// Tokens of all turns so far.
-    spent: Usage,
-    /// The same by model, and with the price.
-    spent_by_model: Vec<ModelUsage>,
+    totals: SessionTotals,
+}
+
+/// The options of the reader, fixed for the whole stream.
+#[derive(Debug)]
+struct ReaderOptions {
+    version: &'static str,
+    plugins: Vec<(Arc<str>, Arc<str>)>,
+    output_style: Arc<str>,
+    session_state: bool,
+    /// True if the reader is one of Claude's SDKs, which accept `rate_limit_event`: they never send a prompt
+    /// as text.
+    rate_limits: bool,
+    replay_user_messages: bool,
+}
+
+/// The usage of all turns of the stream so far.
+#[derive(Debug, Default)]
+struct SessionTotals {
+    usage: Usage,
+    by_model: Vec<ModelUsage>,
     cost_usd: f64,
+}
+
+impl SessionTotals {
+    fn add(&mut self, end: &TurnEnd) {
+        self.usage.add(&end.usage);
+        self.cost_usd += end.cost_usd;
+        for more in &end.usage_by_model {
+            match self.by_model.iter_mut().find(|known| known.model == more.model) {
+                Some(known) => {
+                    known.calls += more.calls;
+                    known.usage.add(&more.usage);
+                    known.cost_usd += more.cost_usd;
+                }
+                None => self.by_model.push(more.clone()),
+            }
+        }
+    }
 }
 
 /// A running tool.
@@ -79,32 +106,20 @@ impl Encoder for ClaudeEncoder {
     fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
         let parent = event.scope.parent.as_ref();
         match &event.body {
-            Body::TextDelta(piece) => {
-                let (speaker, stream) = self.speaker(parent);
-                speaker.text(stream, out, piece);
-            }
+            Body::TextDelta(piece) => self.write_as(parent, |agent, stream| agent.text(stream, out, piece)),
             Body::ThoughtDelta(piece) => {
-                let (speaker, stream) = self.speaker(parent);
-                speaker.thought(stream, out, piece);
+                self.write_as(parent, |agent, stream| agent.thought(stream, out, piece));
             }
-            Body::ThoughtSignature(signature) => self.speaker(parent).0.sign(signature),
+            Body::ThoughtSignature(signature) => self.write_as(parent, |agent, _| agent.sign(signature)),
             Body::ToolCallDelta { call_id, name, arguments, .. } => {
-                let (speaker, stream) = self.speaker(parent);
-                speaker.arguments(stream, out, call_id, name, arguments);
+                self.write_as(parent, |agent, stream| agent.arguments(stream, out, call_id, name, arguments));
             }
-            Body::ToolCall(call) => {
-                let (speaker, stream) = self.speaker(parent);
-                speaker.call(stream, out, call);
-            }
+            Body::ToolCall(call) => self.write_as(parent, |agent, stream| agent.call(stream, out, call)),
             Body::MessageStart { message_id, model } => {
                 self.tool_cancelled &= parent.is_some();
-                let (speaker, stream) = self.speaker(parent);
-                speaker.start(stream, out, message_id, model);
+                self.write_as(parent, |agent, stream| agent.start(stream, out, message_id, model));
             }
-            Body::MessageEnd(end) => {
-                let (speaker, stream) = self.speaker(parent);
-                speaker.end(stream, out, end);
-            }
+            Body::MessageEnd(end) => self.write_as(parent, |agent, stream| agent.end(stream, out, end)),
             Body::TurnStart(start) if parent.is_none() => self.turn_start(start, out),
             Body::TurnEnd(end) if parent.is_none() => self.turn_end(end, out),
             Body::ToolStart(call) => {
@@ -126,12 +141,7 @@ impl Encoder for ClaudeEncoder {
             Body::Session(notice) => self.session_event(notice, out),
             // Outside a turn Qwen's Java SDK reads one line for each of its requests.
             Body::Hook(_) if self.stream.qwen_sdk && !self.in_turn => {}
-            Body::Hook(notice) => {
-                if let HookStep::Said { text, failed: true } = &notice.step {
-                    self.warned = (&**text).into();
-                }
-                self.stream.push_hook(out, notice);
-            }
+            Body::Hook(notice) => self.hook(notice, out),
             Body::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text, .. } if self.in_turn => {
                 // A warning that the hook's own line contained is not repeated.
                 if *std::mem::take(&mut self.warned) != **text {
@@ -140,7 +150,9 @@ impl Encoder for ClaudeEncoder {
             }
             Body::Task(task) if self.must_stay_silent() => self.tasks.hold(task, event.at),
             Body::Task(task) => self.tasks.write_event(&mut self.stream, task, event.at, out),
-            Body::RateLimit(limit) if self.tells_limits => rate_limit::push(&mut self.stream, limit, out),
+            Body::RateLimit(limit) if self.reader.rate_limits => {
+                rate_limit::push(&mut self.stream, limit, out);
+            }
             Body::Thinking(step) => {
                 self.stream.push_system(out, Notice::ThinkingProgress { text: sentence(step).into() });
             }
@@ -149,36 +161,9 @@ impl Encoder for ClaudeEncoder {
             }
             Body::Error(error) => self.error(error, out),
             Body::CommandResult(result) => self.command_result(result, event.at, out),
-            Body::ControlRequest { request_id, call, .. }
-                if self.must_stay_silent() && self.tasks.is_from_background_agent(call) =>
-            {
-                self.held_questions.push((request_id.clone(), call.as_ref().clone()));
-            }
-            Body::ControlRequest { request_id, call, .. } => {
-                push_line(
-                    out,
-                    &Message::ControlRequest(ControlRequest {
-                        request_id: request_id.as_ref().into(),
-                        request: question(call, &self.stream),
-                    }),
-                );
-                if let ControlCall::CanUseTool { call: asked, .. } = call.as_ref()
-                    && !self.tasks.is_from_background_agent(call)
-                {
-                    self.questions.push((request_id.clone(), asked.id.clone()));
-                    self.state(SessionState::RequiresAction, out);
-                }
-            }
+            Body::ControlRequest { request_id, call, .. } => self.control_request(request_id, call, out),
             Body::ControlReply(reply) => push_line(out, &Message::ControlResponse(control_response(reply))),
-            Body::ControlCancel { request_id } => {
-                let held = self.held_questions.len();
-                self.held_questions.retain(|(asked, _)| asked != request_id);
-                if self.held_questions.len() < held {
-                    return;
-                }
-                push_line(out, &Message::ControlCancelRequest { request_id: request_id.as_ref().into() });
-                self.answered(out, |asked, _| asked == request_id);
-            }
+            Body::ControlCancel { request_id } => self.withdraw(request_id, out),
             Body::Heartbeat(_) | Body::HintResult(_) | Body::CancelResult(_) => {
                 push_flat(event, out);
             }
@@ -205,12 +190,14 @@ impl ClaudeEncoder {
     pub fn new(info: &StreamInfo) -> Self {
         Self {
             stream: Stream::new(info),
-            version: info.version,
-            plugins: info.plugins.clone(),
-            output_style: info.output_style.clone(),
-            session_state: info.session_state,
-            tells_limits: !info.qwen_sdk && info.input_format != "text",
-            replay_user_messages: info.replay_user_messages,
+            reader: ReaderOptions {
+                version: info.version,
+                plugins: info.plugins.clone(),
+                output_style: info.output_style.clone(),
+                session_state: info.session_state,
+                rate_limits: !info.qwen_sdk && info.input_format != "text",
+                replay_user_messages: info.replay_user_messages,
+            },
             main: Speaker::default(),
             sub_agents: Vec::new(),
             questions: Vec::new(),
@@ -222,14 +209,12 @@ impl ClaudeEncoder {
             tool_cancelled: false,
             echo: PromptEcho::default(),
             decisions: Vec::new(),
-            spent: Usage::default(),
-            spent_by_model: Vec::new(),
-            cost_usd: 0.0,
+            totals: SessionTotals::default(),
         }
     }
 
-    /// The agent that the event belongs to, and the stream to write to.
-    fn speaker(&mut self, parent: Option<&CallId>) -> (&mut Speaker, &mut Stream) {
+    /// Calls `write` with the agent that an event belongs to and the stream to write to.
+    fn write_as(&mut self, parent: Option<&CallId>, write: impl FnOnce(&mut Speaker, &mut Stream)) {
         let speaker = match parent {
             None => &mut self.main,
             Some(parent) => {
@@ -242,7 +227,45 @@ impl ClaudeEncoder {
                 &mut self.sub_agents[at]
             }
         };
-        (speaker, &mut self.stream)
+        write(speaker, &mut self.stream);
+    }
+
+    fn hook(&mut self, notice: &HookNotice, out: &mut Vec<u8>) {
+        if let HookStep::Said { text, failed: true } = &notice.step {
+            self.warned = (&**text).into();
+        }
+        self.stream.push_hook(out, notice);
+    }
+
+    fn control_request(&mut self, request_id: &Arc<str>, call: &ControlCall, out: &mut Vec<u8>) {
+        let is_from_background = self.tasks.is_from_background_agent(call);
+        if self.must_stay_silent() && is_from_background {
+            self.held_questions.push((request_id.clone(), call.clone()));
+            return;
+        }
+        self.push_control_request(request_id, call, out);
+        if let ControlCall::CanUseTool { call: asked, .. } = call
+            && !is_from_background
+        {
+            self.questions.push((request_id.clone(), asked.id.clone()));
+            self.state(SessionState::RequiresAction, out);
+        }
+    }
+
+    fn push_control_request(&self, request_id: &str, call: &ControlCall, out: &mut Vec<u8>) {
+        let request = question(call, &self.stream);
+        push_line(out, &Message::ControlRequest(ControlRequest { request_id: request_id.into(), request }));
+    }
+
+    /// Withdraws a control request; one that was held back was never written.
+    fn withdraw(&mut self, request_id: &Arc<str>, out: &mut Vec<u8>) {
+        let held = self.held_questions.len();
+        self.held_questions.retain(|(asked, _)| asked != request_id);
+        if self.held_questions.len() < held {
+            return;
+        }
+        push_line(out, &Message::ControlCancelRequest { request_id: request_id.as_ref().into() });
+        self.answered(out, |asked, _| asked == request_id);
     }
 
     fn turn_start(&mut self, start: &TurnStart, out: &mut Vec<u8>) {
@@ -255,7 +278,7 @@ impl ClaudeEncoder {
         self.tool_cancelled = false;
         self.decisions.clear();
         self.echo = PromptEcho { origin: start.message_origin.clone(), uuid: start.message_uuid.clone() };
-        let plugins: Vec<_> = (self.plugins.iter())
+        let plugins: Vec<_> = (self.reader.plugins.iter())
             .map(|(name, path)| serde_json::json!({"name": &**name, "path": &**path}))
             .collect();
         let init = Init {
@@ -275,8 +298,8 @@ impl ClaudeEncoder {
             slash_commands: words(&start.slash_commands),
             api_key_source: start.key_source.as_ref().into(),
             claude_code_version: CLAUDE_CODE_VERSION.into(),
-            qwen_code_version: self.version.into(),
-            output_style: self.output_style.as_ref().into(),
+            qwen_code_version: self.reader.version.into(),
+            output_style: self.reader.output_style.as_ref().into(),
             agents: words(&start.agents),
             skills: words(&start.skills),
             plugins: plugins.iter().map(Payload::of).collect(),
@@ -288,7 +311,7 @@ impl ClaudeEncoder {
         } else {
             self.stream.push_system(out, Notice::Init(Box::new(init)));
         }
-        if self.replay_user_messages {
+        if self.reader.replay_user_messages {
             let minted = self.stream.uuids.next();
             push_line(
                 out,
@@ -308,14 +331,7 @@ impl ClaudeEncoder {
         self.state(SessionState::Running, out);
         self.tasks.release(&mut self.stream, out);
         for (request_id, call) in std::mem::take(&mut self.held_questions) {
-            let request_id = request_id.as_ref().into();
-            push_line(
-                out,
-                &Message::ControlRequest(ControlRequest {
-                    request_id,
-                    request: question(&call, &self.stream),
-                }),
-            );
+            self.push_control_request(&request_id, &call, out);
         }
     }
 
@@ -331,22 +347,12 @@ impl ClaudeEncoder {
     }
 
     fn turn_end(&mut self, end: &TurnEnd, out: &mut Vec<u8>) {
-        self.spent.add(&end.usage);
-        // Qwen's SDKs expect the tokens of the whole session here, Claude's those of the turn.
-        let usage = if self.stream.qwen_sdk { self.spent } else { end.usage };
-        // Both read the price, and each model's share of it, as a running total.
-        self.cost_usd += end.cost_usd;
-        for more in &end.usage_by_model {
-            match self.spent_by_model.iter_mut().find(|spent| spent.model == more.model) {
-                Some(spent) => {
-                    spent.calls += more.calls;
-                    spent.usage.add(&more.usage);
-                    spent.cost_usd += more.cost_usd;
-                }
-                None => self.spent_by_model.push(more.clone()),
-            }
-        }
-        let spent = ReportedUsage { usage: &usage, by_model: &self.spent_by_model, cost_usd: self.cost_usd };
+        self.totals.add(end);
+        // Qwen's SDKs expect the tokens of the whole session here, Claude's those of the turn. Both read the
+        // cost, and each model's share of it, as a running total.
+        let usage = if self.stream.qwen_sdk { self.totals.usage } else { end.usage };
+        let spent =
+            ReportedUsage { usage: &usage, by_model: &self.totals.by_model, cost_usd: self.totals.cost_usd };
         let echo = std::mem::take(&mut self.echo);
         self.stream.push_turn_end(out, end, &spent, &echo, self.tool_cancelled);
         self.questions.clear();
@@ -511,7 +517,7 @@ impl ClaudeEncoder {
     }
 
     fn state(&mut self, state: SessionState, out: &mut Vec<u8>) {
-        if self.session_state {
+        if self.reader.session_state {
             self.stream.push_system(out, Notice::SessionStateChanged { state, sdk_host_only: true });
         }
     }

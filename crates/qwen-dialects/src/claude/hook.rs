@@ -13,34 +13,34 @@ use super::wire::Notice;
 /// Which run of which hook a line is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HookName<'a> {
-    /// Names this run of the hook.
+    /// The id of this run of the hook.
     pub hook_id: Cow<'a, str>,
-    /// The event, and behind a colon what it is about.
+    /// The event, followed by a colon and the matched value if there is one.
     pub hook_name: Cow<'a, str>,
-    /// The event.
+    /// The hook event, such as `PreToolUse`.
     pub hook_event: Cow<'a, str>,
 }
 
 /// What a hook wrote so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HookWords<'a> {
-    /// All of it, or the answer of a hook that is no command.
+    /// The whole output, or the response of a hook that is not a command.
     pub output: Cow<'a, str>,
-    /// What a command wrote to its standard output.
+    /// The standard output of a hook command.
     pub stdout: Cow<'a, str>,
-    /// And to its standard error.
+    /// The standard error of a hook command.
     pub stderr: Cow<'a, str>,
 }
 
-/// How a hook went.
+/// The outcome of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It answered.
+    /// The hook returned a result.
     Success,
-    /// It failed, took too long, or a command of it ended with a code that says no.
+    /// The hook failed, timed out, or its command exited with a blocking code.
     Error,
-    /// The turn ended before it did.
+    /// The turn ended before the hook did.
     Cancelled,
 }
 

@@ -1,6 +1,7 @@
 //! The end of a turn: the `result` line and the lines that must precede it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use qwen_events::{EndStatus, ErrorInfo, Json, ModelUsage, TurnEnd, Usage};
@@ -86,40 +87,8 @@ impl Stream {
                     let usage = tokens(spent.usage, self.qwen_sdk);
                     if self.claude_host { with_claude_fields(usage) } else { usage }
                 },
-                model_usage: spent
-                    .by_model
-                    .iter()
-                    .map(|spent| {
-                        let TokenUsage {
-                            input_tokens,
-                            output_tokens,
-                            cache_read_input_tokens,
-                            cache_creation_input_tokens,
-                            ..
-                        } = tokens(&spent.usage, self.qwen_sdk);
-                        let tokens = ModelTokens {
-                            input_tokens,
-                            output_tokens,
-                            cache_read_input_tokens,
-                            cache_creation_input_tokens,
-                            thinking_tokens: Some(spent.usage.thought_tokens).filter(|tokens| *tokens > 0),
-                            web_search_requests: 0,
-                            context_window: self.model_limits.context_window,
-                            max_output_tokens: self.model_limits.max_output_tokens,
-                            cost_usd: spent.cost_usd,
-                        };
-                        (spent.model.as_ref().into(), tokens)
-                    })
-                    .collect(),
-                permission_denials: end
-                    .denials
-                    .iter()
-                    .map(|denial| PermissionDenial {
-                        tool_name: denial.tool_name.as_ref().into(),
-                        tool_use_id: denial.call_id.as_str().into(),
-                        tool_input: Payload::new(&denial.arguments),
-                    })
-                    .collect(),
+                model_usage: self.model_usage(spent.by_model),
+                permission_denials: end.denials.iter().map(PermissionDenial::from).collect(),
                 deferred_tool_use: end.postponed.as_deref().map(|call| DeferredToolUse {
                     id: call.id.as_str().into(),
                     name: call.name.as_ref().into(),
@@ -132,6 +101,24 @@ impl Stream {
                 ..self.result_line(uuid.as_str(), outcome)
             },
         );
+    }
+
+    fn model_usage<'a>(&self, by_model: &'a [ModelUsage]) -> BTreeMap<Cow<'a, str>, ModelTokens> {
+        let report = |spent: &ModelUsage| {
+            let usage = tokens(&spent.usage, self.qwen_sdk);
+            ModelTokens {
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                cache_read_input_tokens: usage.cache_read_input_tokens,
+                cache_creation_input_tokens: usage.cache_creation_input_tokens,
+                thinking_tokens: Some(spent.usage.thought_tokens).filter(|tokens| *tokens > 0),
+                web_search_requests: 0,
+                context_window: self.model_limits.context_window,
+                max_output_tokens: self.model_limits.max_output_tokens,
+                cost_usd: spent.cost_usd,
+            }
+        };
+        by_model.iter().map(|spent| (spent.model.as_ref().into(), report(spent))).collect()
     }
 
     /// Writes the end of a command that was not sent to the model: its output as a message, then a
@@ -284,7 +271,7 @@ impl Stream {
             stop_reason: None,
             total_cost_usd: 0.0,
             usage: TokenUsage::default(),
-            model_usage: std::collections::BTreeMap::new(),
+            model_usage: BTreeMap::new(),
             permission_denials: Vec::new(),
             terminal_reason: Some(if self.claude_host {
                 claude_reason(outcome.terminal_reason).into()

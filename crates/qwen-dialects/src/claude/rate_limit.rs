@@ -10,39 +10,39 @@ use super::stream::Stream;
 use super::wire::Message;
 use crate::line::push_line;
 
-/// The line.
+/// A line with the rate limit state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateLimitLine<'a> {
-    /// What the server says.
+    /// The rate limit state.
     pub rate_limit_info: RateLimitInfo<'a>,
-    /// Names this line.
+    /// A unique id of this line.
     pub uuid: Cow<'a, str>,
-    /// The session.
+    /// The id of the session.
     pub session_id: Cow<'a, str>,
 }
 
-/// What the model's server says about its limits.
+/// A rate limit reported by the model's server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RateLimitInfo<'a> {
     /// `allowed`, `allowed_warning` or `rejected`.
     pub status: Cow<'a, str>,
-    /// When the limit is lifted, in seconds since the Unix epoch.
+    /// The time at which the limit resets, in seconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets_at: Option<u64>,
-    /// Which limit, such as `five_hour`.
+    /// The name of the limit, such as `five_hour`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit_type: Option<Cow<'a, str>>,
-    /// How much of it is used up, from 0 to 1.
+    /// The used fraction of the limit, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilization: Option<f64>,
-    /// Whether one may go on beyond the limit.
+    /// Whether use beyond the limit is allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overage_status: Option<Cow<'a, str>>,
-    /// When that limit is lifted.
+    /// The time at which the overage limit resets, in seconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overage_resets_at: Option<u64>,
-    /// Why one may not.
+    /// The reason why use beyond the limit is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overage_disabled_reason: Option<Cow<'a, str>>,
 }

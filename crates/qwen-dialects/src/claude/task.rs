@@ -18,65 +18,65 @@ use crate::qwen::wire::wire_struct;
 const LONGEST_TEXT: usize = 8 * 1024;
 
 wire_struct! {
-    /// A task has started.
+    /// A task started.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct TaskStarted<'a> {
-        /// The task.
+        /// The id of the task.
         pub task_id: Cow<'a, str>,
-        /// The call that started it.
+        /// The id of the tool call that started the task.
         pub tool_use_id?: Cow<'a, str>,
-        /// What it is about.
+        /// A description of the task.
         pub description: Cow<'a, str>,
         /// `local_bash` for commands, `local_agent` for sub-agents.
         pub task_type?: Cow<'a, str>,
         /// The type of the sub-agent; absent for commands.
         pub subagent_type?: Cow<'a, str>,
-        /// Whether its call does not wait for it.
+        /// True if the tool call returned before the task ended.
         #[serde(default)]
         pub is_backgrounded: bool,
     }
 }
 
 wire_struct! {
-    /// A sub-agent has taken a step.
+    /// A sub-agent made progress.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct TaskProgress<'a> {
-        /// The task.
+        /// The id of the task.
         pub task_id: Cow<'a, str>,
-        /// The call that started it.
+        /// The id of the tool call that started the task.
         pub tool_use_id?: Cow<'a, str>,
-        /// What it is about.
+        /// A description of the task.
         pub description: Cow<'a, str>,
         /// The type of the sub-agent; absent for commands.
         pub subagent_type?: Cow<'a, str>,
-        /// What it spent so far.
+        /// The usage so far.
         pub usage: TaskUsage,
-        /// The tool that it used last.
+        /// The name of the last tool that the sub-agent used.
         pub last_tool_name?: Cow<'a, str>,
     }
 }
 
 wire_struct! {
-    /// A task is over.
+    /// A task ended.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct TaskNotification<'a> {
-        /// The task.
+        /// The id of the task.
         pub task_id: Cow<'a, str>,
-        /// The call that started it.
+        /// The id of the tool call that started the task.
         pub tool_use_id?: Cow<'a, str>,
         /// `completed`, `failed` or `stopped`.
         pub status: Cow<'a, str>,
-        /// The file with all that it wrote; empty where there is none.
+        /// The file with the whole output; empty if there is none.
         pub output_file: Cow<'a, str>,
-        /// What came of it.
+        /// A summary of the result.
         pub summary: Cow<'a, str>,
-        /// What it spent, where it is a sub-agent.
+        /// The usage of a sub-agent; absent for commands.
         pub usage?: TaskUsage,
     }
 }
 
 wire_struct! {
-    /// A task that works in the background.
+    /// A task that runs in the background.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct LiveTask<'a> {
         /// The id of the task, as in `task_started`.
@@ -85,30 +85,30 @@ wire_struct! {
         pub task_type: Cow<'a, str>,
         /// The type of the sub-agent; absent for commands.
         pub subagent_type?: Cow<'a, str>,
-        /// What it is about.
+        /// A description of the task.
         pub description: Cow<'a, str>,
     }
 }
 
 wire_struct! {
-    /// What changed about a task.
+    /// The changed fields of a task.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct TaskPatch<'a> {
-        /// How it stands now.
+        /// The current status of the task.
         pub status?: Cow<'a, str>,
-        /// When it ended, in milliseconds since the Unix epoch.
+        /// The end time in milliseconds since the Unix epoch.
         pub end_time?: u64,
     }
 }
 
-/// What a sub-agent has spent.
+/// The usage of a sub-agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskUsage {
-    /// Tokens.
+    /// The number of tokens.
     pub total_tokens: u64,
-    /// Tool calls.
+    /// The number of tool calls.
     pub tool_uses: u64,
-    /// Time.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
 }
 

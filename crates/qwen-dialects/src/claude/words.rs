@@ -35,7 +35,7 @@ pub(super) fn qwen_mode(mode: &str) -> &str {
     }
 }
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 pub(super) fn stop_reason(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop => "end_turn",

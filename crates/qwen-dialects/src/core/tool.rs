@@ -10,48 +10,48 @@ use serde_json::value::RawValue;
 use crate::qwen::wire::record::{LineCounts, TodoRecord, confirmation_title};
 use crate::tool_records::{confirmation_records, display_records};
 
-/// A call that the model wants.
+/// A tool call requested by the model.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCallRequest<'a> {
-    /// The call.
+    /// The id of the tool call.
     #[serde(rename = "callId")]
     pub call_id: Cow<'a, str>,
-    /// The tool.
+    /// The name of the tool.
     pub name: Cow<'a, str>,
-    /// The arguments, an object.
+    /// The arguments of the call, a JSON object.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     #[serde(borrow)]
     pub args: &'a RawValue,
-    /// Whether the client asked for it and not the model.
+    /// True if the client requested the call and not the model.
     #[serde(rename = "isClientInitiated")]
     pub is_client_initiated: bool,
-    /// The turn.
+    /// The id of the turn's prompt.
     pub prompt_id: Cow<'a, str>,
-    /// The model's message that holds the call.
+    /// The id of the model's message that contains the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<Cow<'a, str>>,
-    /// The call whose sub-agent calls.
+    /// The id of the tool call that started the sub-agent.
     #[serde(rename = "parentCallId", default, skip_serializing_if = "Option::is_none")]
     pub parent_call_id: Option<Cow<'a, str>>,
 }
 
-/// A call that someone is asked about.
+/// A call that needs permission.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCallConfirmation<'a> {
-    /// The call.
+    /// The tool call.
     #[serde(borrow)]
     pub request: ToolCallRequest<'a>,
-    /// What they are shown.
+    /// The content of the permission request.
     pub details: ConfirmationDetails<'a>,
 }
 
 confirmation_records!(
-    /// What someone is shown when asked. `onConfirm` names the control request that the answer goes to, or says
-    /// `control_response` where that request is still to come.
+    /// The content of a permission request. `onConfirm` is the id of the control request to answer, or
+    /// `control_response` if that request follows.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
     ConfirmationDetails (
-        /// Where the answer goes.
+        /// The id of the control request to answer, or `control_response`.
         on_confirm: Cow<'a, str>,
     ) {
         /// The name of the file, without its directory.
@@ -60,11 +60,11 @@ confirmation_records!(
         file_path: Cow<'a, str>,
         /// The unified diff.
         file_diff: Cow<'a, str>,
-        /// The text before; null when the file is new.
+        /// The text before the change; null for a new file.
         original_content: Option<Cow<'a, str>>,
-        /// The text after.
+        /// The text after the change.
         new_content: Cow<'a, str>,
-        /// Whether someone is changing the edit at the moment.
+        /// True while the user is modifying the edit.
         #[serde(default)]
         is_modifying: bool,
     }
@@ -92,44 +92,44 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// A call that is over.
+/// A tool call that ended.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCallResponse<'a> {
-    /// The call.
+    /// The id of the tool call.
     pub call_id: Cow<'a, str>,
-    /// What goes back to the model.
+    /// The result text that the model receives.
     pub response_parts: Vec<ResponsePart<'a>>,
-    /// What people are shown.
+    /// The result for display.
     pub result_display: ShownResult<'a>,
-    /// What went wrong.
+    /// The error.
     #[serde(default)]
     pub error: Option<Cow<'a, str>>,
-    /// A stable word for it.
+    /// A stable identifier of the error.
     #[serde(default)]
     pub error_type: Option<Cow<'a, str>>,
-    /// Where the whole output is kept, when the text was cut.
+    /// The file with the whole output, if the text was truncated.
     #[serde(default)]
     pub output_file: Option<Cow<'a, str>>,
-    /// The length of the text that goes back, in characters.
+    /// The length of the result text in characters.
     #[serde(default)]
     pub content_length: Option<u64>,
-    /// The call whose sub-agent called.
+    /// The id of the tool call that started the sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_call_id: Option<Cow<'a, str>>,
 }
 
-/// A piece of what goes back to the model.
+/// A part of the result that the model receives.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResponsePart<'a> {
-    /// Text.
+    /// A text block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Cow<'a, str>>,
-    /// A medium in line.
+    /// A medium whose data is inside the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inline_data: Option<InlineData<'a>>,
-    /// A medium at an address.
+    /// A medium given by its URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_data: Option<FileData<'a>>,
 }
@@ -150,31 +150,31 @@ impl<'a> From<&'a Media> for ResponsePart<'a> {
     }
 }
 
-/// A medium in line.
+/// A medium whose data is inside the message.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InlineData<'a> {
-    /// Its type.
+    /// The MIME type.
     pub mime_type: Cow<'a, str>,
-    /// Its bytes, as base64.
+    /// The bytes as base64.
     pub data: Cow<'a, str>,
 }
 
-/// A medium at an address.
+/// A medium given by its URL.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileData<'a> {
-    /// Its type.
+    /// The MIME type.
     pub mime_type: Cow<'a, str>,
-    /// The address.
+    /// The URL.
     pub file_uri: Cow<'a, str>,
 }
 
-/// What people are shown of a tool's work.
+/// The result of a tool for display.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ShownResult<'a> {
-    /// A text.
+    /// A plain text.
     Text(Cow<'a, str>),
     /// A changed file.
     #[serde(rename_all = "camelCase")]
@@ -183,19 +183,19 @@ pub enum ShownResult<'a> {
         file_diff: Cow<'a, str>,
         /// The name of the file, without its directory.
         file_name: Cow<'a, str>,
-        /// The text before; null when the file is new.
+        /// The text before the change; null for a new file.
         original_content: Option<Cow<'a, str>>,
-        /// The text after.
+        /// The text after the change.
         new_content: Cow<'a, str>,
         /// Line counts.
         diff_stat: LineCounts,
     },
-    /// Something that says in `type` what it is.
+    /// An object that names its kind in `type`.
     Typed(TypedResult<'a>),
 }
 
 display_records!(
-    /// What people are shown, where it says what it is.
+    /// The result for display, with its kind in `type`.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
     TypedResult {} subagent_name task_description

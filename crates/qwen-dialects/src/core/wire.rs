@@ -10,82 +10,82 @@ use serde_json::value::RawValue;
 use super::tool::{ToolCallConfirmation, ToolCallRequest, ToolCallResponse};
 use crate::qwen::wire::ErrorBody;
 
-/// One line.
+/// One line of the stream.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 pub enum CoreLine<'a> {
-    /// The model wrote a piece of text.
+    /// A piece of the model's text.
     Content(#[serde(borrow)] Cow<'a, str>),
-    /// The model thought something.
+    /// A thought of the model.
     Thought(#[serde(borrow)] ThoughtValue<'a>),
-    /// The model wants a tool.
+    /// A tool call requested by the model.
     ToolCallRequest(#[serde(borrow)] ToolCallRequest<'a>),
-    /// Someone is asked about a call.
+    /// A permission request for a call.
     ToolCallConfirmation(#[serde(borrow)] ToolCallConfirmation<'a>),
-    /// A call is over.
+    /// A tool call ended.
     ToolCallResponse(#[serde(borrow)] ToolCallResponse<'a>),
-    /// History was replaced by a summary.
+    /// The history was compacted into a summary.
     ChatCompressed(Compression),
     /// The limit on model calls was reached.
     MaxSessionTurns(#[serde(borrow)] Notice<'a>),
-    /// The model's output limit, or the token limit, cut the answer.
+    /// The answer was cut off by the model's output limit or the token limit.
     MaxTokens(#[serde(borrow)] Notice<'a>),
-    /// The agent repeats itself.
+    /// A loop was detected.
     LoopDetected(#[serde(borrow)] Notice<'a>),
-    /// A model call failed and is tried again.
+    /// A model call failed and is retried.
     Retry(#[serde(borrow)] RetryValue<'a>),
-    /// Another model goes on.
+    /// A fallback model continues the turn.
     ModelFallback(#[serde(borrow)] FallbackValue<'a>),
     /// The approval mode changed.
     ModeChanged(#[serde(borrow)] ModeValue<'a>),
     /// A prompt joins the running turn before its next model call.
     Steered(#[serde(borrow)] SteeredValue<'a>),
-    /// Anything else.
+    /// Any other event.
     Custom(
         #[serde(borrow)]
         #[schemars(with = "serde_json::Value")]
         &'a RawValue,
     ),
-    /// A line that could not be used.
+    /// An input line that was rejected.
     InputError(#[serde(borrow)] ErrorValue<'a>),
-    /// Something went wrong and the turn goes on.
+    /// A recoverable error; the turn continues.
     Warning(#[serde(borrow)] ErrorValue<'a>),
-    /// The turn is done. Terminal.
+    /// The turn completed. Terminal record.
     Finished(#[serde(borrow)] Finished<'a>),
-    /// The turn failed, ran into a limit, or nothing can go on. Terminal.
+    /// The turn failed or reached a limit, or the process cannot continue. Terminal record.
     Error(#[serde(borrow)] Failed<'a>),
-    /// The turn was cancelled. Terminal.
+    /// The turn was cancelled. Terminal record.
     UserCancelled(#[serde(borrow)] Cancelled<'a>),
 }
 
 /// A thought.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ThoughtValue<'a> {
-    /// What it is about, in a few words.
+    /// The subject of the thought.
     #[serde(borrow)]
     pub subject: Cow<'a, str>,
     /// The thought.
     #[serde(borrow)]
     pub description: Cow<'a, str>,
-    /// The call whose sub-agent thinks.
+    /// The id of the tool call that started the sub-agent.
     #[serde(borrow, rename = "parentCallId", default, skip_serializing_if = "Option::is_none")]
     pub parent_call_id: Option<Cow<'a, str>>,
 }
 
-/// Tokens before and after compression.
+/// The number of tokens before and after compaction.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Compression {
-    /// Before.
+    /// Tokens before compaction.
     pub original_token_count: u64,
-    /// After.
+    /// Tokens after compaction.
     pub new_token_count: u64,
 }
 
-/// A notice in words.
+/// A notice for users.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Notice<'a> {
-    /// What happened.
+    /// The text of the notice.
     #[serde(borrow)]
     pub message: Cow<'a, str>,
     /// The limit that was reached.
@@ -93,39 +93,39 @@ pub struct Notice<'a> {
     pub limit: Option<u64>,
 }
 
-/// A model call that is tried again.
+/// A model call that is retried.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryValue<'a> {
     /// The attempt that failed, from 1.
     pub attempt: u32,
-    /// How many retries there may be.
+    /// The maximum number of retries.
     pub max_retries: u32,
-    /// How long we wait.
+    /// The delay before the next attempt in milliseconds.
     pub delay_ms: u64,
-    /// The HTTP status, where there was one.
+    /// The HTTP status code, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// What went wrong.
+    /// The error message.
     #[serde(borrow)]
     pub message: Cow<'a, str>,
 }
 
-/// Another model goes on.
+/// A fallback model continues the turn.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct FallbackValue<'a> {
     /// The model that failed.
     #[serde(borrow)]
     pub from: Cow<'a, str>,
-    /// The model that goes on.
+    /// The model that continues the turn.
     #[serde(borrow)]
     pub to: Cow<'a, str>,
-    /// Why.
+    /// The reason.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
 }
 
-/// The approval mode now.
+/// The new approval mode.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ModeValue<'a> {
     /// The mode.
@@ -137,20 +137,20 @@ pub struct ModeValue<'a> {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SteeredValue<'a> {
-    /// The prompt's id, not the turn's.
+    /// The id of the prompt that joins, not of the turn.
     #[serde(borrow)]
     pub prompt_id: Cow<'a, str>,
 }
 
-/// Something that went wrong while the turn, or the process, goes on.
+/// A recoverable error.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorValue<'a> {
-    /// What went wrong.
+    /// The error.
     #[serde(borrow)]
     pub error: ErrorBody<'a>,
 }
 
-/// A turn that is done.
+/// A completed turn.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Finished<'a> {
     /// `STOP`, `MAX_TOKENS` or `SAFETY`
@@ -161,10 +161,10 @@ pub struct Finished<'a> {
     pub turn: TurnTotals<'a>,
 }
 
-/// A turn that failed or ran into a limit.
+/// A turn that failed or reached a limit.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Failed<'a> {
-    /// What ended it.
+    /// The cause.
     #[serde(borrow)]
     pub error: Failure<'a>,
     /// The rest of the terminal record; absent where the process ends outside a turn.
@@ -172,16 +172,16 @@ pub struct Failed<'a> {
     pub turn: Option<TurnTotals<'a>>,
 }
 
-/// What ended a turn.
+/// The cause of a turn's end.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Failure<'a> {
-    /// In words.
+    /// A message for users.
     #[serde(borrow)]
     pub message: Cow<'a, str>,
-    /// The HTTP status, where a server gave one.
+    /// The HTTP status code, if a server returned one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// A stable word: of the error, or the limit that was reached.
+    /// A stable identifier of the error or of the limit that was reached.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Cow<'a, str>>,
 }
@@ -189,7 +189,7 @@ pub struct Failure<'a> {
 /// A turn that was cancelled.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Cancelled<'a> {
-    /// Why, in words.
+    /// The reason, for users.
     #[serde(borrow)]
     pub message: Cow<'a, str>,
     /// The rest of the terminal record.
@@ -201,32 +201,32 @@ pub struct Cancelled<'a> {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnTotals<'a> {
-    /// The turn.
+    /// The id of the turn's prompt.
     #[serde(borrow, rename = "prompt_id", default, skip_serializing_if = "Option::is_none")]
     pub prompt_id: Option<Cow<'a, str>>,
     /// Tokens of the whole turn.
     pub usage_metadata: UsageMetadata,
-    /// Calls that were refused.
+    /// The tool calls that were refused.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub permission_denials: Vec<Refusal<'a>>,
 }
 
-/// A call that was refused.
+/// A tool call that was refused.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Refusal<'a> {
-    /// The call.
+    /// The id of the tool call.
     #[serde(borrow)]
     pub call_id: Cow<'a, str>,
-    /// The tool.
+    /// The name of the tool.
     #[serde(borrow)]
     pub name: Cow<'a, str>,
-    /// Why.
+    /// The reason.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
 }
 
-/// Tokens, in Google's words.
+/// Token counts under Google's names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageMetadata {
@@ -234,12 +234,12 @@ pub struct UsageMetadata {
     pub prompt_token_count: u64,
     /// Tokens written by the model.
     pub candidates_token_count: u64,
-    /// Both together.
+    /// The sum of both.
     pub total_token_count: u64,
-    /// Of the prompt's, those served from the provider's cache.
+    /// The part of the prompt tokens served from the provider's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_content_token_count: Option<u64>,
-    /// Of the written, those spent on thinking.
+    /// The part of the output tokens spent on thinking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thoughts_token_count: Option<u64>,
 }

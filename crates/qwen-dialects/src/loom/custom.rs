@@ -17,62 +17,62 @@ use crate::payload::Payload;
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum CustomValue<'a> {
-    /// One of ours, told apart by `kind`.
+    /// A value defined by this program, identified by `kind`.
     Known(Box<Custom<'a>>),
-    /// Anything else.
+    /// Any other event.
     Other(Payload<'a>),
 }
 
-/// A `custom` value of ours.
+/// A `custom` value defined by this program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Custom<'a> {
-    /// The model thought something.
+    /// A thought of the model.
     Thought {
-        /// What it is about.
+        /// The subject of the thought.
         subject: Cow<'a, str>,
         /// The thought.
         description: Cow<'a, str>,
     },
     /// A notice about the session.
     SessionEvent {
-        /// Which.
+        /// The name of the notice.
         event: Cow<'a, str>,
-        /// In words.
+        /// A message for users.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Cow<'a, str>>,
-        /// In numbers.
+        /// Figures that belong to the notice.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         metrics: BTreeMap<Cow<'a, str>, u64>,
     },
-    /// The program logs something.
+    /// A log message of the program.
     Console {
         /// `debug`, `info`, `warn` or `error`.
         level: Cow<'a, str>,
         /// `system`, `tool` or `debug`.
         log_scope: Cow<'a, str>,
-        /// The words.
+        /// The text of the message.
         text: Cow<'a, str>,
     },
-    /// Something went wrong.
+    /// An error.
     Error(ErrorObject<'a>),
     /// A sub-agent's event.
     Subagent {
-        /// The call whose sub-agent it is.
+        /// The id of the tool call that started the sub-agent.
         parent: Cow<'a, str>,
-        /// The event, with the sub-agent's own `node_id`.
+        /// The event, with the sub-agent's `node_id`.
         event: Payload<'a>,
     },
-    /// A command is over.
+    /// A slash command ended.
     Command {
         /// The command.
         command: Command<'a>,
-        /// What came of it.
+        /// The outcome of the command.
         result: CommandOutcome<'a>,
     },
-    /// The run did not end well; the reply follows.
+    /// The run did not complete; the reply follows.
     RunEnd {
-        /// Why it ended.
+        /// The status of the run.
         status: Cow<'a, str>,
     },
 }
@@ -82,38 +82,38 @@ pub enum Custom<'a> {
 pub struct Command<'a> {
     /// `slash`, `at` or `help`.
     pub kind: Cow<'a, str>,
-    /// Its name and sub-names.
+    /// The command's name followed by the names of its subcommands.
     pub path: Vec<Cow<'a, str>>,
-    /// The rest, as typed.
+    /// The arguments as typed.
     pub args: Cow<'a, str>,
 }
 
-/// What came of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum CommandOutcome<'a> {
-    /// Words.
+    /// A message for users.
     Message {
         /// `info`, `warning` or `error`.
         level: Cow<'a, str>,
-        /// The words.
+        /// The text of the message.
         content: Cow<'a, str>,
     },
-    /// The host should show a dialog.
+    /// A dialog that the host should show.
     Dialog {
-        /// Its name.
+        /// The name of the dialog.
         name: Cow<'a, str>,
-        /// What it shows.
+        /// The content of the dialog.
         data: Payload<'a>,
     },
     /// A tool was run.
     Tool {
-        /// The tool.
+        /// The name of the tool.
         name: Cow<'a, str>,
-        /// Its arguments.
+        /// The arguments of the call, a JSON object.
         arguments: Payload<'a>,
     },
-    /// A prompt goes to the model; its turn follows.
+    /// A prompt was submitted to the model; its turn follows.
     SubmitPrompt {
         /// The prompt.
         content: Cow<'a, str>,

@@ -15,7 +15,7 @@ use crate::flat::{ControlLine, ResultNote, push_flat};
 use crate::line::push_line;
 use crate::payload::Payload;
 
-/// One line.
+/// One line of the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "LoomExportLine")]
@@ -24,49 +24,49 @@ pub enum Line<'a> {
     Event(Exported<'a>),
     /// The reply: the last line of a turn.
     Reply {
-        /// The whole answer; empty after failure.
+        /// The whole answer; empty after a failure.
         reply: Cow<'a, str>,
     },
-    /// An answer to a request that is not a prompt.
+    /// The response to a request that is not a prompt.
     Note(ResultNote<'a>),
     /// A line of the control channel.
     Control(ControlLine<'a>),
 }
 
 loom_events!(
-    /// An event under its key. What the protocol form calls `id` is `node_id` here.
+    /// An event under its key. `node_id` here is `id` in the protocol form.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     Exported
     node: node_id, start: TaskStart, end: TaskEnd,
-    agent: " The agent.", tool_end: " A call is over.",
+    agent: " The name of the agent.", tool_end: " A tool call ended.",
     {
-        /// The model wrote a piece.
+        /// A piece of the model's text.
         Messages {
             /// The piece.
             chunk: Chunk<'a>,
-            /// Where it comes from.
+            /// The origin of the piece.
             metadata: ChunkMetadata<'a>,
         },
     } {
-        /// The whole state, bare.
+        /// The whole state as a bare object.
         Values(Payload<'a>),
-        /// The state after a node, merged.
+        /// The merged state after a node.
         Updates {
             /// The node's name.
             node_id: Cow<'a, str>,
             /// The state.
             state: Payload<'a>,
         },
-        /// Anything else, bare.
+        /// Any other value as a bare object.
         Custom(CustomValue<'a>),
     } {
         /// Graph: a thought opened a nested graph.
         GotExpand {
             /// The thought.
             node_id: Cow<'a, str>,
-            /// How many thoughts were added.
+            /// The number of thoughts added.
             nodes_added: u64,
-            /// How many edges were added.
+            /// The number of edges added.
             edges_added: u64,
         },
     }
@@ -75,11 +75,11 @@ loom_events!(
 /// A piece of the model's text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Chunk<'a> {
-    /// The piece.
+    /// The text of this piece.
     pub content: Cow<'a, str>,
 }
 
-/// Where a piece comes from.
+/// The origin of a piece.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChunkMetadata<'a> {
     /// The node's name.

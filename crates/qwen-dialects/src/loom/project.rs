@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use qwen_events::{
     CallId, Checkpoint, CommandResult, CommandResultBody, EndStatus, Event, MessageEnd, NodeRun, Thinking,
-    ToolCall, ToolStatus, TurnEnd, Usage, call_progress, channel_events, outside_turns, session_notices,
+    ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage, call_progress, channel_events, outside_turns,
+    session_notices,
 };
 
 use super::custom::{Custom, command, console, session_event, thought};
@@ -57,44 +58,20 @@ impl Projector {
         if let Some(parent) = &event.scope.parent {
             return self.project_sub_agent(parent, event, sink);
         }
-        // All lines between the entry and the exit of a node share its id, including those about concurrent
-        // events such as a bad line of input.
-        let detached = match &self.open {
-            Some(open) if event.scope.node.is_none() => {
-                let mut event = event.clone();
-                event.scope.node = Some(open.clone());
-                Some(event)
-            }
-            _ => None,
-        };
-        let event = detached.as_ref().unwrap_or(event);
+        let attributed = self.attribute_to_open_node(event);
+        let event = attributed.as_ref().unwrap_or(event);
         let node = event.scope.node.as_ref();
-        if let Some(node) = node
-            && !self.node.as_ref().is_some_and(|known| Arc::ptr_eq(known, node))
-        {
-            self.node = Some(node.clone());
+        if let Some(node) = node {
+            remember(&mut self.node, node);
         }
         match &event.body {
             In::TextDelta(_) => {
-                if let Some(node) = node
-                    && !self.writer.as_ref().is_some_and(|known| Arc::ptr_eq(known, node))
-                {
-                    self.writer = Some(node.clone());
+                if let Some(node) = node {
+                    remember(&mut self.writer, node);
                 }
                 self.main.project(event, sink);
             }
-            In::TurnStart(start) => {
-                self.in_turn = true;
-                self.node = None;
-                self.writer = None;
-                self.sub_agents.clear();
-                let body = Body::RunStart {
-                    run_id: Some(start.run_id.as_ref().into()),
-                    message: Some(start.message.as_ref().into()),
-                    agent: Some(start.agent.as_ref().into()),
-                };
-                sink.event(node_id(node), body);
-            }
+            In::TurnStart(start) => self.turn_start(start, node, sink),
             In::TurnEnd(end) => self.turn_end(end, sink),
             In::NodeEnter => {
                 self.open = node.cloned();
@@ -133,6 +110,28 @@ impl Projector {
             | In::Error(..)
             | channel_events!() => self.main.project(event, sink),
         }
+    }
+
+    /// Returns a copy of an event without a node inside the open node run: all lines between the entry and the
+    /// exit of a node share its id, including those about concurrent events such as a bad line of input.
+    fn attribute_to_open_node(&self, event: &Event) -> Option<Event> {
+        let open = self.open.as_ref().filter(|_| event.scope.node.is_none())?;
+        let mut event = event.clone();
+        event.scope.node = Some(open.clone());
+        Some(event)
+    }
+
+    fn turn_start(&mut self, start: &TurnStart, node: Option<&Arc<NodeRun>>, sink: &mut impl Sink) {
+        self.in_turn = true;
+        self.node = None;
+        self.writer = None;
+        self.sub_agents.clear();
+        let body = Body::RunStart {
+            run_id: Some(start.run_id.as_ref().into()),
+            message: Some(start.message.as_ref().into()),
+            agent: Some(start.agent.as_ref().into()),
+        };
+        sink.event(node_id(node), body);
     }
 
     /// A sub-agent's events are wrapped inside the main agent's, so that no reader confuses the two.
@@ -227,30 +226,9 @@ impl Speaker {
                 sink.event(at, Body::Updates { id: node_name(node).into(), state });
             }
             In::Approval { call: asked, .. } => sink.event(at, Body::ToolApproval(call(asked))),
-            In::ToolStart(call) => {
-                let body = Body::ToolStart {
-                    call_id: Some(call.id.as_str().into()),
-                    name: call.name.as_ref().into(),
-                };
-                sink.event(at, body);
-            }
-            In::ToolOutput { call, text, .. } => {
-                let body = Body::ToolOutput {
-                    call_id: Some(call.id.as_str().into()),
-                    name: call.name.as_ref().into(),
-                    content: text.as_ref().into(),
-                };
-                sink.event(at, body);
-            }
-            In::ToolEnd(end) => {
-                let body = Body::ToolEnd {
-                    call_id: Some(end.call.id.as_str().into()),
-                    name: end.call.name.as_ref().into(),
-                    result: end.text.as_ref().into(),
-                    is_error: end.status != ToolStatus::Success,
-                };
-                sink.event(at, body);
-            }
+            In::ToolStart(call) => sink.event(at, tool_start(call)),
+            In::ToolOutput { call, text, .. } => sink.event(at, tool_output(call, text)),
+            In::ToolEnd(end) => sink.event(at, tool_end(end)),
             In::Checkpoint(taken) => sink.event(at, Body::Checkpoint(checkpoint(taken))),
             In::Thinking(step) => {
                 let (thinker, body) = thinking(step);
@@ -333,6 +311,13 @@ impl<S: Sink> Sink for SubagentSink<'_, S> {
     }
 }
 
+/// Stores `node` unless it is already stored.
+fn remember(slot: &mut Option<Arc<NodeRun>>, node: &Arc<NodeRun>) {
+    if !slot.as_ref().is_some_and(|known| Arc::ptr_eq(known, node)) {
+        *slot = Some(node.clone());
+    }
+}
+
 /// The node run's id.
 pub(super) fn node_id(node: Option<&Arc<NodeRun>>) -> Option<&str> {
     node.map(|node| node.id.as_ref())
@@ -360,6 +345,27 @@ fn call(call: &ToolCall) -> Call<'_> {
         call_id: Some(call.id.as_str().into()),
         name: call.name.as_ref().into(),
         arguments: Payload::new(&call.arguments),
+    }
+}
+
+fn tool_start(call: &ToolCall) -> Body<'_> {
+    Body::ToolStart { call_id: Some(call.id.as_str().into()), name: call.name.as_ref().into() }
+}
+
+fn tool_output<'a>(call: &'a ToolCall, text: &'a str) -> Body<'a> {
+    Body::ToolOutput {
+        call_id: Some(call.id.as_str().into()),
+        name: call.name.as_ref().into(),
+        content: text.into(),
+    }
+}
+
+fn tool_end(end: &ToolEnd) -> Body<'_> {
+    Body::ToolEnd {
+        call_id: Some(end.call.id.as_str().into()),
+        name: end.call.name.as_ref().into(),
+        result: end.text.as_ref().into(),
+        is_error: end.status != ToolStatus::Success,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::flat::{ControlLine, ResultNote};
 use crate::payload::Payload;
 use crate::qwen::wire::wire_struct;
 
-/// One line.
+/// One line of the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "LoomLine")]
@@ -19,7 +19,7 @@ pub enum Line<'a> {
     Event(Frame<'a>),
     /// The reply: the last line of a turn.
     Reply(ReplyFrame<'a>),
-    /// An answer to a request that is not a prompt.
+    /// The response to a request that is not a prompt.
     Note(ResultNote<'a>),
     /// A line of the control channel.
     Control(ControlLine<'a>),
@@ -29,11 +29,11 @@ wire_struct! {
     /// An event and its envelope.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct Frame<'a> {
-        /// The session.
+        /// The id of the session.
         pub session_id?: Cow<'a, str>,
         /// The node run; in `got_expand` the thought that opened a nested graph.
         pub node_id?: Cow<'a, str>,
-        /// The line's number in its stream.
+        /// The number of the line in its stream, from 1 without gaps.
         pub event_id?: u64,
         /// The event.
         #[serde(flatten)]
@@ -45,13 +45,13 @@ wire_struct! {
     /// The reply and its envelope.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct ReplyFrame<'a> {
-        /// The session.
+        /// The id of the session.
         pub session_id?: Cow<'a, str>,
-        /// The node run that wrote the reply.
+        /// The id of the node run that wrote the reply.
         pub node_id?: Cow<'a, str>,
-        /// The line's number in its stream.
+        /// The number of the line in its stream, from 1 without gaps.
         pub event_id?: u64,
-        /// The whole answer; empty after failure.
+        /// The whole answer; empty after a failure.
         pub reply: Cow<'a, str>,
     }
 }
@@ -70,10 +70,10 @@ macro_rules! loom_events {
         pub enum $name<'a> {
             /// A run starts.
             RunStart {
-                /// The run.
+                /// The id of the run.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 run_id: Option<Cow<'a, str>>,
-                /// The user's words.
+                /// The user's prompt.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 message: Option<Cow<'a, str>>,
                 #[doc = $agent]
@@ -89,21 +89,21 @@ macro_rules! loom_events {
             $end {
                 /// The node's name.
                 $node: Cow<'a, str>,
-                /// How it went.
+                /// The outcome.
                 result: NodeResult<'a>,
             },
             $($pieces)*
             /// Tokens of a model call.
             Usage {
-                /// Tokens read.
+                /// Input tokens.
                 prompt_tokens: u64,
-                /// Tokens written.
+                /// Output tokens.
                 completion_tokens: u64,
-                /// Both together.
+                /// The sum of both.
                 total_tokens: u64,
             },
             $($states)*
-            /// A snapshot was taken.
+            /// A checkpoint was stored.
             Checkpoint(Checkpoint<'a>),
             /// Tree: candidates were proposed.
             TotExpand {
@@ -114,21 +114,21 @@ macro_rules! loom_events {
             TotEvaluate {
                 /// The index of the best.
                 chosen: u64,
-                /// A score for each.
+                /// One score per candidate.
                 scores: Vec<f64>,
             },
-            /// Tree: a branch was given up.
+            /// Tree: a branch was abandoned.
             TotBacktrack {
-                /// Why.
+                /// The reason.
                 reason: Cow<'a, str>,
-                /// The depth at which the search goes on.
+                /// The depth at which the search continues.
                 to_depth: u64,
             },
             /// Graph: the plan.
             GotPlan {
-                /// How many thoughts it has.
+                /// The number of thoughts.
                 node_count: u64,
-                /// How many edges it has.
+                /// The number of edges.
                 edge_count: u64,
                 /// The thoughts.
                 node_ids: Vec<Cow<'a, str>>,
@@ -138,65 +138,65 @@ macro_rules! loom_events {
                 /// The thought.
                 $node: Cow<'a, str>,
             },
-            /// Graph: a thought is done.
+            /// Graph: a thought completed.
             GotNodeComplete {
                 /// The thought.
                 $node: Cow<'a, str>,
-                /// Its result in a line.
+                /// A one-line summary of the result.
                 result_summary: Cow<'a, str>,
             },
             /// Graph: a thought failed.
             GotNodeFailed {
                 /// The thought.
                 $node: Cow<'a, str>,
-                /// Why.
+                /// The error.
                 error: Cow<'a, str>,
             },
             $($expand)*
-            /// The model wrote a piece of a call's arguments.
+            /// A piece of a call's arguments.
             ToolCallChunk {
-                /// The call.
+                /// The id of the tool call.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 call_id: Option<Cow<'a, str>>,
-                /// The tool.
+                /// The name of the tool.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 name: Option<Cow<'a, str>>,
-                /// The piece.
+                /// The next piece of the arguments as JSON text.
                 arguments_delta: Cow<'a, str>,
             },
-            /// A call is whole.
+            /// A call is complete.
             ToolCall(Call<'a>),
             /// A tool starts.
             ToolStart {
-                /// The call.
+                /// The id of the tool call.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 call_id: Option<Cow<'a, str>>,
-                /// The tool.
+                /// The name of the tool.
                 name: Cow<'a, str>,
             },
-            /// A tool wrote something.
+            /// Output of a running tool.
             ToolOutput {
-                /// The call.
+                /// The id of the tool call.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 call_id: Option<Cow<'a, str>>,
-                /// The tool.
+                /// The name of the tool.
                 name: Cow<'a, str>,
-                /// What it wrote.
+                /// The output.
                 content: Cow<'a, str>,
             },
             #[doc = $tool_end]
             ToolEnd {
-                /// The call.
+                /// The id of the tool call.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 call_id: Option<Cow<'a, str>>,
-                /// The tool.
+                /// The name of the tool.
                 name: Cow<'a, str>,
-                /// What went back to the model.
+                /// The result text that the model receives.
                 result: Cow<'a, str>,
-                /// Whether it failed, was refused or was cancelled.
+                /// True if the call failed, was refused or was cancelled.
                 is_error: bool,
             },
-            /// Someone is asked about a call.
+            /// A permission request for a call.
             ToolApproval(Call<'a>),
         }
     };
@@ -209,11 +209,11 @@ loom_events!(
     #[serde(tag = "type", rename_all = "snake_case")]
     Body
     node: id, start: NodeEnter, end: NodeExit,
-    agent: " The agent: `react`, `tot`, `got`.", tool_end: " A call is over; one that was refused has this alone.",
+    agent: " The agent: `react`, `tot`, `got`.", tool_end: " A tool call ended; a refused call has this line only.",
     {
-        /// The model wrote a piece.
+        /// A piece of the model's text.
         MessageChunk {
-            /// The piece.
+            /// The text of this piece.
             content: Cow<'a, str>,
             /// The node's name.
             id: Cow<'a, str>,
@@ -224,64 +224,64 @@ loom_events!(
             /// The state.
             state: Payload<'a>,
         },
-        /// The state after a node, merged.
+        /// The merged state after a node.
         Updates {
             /// The node's name.
             id: Cow<'a, str>,
             /// The state.
             state: Payload<'a>,
         },
-        /// Anything else.
+        /// Any other event.
         Custom {
-            /// What.
+            /// The payload of the event.
             value: CustomValue<'a>,
         },
     } {
-        /// Graph: a thought opened a nested graph. The thought itself is `node_id`, in the place of the envelope's.
+        /// Graph: a thought opened a nested graph. `node_id` is the thought and replaces the envelope's `node_id`.
         GotExpand {
-            /// How many thoughts were added.
+            /// The number of thoughts added.
             nodes_added: u64,
-            /// How many edges were added.
+            /// The number of edges added.
             edges_added: u64,
         },
     }
 );
 
-/// How a node run went: `"Ok"` or `{"Err": "why"}`.
+/// The outcome of a node run: `"Ok"` or `{"Err": "reason"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub enum NodeResult<'a> {
-    /// It went well.
+    /// The node run succeeded.
     Ok,
-    /// It failed.
+    /// The node run failed.
     Err(Cow<'a, str>),
 }
 
-/// A snapshot.
+/// A checkpoint of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint<'a> {
-    /// Its id.
+    /// The id of the checkpoint.
     pub checkpoint_id: Cow<'a, str>,
-    /// When it was taken, in RFC 3339.
+    /// The time of the checkpoint (RFC 3339).
     pub timestamp: Cow<'a, str>,
-    /// How many steps were complete.
+    /// The number of completed steps.
     pub step: u64,
     /// The state.
     pub state: Payload<'a>,
-    /// The thread, which is the session.
+    /// The thread, which is the id of the session.
     pub thread_id: Cow<'a, str>,
-    /// The graph's name space, empty for the outermost.
+    /// The namespace of the graph; empty for the outermost graph.
     pub checkpoint_ns: Cow<'a, str>,
 }
 
 /// A call with its arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Call<'a> {
-    /// The call.
+    /// The id of the tool call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<Cow<'a, str>>,
-    /// The tool.
+    /// The name of the tool.
     pub name: Cow<'a, str>,
-    /// The arguments.
+    /// The arguments of the call, a JSON object.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub arguments: Payload<'a>,
 }

@@ -11,7 +11,7 @@ pub(super) struct ViewLine {
     pub(super) parent: Option<Box<str>>,
     /// The node run that the line belongs to, if the dialect has node runs.
     pub(super) node: Option<Box<str>>,
-    /// The line's number in its stream.
+    /// The number of the line in its stream, from 1 without gaps.
     pub(super) number: Option<u64>,
     pub(super) event: ViewEvent,
 }
@@ -59,7 +59,7 @@ pub(super) enum ViewEvent {
         id: String,
         name: String,
     },
-    /// A tool wrote something.
+    /// Output of a running tool.
     CallOutput {
         id: String,
         name: String,

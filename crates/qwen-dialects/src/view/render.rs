@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::call::CallView;
-use super::event::{End, Tokens, ViewEvent, ViewLine};
+use super::event::{End, Step, Tokens, ViewEvent, ViewLine};
 use super::paint::{Painter, Style, harmless, one_line};
 use super::session::SessionView;
 use super::{ThoughtGraph, ViewOptions};
@@ -114,18 +114,7 @@ impl Renderer {
                 self.session().error = Some(text.clone());
                 self.words(Style::Red, "✗", text, out);
             }
-            ViewEvent::Step(step) => {
-                if line.parent.is_none() {
-                    self.search();
-                    self.thoughts.step(step);
-                }
-                if self.options.height.is_some() {
-                    self.draw(out);
-                } else {
-                    let lines = self.session().steps.step(step);
-                    self.lines(&lines, out);
-                }
-            }
+            ViewEvent::Step(step) => self.step(step, line.parent.is_none(), out),
             ViewEvent::State(state) => {
                 // A state only adds detail to the existing drawing; after the answer it would be drawn
                 // again.
@@ -152,6 +141,19 @@ impl Renderer {
             | ViewEvent::State(_)
             | ViewEvent::TurnEnd(_) => {}
             _ => self.session().in_turn = true,
+        }
+    }
+
+    fn step(&mut self, step: &Step, is_main_agent: bool, out: &mut Vec<u8>) {
+        if is_main_agent {
+            self.search();
+            self.thoughts.step(step);
+        }
+        if self.options.height.is_some() {
+            self.draw(out);
+        } else {
+            let lines = self.session().steps.step(step);
+            self.lines(&lines, out);
         }
     }
 

@@ -19,49 +19,49 @@ class WireModel(BaseModel):
 class AnsiCode(WireModel):
     """An escape sequence that was removed."""
     code: str
-    """The sequence as it was."""
+    """The original sequence."""
     offset: int
-    """Where it stood, in Unicode scalar values of the record's text."""
+    """Its position in the record's text, in Unicode scalar values."""
 
 
 class AssistantMessage(WireModel):
-    """What the model said."""
+    """The model's message."""
     role: AssistantRole
     """`assistant`"""
     content: str | None = None
-    """The text; absent when there are only calls."""
+    """The text; absent if the message has only tool calls."""
     tool_calls: list[WireToolCall] | None = None
-    """The calls."""
+    """The tool calls."""
 
 
 class CancelLine(WireModel):
-    """The end of a cancel request."""
+    """The result of a cancel request."""
     status: str
-    """`ok`, or `noop` where there was nothing to cancel."""
+    """`ok`, or `noop` if there was nothing to cancel."""
     type: CancelType
     """`result/cancel`"""
     message: str = Field(default='')
-    """What happened, in a sentence."""
+    """A message for users about what was cancelled."""
     prompt_id: str | None = None
-    """The turn or queued prompt that was meant."""
+    """The id of the turn or queued prompt that the request named."""
     reason: str = Field(default='')
-    """The reason that the request gave."""
+    """The `reason` of the request."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
 
 
 class CancelRequestLine(WireModel):
-    """Stop what you are doing."""
+    """A request to cancel a turn."""
     type: CancelRequestType
     """`control/cancel`"""
     prompt_id: str | None = None
-    """The turn or queued prompt that is meant; absent means whatever runs."""
+    """The id of the turn or queued prompt to cancel; by default the running turn."""
     reason: str | None = None
-    """Why; by default `escape`."""
+    """The reason; by default `escape`."""
     request_id: str | None = None
-    """Where an answer on the control channel is wanted too."""
+    """Set to receive a response on the control channel as well."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
 
 
 class ChatCompletion(WireModel):
@@ -79,11 +79,11 @@ class ChatCompletion(WireModel):
     metadata: Metadata | None = None
     """The handshake's announcement, an error, or the summary of a turn."""
     prompt_id: str | None = None
-    """The turn; absent outside one."""
+    """The id of the turn's prompt; absent outside a turn."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
     system_fingerprint: str | None = None
-    """Which program wrote the stream; only in the handshake."""
+    """The program that wrote the stream; only in the handshake."""
     usage: TokenUsage | None = None
     """Tokens: of the message, or in the terminal record of the whole turn."""
 
@@ -103,45 +103,45 @@ class ChatCompletionChunk(WireModel):
     object: ChunkObject = Field(default='chat.completion.chunk')
     """`chat.completion.chunk`"""
     prompt_id: str | None = None
-    """The turn; absent outside one."""
+    """The id of the turn's prompt; absent outside a turn."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
     system_fingerprint: str | None = None
-    """Which program wrote the stream; only in the handshake."""
+    """The program that wrote the stream; only in the handshake."""
     usage: TokenUsage | None = None
     """Tokens: of the message in its last chunk, of the whole turn in the turn's last chunk."""
 
 
 class ChatRequest(WireModel):
-    """The Qwen Chat Request: something said to the agent."""
+    """The Qwen Chat Request: input for the agent."""
     input: RequestInput
-    """What is said."""
+    """The origin and content of the request."""
     continuation: bool | None = None
-    """It continues the turn of the same `prompt_id`."""
+    """True if the request continues the turn with the same `prompt_id`."""
     delivery: str | None = None
     """`queue` (the default) waits for the end of the running turn; `steer` joins it before its next model call."""
     model: str | None = None
-    """Another model for this request."""
+    """A model for this request only."""
     options: RequestOptions | None = None
     """Overrides for this request."""
     prompt_id: str | None = None
-    """The turn; by default `<session_id>########<turn>`."""
+    """The id of the prompt, unique in its session; by default `<session_id>########<turn>`."""
     protocol_version: str | None = None
-    """The protocol version that the host relies on."""
+    """The protocol version that the host requires."""
     requires: list[str] | None = None
-    """Capabilities that the host relies on."""
+    """The capabilities that the host requires."""
     resend: bool | None = None
-    """The prompt is sent again: it joins the turn of the same `prompt_id`."""
+    """True for a repeated prompt: it joins the turn with the same `prompt_id`."""
     session_id: str | None = None
-    """The session; `_new` asks for a new one."""
+    """The id of the session; `_new` creates one."""
     tool_call_id: str | None = None
-    """The call that is answered; needed where the origin is `tool_response`."""
+    """The id of the tool call that is answered; required with origin `tool_response`."""
     tool_request: ToolRequest | None = None
-    """The call that is answered, as it was asked for."""
+    """The tool call that is answered, as it was requested."""
     traceparent: str | None = None
-    """The host's place in a trace (W3C Trace Context), under which the turn belongs; may stand in `metadata` too."""
+    """The host's W3C trace context, the parent of the turn's span; also accepted in `metadata`."""
     tracestate: str | None = None
-    """What goes with it."""
+    """Additional information about the request."""
 
 
 class Choice(WireModel):
@@ -157,7 +157,7 @@ class Choice(WireModel):
 class ChunkChoice(WireModel):
     """The one choice of a chunk."""
     delta: Delta
-    """What is new."""
+    """The increment."""
     finish_reason: str | None = None
     """Null until the message's last chunk."""
     index: int = Field(default=0)
@@ -165,222 +165,222 @@ class ChunkChoice(WireModel):
 
 
 class CommandLine(WireModel):
-    """The end of a command."""
+    """The result of a slash command."""
     command: CommandName
-    """The command as it was understood."""
+    """The parsed command."""
     prompt_id: str
-    """The prompt that held the command."""
+    """The id of the prompt that contained the command."""
     result: CommandOutcome
-    """What came of it."""
+    """The outcome of the command."""
     session_id: str
-    """The session."""
+    """The id of the session."""
     type: CommandType
     """`result/command`"""
     limitation: str | None = None
-    """What the host cannot do in this run, because there is no control channel."""
+    """Features that are unavailable because there is no control channel."""
 
 
 class CommandName(WireModel):
-    """A command and its arguments."""
+    """A parsed command with its arguments."""
     kind: str
     """`slash`, `at` or `help`"""
     path: list[str]
-    """Its name and sub-names."""
+    """The command's name followed by the names of its subcommands."""
     args: str = Field(default='')
-    """The rest, as typed."""
+    """The arguments as typed."""
 
 
 class CommandOutcome(WireModel):
-    """What came of a command."""
+    """The outcome of a command."""
     type: str
     """`message`, `dialog`, `tool` or `submit_prompt`"""
     content: str | None = None
-    """The words of a message, or the prompt that is submitted."""
+    """The text of a message, or the submitted prompt."""
     data: Any = None
-    """What the dialog shows."""
+    """The content of the dialog."""
     dialog: str | None = None
     """The name of the dialog."""
     level: str | None = None
-    """How loud a message is: `info`, `warning` or `error`."""
+    """The level of a message: `info`, `warning` or `error`."""
     tool: ToolUse | None = None
     """The tool that was run."""
 
 
 class CompletionTokens(WireModel):
-    """Of the completion's tokens."""
+    """Details of the completion tokens."""
     reasoning_tokens: int
-    """Those spent on thinking."""
+    """Tokens spent on thinking."""
 
 
 class ConfirmationRecordEdit(WireModel):
-    """A file will change."""
+    """The call would change a file."""
     diff: str
     """The unified diff."""
     file_name: str
-    """The path as people know it."""
+    """The path as displayed to users."""
     file_path: str
     """The absolute path."""
     modified: str
-    """The text after."""
+    """The text after the change."""
     stat: LineCounts
     """Line counts."""
     title: str
-    """A heading."""
+    """A title."""
     type: Literal["edit"]
     original: str | None = None
-    """The text before; null when the file is new."""
+    """The text before the change; null for a new file."""
 
 
 class ConfirmationRecordExec(WireModel):
-    """A command will run."""
+    """The call would run a command."""
     command: str
     """The command line."""
     root_command: str
-    """The programs that it starts."""
+    """The programs that the command starts."""
     title: str
-    """A heading."""
+    """A title."""
     type: Literal["exec"]
 
 
 class ConfirmationRecordMcp(WireModel):
-    """A tool of an MCP server will be called."""
+    """The call would use a tool of an MCP server."""
     server_name: str
-    """The server."""
+    """The name of the MCP server."""
     title: str
-    """A heading."""
+    """A title."""
     tool_display_name: str
-    """The tool's name for people."""
+    """The display name of the tool."""
     tool_name: str
-    """The tool's name there."""
+    """The name of the tool on its server."""
     type: Literal["mcp"]
 
 
 class ConfirmationRecordInfo(WireModel):
-    """Something else, in words."""
+    """Any other call."""
     prompt: str
-    """What will happen."""
+    """A description of the call."""
     title: str
-    """A heading."""
+    """A title."""
     type: Literal["info"]
     urls: list[str] | None = None
-    """Addresses that will be visited."""
+    """URLs that the call would fetch."""
 
 
 class ConfirmationRecordPlan(WireModel):
-    """A plan to agree to."""
+    """A plan that needs approval."""
     plan: str
     """The plan, in Markdown."""
     title: str
-    """A heading."""
+    """A title."""
     type: Literal["plan"]
 
 
 class ControlAnswer(WireModel):
-    """An answer, or why there is none."""
+    """A result or an error."""
     subtype: str
     """`success` or `error`"""
     error: ControlError | None = None
-    """Why there is none."""
+    """The error."""
     result: Any = None
-    """The answer."""
+    """The content of the response."""
 
 
 class ControlCancelInput(WireModel):
     """A request on the control channel is withdrawn."""
     request_id: str
-    """The request's id."""
+    """The id of the control request."""
     type: ControlCancelType
     """`control_cancel_request`"""
 
 
 class ControlCancelLine(WireModel):
-    """A question of ours that no longer matters."""
+    """A withdrawn control request."""
     request_id: str
-    """The question's id."""
+    """The id of the control request, repeated in its response."""
     type: ControlCancelType
     """`control_cancel_request`"""
     prompt_id: str | None = None
-    """The turn under way."""
+    """The id of the running turn's prompt."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
 
 
 class ControlError(WireModel):
-    """Why there is no answer."""
+    """The error of a control request."""
     message: str
-    """What went wrong."""
+    """The error message."""
     code: str | None = None
-    """A stable word for programs."""
+    """A stable identifier for programs."""
     retryable: bool = Field(default=False)
-    """Whether trying again may help."""
+    """True if a retry may succeed."""
 
 
 class ControlInput(WireModel):
-    """A request on the control channel: flat, with `subtype` and its fields beside it, or nested, with both in `request`."""
+    """A control request: flat, with `subtype` and its fields at the top level, or nested, with both in `request`."""
     request_id: str
-    """The request's id, to be repeated in the answer."""
+    """The id of the request, repeated in the response."""
     type: ControlRequestType
     """`control_request`"""
     request: NestedRequest | None = None
-    """Nested: what is asked."""
+    """Nested form: the request."""
     subtype: str | None = None
-    """Flat: what is asked, such as `interrupt`."""
+    """Flat form: the kind of request, such as `interrupt`."""
 
 
 class ControlMetadata(WireModel):
-    """Why we ask whether a call may run."""
+    """The reason for a permission request."""
     reason: str
-    """Why we ask."""
+    """The reason for the request."""
     agent_id: str | None = None
-    """The sub-agent that asks."""
+    """The id of the sub-agent that sent the request; absent for the main agent."""
     blocked_path: str | None = None
-    """The path that is out of bounds, where that is the reason."""
+    """The path outside the workspace that caused the request, if one did."""
     confirmation: ConfirmationRecord | None = None
-    """What a person may be shown."""
+    """Information to display to the user."""
     tool_call_id: str | None = None
-    """The call."""
+    """The tool call."""
 
 
 class ControlRequestLine(WireModel):
-    """A question on the control channel."""
+    """A control request."""
     request_id: str
-    """The question's id, to be repeated in the answer."""
+    """The id of the control request, repeated in its response."""
     session_id: str
-    """The session."""
+    """The id of the session."""
     subtype: str
     """`can_use_tool`, `hook_callback` or `mcp_message`"""
     type: ControlRequestType
     """`control_request`"""
     callback_id: str | None = None
-    """`hook_callback`: the host's name for its function."""
+    """`hook_callback`: the id under which the host registered the hook."""
     input: Any = None
-    """`hook_callback`: what the function is told."""
+    """`hook_callback`: the input of the hook."""
     message: Any = None
     """`mcp_message`: the JSON-RPC message."""
     metadata: ControlMetadata | None = None
-    """`can_use_tool`: why we ask, and what a person may be shown."""
+    """`can_use_tool`: the reason for the request and information to display."""
     prompt_id: str | None = None
-    """The turn; absent outside one."""
+    """The id of the turn's prompt; absent outside a turn."""
     server_name: str | None = None
-    """`mcp_message`: the server."""
+    """`mcp_message`: the name of the server."""
     tool: ToolUse | None = None
-    """`can_use_tool`: what wants to run."""
+    """`can_use_tool`: the arguments of the call."""
     tool_use_id: str | None = None
-    """`hook_callback`: the call that it is about."""
+    """`hook_callback`: the id of the tool call that it concerns."""
 
 
 class ControlResponseLine(WireModel):
-    """An answer on the control channel, in the flat form."""
+    """A response on the control channel, in the flat form."""
     request_id: str
-    """The question's id."""
+    """The id of the control request, repeated in its response."""
     response: ControlAnswer
-    """The answer."""
+    """The content of the response."""
     type: ControlResponseType
     """`control_response`"""
     prompt_id: str | None = None
-    """The turn under way."""
+    """The id of the running turn's prompt."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
 
 
 class ConversationMessage(WireModel):
@@ -388,9 +388,9 @@ class ConversationMessage(WireModel):
     role: str
     """`system`, `developer`, `user`, `assistant` or `tool`"""
     content: RequestParts | None = None
-    """What is said."""
+    """The content of the message."""
     tool_call_id: str | None = None
-    """The call that a tool message answers."""
+    """The id of the call that a tool message answers."""
     tool_calls: list[Any] | None = None
     """The calls of an assistant message."""
 
@@ -400,103 +400,103 @@ class ConversationRequest(WireModel):
     messages: list[ConversationMessage]
     """The conversation."""
     model: str | None = None
-    """Another model for this request."""
+    """A model for this request only."""
     prompt_id: str | None = None
-    """The turn."""
+    """The id of the turn's prompt."""
     session_id: str | None = None
-    """The session; `_new` asks for a new one."""
+    """The id of the session; `_new` creates one."""
 
 
 class DeclaredCommand(WireModel):
-    """A command and its arguments."""
+    """A parsed command with its arguments."""
     kind: DeclaredKind
     """`slash`, `at` or `help`"""
     path: list[str]
-    """Its name and sub-names."""
+    """The command's name followed by the names of its subcommands."""
     args: str | None = None
-    """The rest, as typed."""
+    """The arguments as typed."""
 
 
 class Delta(WireModel):
-    """What is new in a chunk."""
+    """The increment of a chunk."""
     content: str | None = None
-    """More text."""
+    """The next piece of text."""
     role: AssistantRole | None = None
-    """Who writes; in a message's first chunk."""
+    """The role of the author; only in a message's first chunk."""
     tool_calls: list[ToolCallDelta] | None = None
-    """More of a call."""
+    """Increments of tool calls."""
 
 
 class ErrorBody(WireModel):
     """An error in OpenAI's form."""
     message: str
-    """What was asked, what went wrong, what to do."""
+    """What was attempted, what failed, and what to do next."""
     type: str
-    """What kind of error."""
+    """The kind of error."""
     code: str | None = None
-    """A stable word for programs."""
+    """A stable identifier for programs."""
     param: str | None = None
-    """The field that was wrong."""
+    """The invalid field of the request."""
     retryable: bool | None = None
-    """Whether trying again may help."""
+    """True if a retry may succeed."""
     status: int | None = None
-    """The HTTP status, where a server gave one."""
+    """The HTTP status code, if a server returned one."""
 
 
 class FatalError(WireModel):
     """The line of a fatal error."""
     error: ErrorBody
-    """What went wrong."""
+    """The error."""
 
 
 class FilePart(WireModel):
-    """A medium at an address."""
+    """A medium given by its URL."""
     file_uri: str
-    """The address."""
+    """The URL."""
     mime_type: str | None = None
-    """Its type."""
+    """The MIME type."""
 
 
 class FunctionCall(WireModel):
-    """What is called, and with what."""
+    """The function and its arguments."""
     arguments: str
     """The arguments, a JSON object as text."""
     name: str
-    """The tool."""
+    """The name of the tool."""
 
 
 class FunctionDelta(WireModel):
-    """More of what is called."""
+    """An increment of a function call."""
     arguments: str = Field(default='')
-    """More of the arguments' text."""
+    """The next piece of the arguments as JSON text."""
     name: str | None = None
-    """The tool; in the first piece."""
+    """The name of the tool; only in the first piece."""
 
 
 class FunctionResponse(WireModel):
-    """A tool's answer."""
+    """The result of a tool that the host ran."""
     response: Any
-    """What it gave back: a text, or an object with `output` or `error`."""
+    """The result: a text, or an object with `output` or `error`."""
     id: str | None = None
-    """The call; by default the request's `tool_call_id`."""
+    """The id of the call; by default the request's `tool_call_id`."""
     name: str | None = None
-    """The tool."""
+    """The name of the tool."""
 
 
 class FunctionSchema(WireModel):
-    """A tool as the model is told about it."""
+    """The function definition of a tool."""
     name: str
-    """Its name."""
+    """The name of the function."""
     description: str | None = None
-    """What it does."""
+    """A description of the tool for the model."""
     parameters: dict[str, Any] | None = None
     """The JSON Schema of its arguments."""
 
 
 class HeartbeatLine(WireModel):
-    """A sign of life."""
+    """A heartbeat."""
     session_id: str
-    """The session."""
+    """The id of the session."""
     status: str
     """`ok`"""
     ts: int
@@ -504,49 +504,49 @@ class HeartbeatLine(WireModel):
     type: HeartbeatType
     """`result/heartbeat`"""
     activity: str | None = None
-    """What the turn under way is doing: `thinking`, `tool`, or `waiting` for the host to run one."""
+    """The activity of the running turn: `thinking`, `tool`, or `waiting` while the host runs a tool."""
     prompt_id: str | None = None
-    """The turn under way."""
+    """The id of the running turn's prompt."""
     tool: str | None = None
-    """The tool that runs, or is waited for."""
+    """The name of the tool that is running or that the host runs."""
 
 
 class HeartbeatRequestLine(WireModel):
-    """Are you there?"""
+    """A request for a heartbeat."""
     type: HeartbeatRequestType
     """`heartbeat_request`"""
     interval_ms: int | None = None
-    """From now on send one every so many milliseconds; 0 stops that."""
+    """The interval of periodic heartbeats in milliseconds; 0 stops them."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
 
 
 class HintCancelLine(WireModel):
-    """The suggestions asked for are no longer wanted."""
+    """Withdraws a request for suggestions."""
     type: HintCancelType
     """`command_hint_cancel`"""
     prompt_id: str | None = None
-    """The prompt id of the request."""
+    """The `prompt_id` of the request."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
 
 
 class HintContext(WireModel):
-    """Where something is typed."""
+    """The context of the text that is being typed."""
     cwd: str | None = None
     """The directory that paths are relative to."""
     selected_text: str | None = None
-    """What is selected."""
+    """The selected text."""
 
 
 class HintLine(WireModel):
-    """Suggestions for what is being typed."""
+    """Completions of the text that is being typed."""
     metadata: HintMetadata
-    """What goes beside them."""
+    """Additional information about the suggestions."""
     prompt_id: str
-    """The request's prompt id."""
+    """The `prompt_id` of the request."""
     session_id: str
-    """The session."""
+    """The id of the session."""
     status: str
     """`ok`, `loading` or `error`"""
     suggestions: list[SuggestionItem]
@@ -556,47 +556,47 @@ class HintLine(WireModel):
     type: HintType
     """`result/command_hint`"""
     message: str | None = None
-    """What went wrong."""
+    """The error."""
 
 
 class HintMetadata(WireModel):
-    """What goes beside suggestions."""
+    """Additional information about suggestions."""
     is_perfect_match: bool
-    """The text already names one of them exactly."""
+    """True if the text already equals one of the suggestions."""
 
 
 class HintRequestLine(WireModel):
-    """What could be typed here?"""
+    """A request for suggestions."""
     text: str
     """The text so far."""
     type: HintRequestType
     """`command_hint_request`"""
     context: HintContext | None = None
-    """Where it is typed."""
+    """The context of the text."""
     cursor: int | None = None
-    """Where the cursor is, in characters."""
+    """The position of the cursor in characters."""
     prompt_id: str | None = None
-    """The request's own prompt id, to be repeated in the answer."""
+    """The id of the request, repeated in the response."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
     trigger: Trigger | None = None
-    """`slash` or `at`; by default what the text starts with."""
+    """`slash` or `at`; by default derived from the first character of the text."""
 
 
 class HostTool(WireModel):
     """A tool that the host runs."""
     function: FunctionSchema
-    """The tool."""
+    """The function definition of the tool."""
     type: FunctionType | None = None
     """`function`"""
 
 
 class InlinePart(WireModel):
-    """A medium in line."""
+    """A medium whose data is inside the message."""
     data: str
-    """Its bytes, as base64."""
+    """The bytes as base64."""
     mime_type: str | None = None
-    """Its type."""
+    """The MIME type."""
 
 
 class LineCounts(WireModel):
@@ -612,13 +612,13 @@ class LineCounts(WireModel):
 
 
 class Metadata(WireModel):
-    """What goes beside the OpenAI fields."""
+    """Information beyond OpenAI's fields."""
     capabilities: list[str] | None = None
-    """What a host may rely on, by name; in the handshake."""
+    """The names of the supported capabilities; only in the handshake."""
     control_errors: list[ErrorBody] | None = None
-    """Control requests of the turn that went wrong, also in its summary; only in its terminal record."""
+    """Failed control requests of the turn, also in its summary; only in its terminal record."""
     error: ErrorBody | None = None
-    """What went wrong, or which limit was reached."""
+    """The error, or the limit that was reached."""
     input_format: str | None = None
     """The input format; in the handshake."""
     output_format: str | None = None
@@ -632,39 +632,39 @@ class Metadata(WireModel):
 
 
 class Metrics(WireModel):
-    """Numbers that go with a notice."""
+    """Figures that belong to a notice."""
     attempt: int | None = None
     """The attempt that failed, from 1."""
     compressed_tokens: int | None = None
-    """Tokens after compression."""
+    """Tokens after compaction."""
     delay_ms: int | None = None
-    """How long we wait before the next attempt."""
+    """The delay before the next attempt in milliseconds."""
     limit: int | None = None
     """The limit that was reached."""
     max_retries: int | None = None
-    """How many retries there may be."""
+    """The maximum number of retries."""
     original_tokens: int | None = None
-    """Tokens before compression."""
+    """Tokens before compaction."""
     status: int | None = None
     """The HTTP status of the failed attempt."""
 
 
 class ModelTokens(WireModel):
-    """What one model spent."""
+    """The usage of one model."""
     calls: int
-    """Calls made to it."""
+    """The number of calls to the model."""
     completion_tokens: int
-    """Tokens written by it."""
+    """Output tokens."""
     prompt_tokens: int
-    """Tokens read by it."""
+    """Input tokens."""
     total_tokens: int
-    """Both together."""
+    """The sum of both."""
     cached_tokens: int | None = None
-    """Of the prompt's tokens, those served from the provider's cache."""
+    """The part of the prompt tokens served from the provider's cache."""
     cost_usd: float | None = None
-    """The price in US dollars, when prices are known."""
+    """The cost in US dollars; 0 if the model's prices are unknown."""
     reasoning_tokens: int | None = None
-    """Of the completion's tokens, those spent on thinking."""
+    """The part of the completion tokens spent on thinking."""
 
 
 class NamedSchema(WireModel):
@@ -672,120 +672,120 @@ class NamedSchema(WireModel):
     schema_: dict[str, Any] = Field(alias="schema")
     """The schema."""
     name: str | None = None
-    """A name for it, which changes nothing."""
+    """A name for the schema, without effect."""
 
 
 class NestedAnswer(WireModel):
-    """An answer in the nested form."""
+    """A response in the nested form."""
     request_id: str
-    """The question's id."""
+    """The id of the control request, repeated in its response."""
     subtype: str
     """`success` or `error`"""
     error: str | None = None
-    """Why there is none."""
+    """The error."""
     response: Any = None
-    """The answer."""
+    """The content of the response."""
 
 
 class NestedRequest(WireModel):
-    """What is asked, in the nested form."""
+    """The request in the nested form."""
     subtype: str
-    """What is asked, such as `interrupt`."""
+    """The kind of request, such as `interrupt`."""
 
 
 class NestedResponseLine(WireModel):
-    """An answer on the control channel, in the nested form; whoever asked in it is answered in it."""
+    """A response on the control channel in the nested form, used for requests in that form."""
     response: NestedAnswer
-    """The answer."""
+    """The content of the response."""
     type: ControlResponseType
     """`control_response`"""
     prompt_id: str | None = None
-    """The turn under way."""
+    """The id of the running turn's prompt."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
 
 
 class PermissionDenial(WireModel):
-    """A call that was refused."""
+    """A tool call that was refused."""
     arguments: Any
-    """What it wanted to do."""
+    """The arguments of the call, a JSON object."""
     reason: str
-    """Why it was refused."""
+    """The reason for the refusal."""
     tool_call_id: str
-    """The call."""
+    """The id of the tool call."""
     tool_name: str
-    """The tool."""
+    """The name of the tool."""
 
 
 class PromptTokens(WireModel):
-    """Of the prompt's tokens."""
+    """Details of the prompt tokens."""
     cached_tokens: int
-    """Those served from the provider's cache."""
+    """Tokens served from the provider's cache."""
     cache_write_tokens: int | None = None
-    """Those newly written to it."""
+    """Tokens newly written to the provider's cache."""
 
 
 class RequestInput(WireModel):
-    """What is said."""
+    """The content of a request: its origin and its text or command."""
     command: DeclaredCommand | None = None
-    """A command declared as such."""
+    """A command given explicitly."""
     continuation: bool | None = None
-    """The same as `continuation` beside `input`, where that has none."""
+    """The same as the top-level `continuation`, used if that is absent."""
     origin: Origin | None = None
-    """Who speaks; by default the user."""
+    """The origin; by default the user."""
     parts: RequestParts | None = None
-    """What is said; needed unless there is a command."""
+    """The content; required unless there is a command."""
     tool_call_id: str | None = None
-    """The same as `tool_call_id` beside `input`, where that has none."""
+    """The same as the top-level `tool_call_id`, used if that is absent."""
     tool_request: ToolRequest | None = None
-    """The same as `tool_request` beside `input`, where that has none."""
+    """The same as the top-level `tool_request`, used if that is absent."""
 
 
 class RequestOptions(WireModel):
     """Overrides for one request."""
     effort: str | None = None
-    """How hard the model thinks: `low`, `medium`, `high`, …"""
+    """The reasoning effort: `low`, `medium`, `high`, …"""
     max_tokens: int | None = None
-    """The longest answer, in tokens."""
+    """The output limit in tokens."""
     model: str | None = None
-    """Another model."""
+    """The model for this request."""
     response_format: ResponseFormat | None = None
-    """The form of the result."""
+    """The format of the result."""
     seed: int | None = None
-    """Makes sampling repeatable, where the provider can."""
+    """The seed for repeatable sampling, if the provider supports it."""
     stop: Stop | None = None
-    """A text, or texts, at which the model stops."""
+    """One or more stop sequences."""
     temperature: float | None = None
-    """How freely the model samples."""
+    """The sampling temperature."""
     tool_overrides: list[str] | None = None
-    """Only these tools may be used."""
+    """An allow-list of tools for this request."""
     tools: list[HostTool] | None = None
     """Tools that the host runs, as OpenAI function schemas."""
     top_p: float | None = None
-    """How much of the probability it samples from."""
+    """The nucleus sampling threshold."""
 
 
 class RequestPart(WireModel):
-    """A piece of what is said: a text, a tool's answer, or a medium. `type` may be left out where the one other key says
-what it is."""
+    """A part of the content: a text, a tool result or a medium. `type` may be absent if the only other key
+identifies the kind."""
     file_data: FilePart | None = None
-    """A medium at an address."""
+    """A medium given by its URL."""
     function_response: FunctionResponse | None = None
-    """A tool's answer."""
+    """The result of a tool that the host ran."""
     image_url: Any = None
-    """An image at an address, in OpenAI's form: the address, or an object with `url`."""
+    """An image in OpenAI's form: a URL, or an object with `url`."""
     inline_data: InlinePart | None = None
-    """A medium in line."""
+    """A medium whose data is inside the message."""
     source: dict[str, Any] | None = None
     """An image or a document in Claude's form."""
     text: str | None = None
-    """A text."""
+    """A plain text."""
     type: str | None = None
     """`text`, `function_response`, `file_data`, `inline_data`, `image_url`, `image`, `document` or `tool_result`"""
 
 
 class ResponseFormatText(WireModel):
-    """Words."""
+    """Plain text."""
     type: Literal["text"]
 
 
@@ -795,19 +795,19 @@ class ResponseFormatJsonObject(WireModel):
 
 
 class ResponseFormatJsonSchema(WireModel):
-    """What a JSON Schema describes."""
+    """A value that satisfies a JSON Schema."""
     json_schema: NamedSchema
     """The schema and its name."""
     type: Literal["json_schema"]
 
 
 class ResultDisplayString(WireModel):
-    """A text."""
+    """A plain text."""
     kind: Literal["string"]
     text: str
     """The text."""
     log_scope: str | None = None
-    """For filtering: `tool`."""
+    """A category for filtering: `tool`."""
 
 
 class ResultDisplayFileDiff(WireModel):
@@ -815,47 +815,47 @@ class ResultDisplayFileDiff(WireModel):
     diff: str
     """The unified diff."""
     file_name: str
-    """The path as people know it."""
+    """The path as displayed to users."""
     kind: Literal["file_diff"]
     modified: str
-    """The text after."""
+    """The text after the change."""
     stat: LineCounts
     """Line counts."""
     original: str | None = None
-    """The text before; null when the file is new."""
+    """The text before the change; null for a new file."""
 
 
 class ResultDisplayTodoList(WireModel):
-    """A list of things to do."""
+    """A to-do list."""
     kind: Literal["todo_list"]
     todos: list[TodoRecord]
-    """The things."""
+    """The items of the list."""
 
 
 class ResultDisplayPlanSummary(WireModel):
-    """A plan."""
+    """A plan for approval."""
     kind: Literal["plan_summary"]
     message: str
-    """A line about it."""
+    """A one-line summary."""
     plan: str
     """The plan, in Markdown."""
 
 
 class ResultDisplayTaskExecution(WireModel):
-    """A sub-agent at work."""
+    """The progress of a sub-agent."""
     agent: str
     """The sub-agent's name."""
     description: str
-    """What it was asked to do."""
+    """The task given to the sub-agent."""
     kind: Literal["task_execution"]
     status: str
     """`running`, `completed`, `failed` or `cancelled`"""
     tokens: int
-    """Its tokens so far."""
+    """The tokens used so far."""
     tool_calls: int
-    """Its tool calls so far."""
+    """The number of tool calls so far."""
     result: str | None = None
-    """What it said at the end."""
+    """The sub-agent's final report."""
 
 
 class SessionEventRecord(WireModel):
@@ -866,31 +866,32 @@ class SessionEventRecord(WireModel):
     type: SessionEventType
     """`x-qwen-session-event`"""
     message: str = Field(default='')
-    """What happened, in a sentence."""
+    """A message for users about the event."""
     metrics: Metrics | None = None
-    """Numbers that go with it."""
+    """Figures that belong to the event."""
     parent_tool_call_id: str | None = None
-    """The call whose sub-agent it is about."""
+    """The id of the tool call that started the sub-agent."""
     prompt_id: str | None = None
-    """The turn; absent outside one. Of `Steered`, the prompt that joins; `value.turn` is the turn."""
+    """The id of the turn's prompt; absent outside a turn. For `Steered` the id of the prompt that joins;
+`value.turn` is the turn."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
     value: Any = None
-    """What a custom event carries."""
+    """The payload of a custom event."""
 
 
 class Span(WireModel):
     """A styled range, counted in Unicode scalar values of the record's text."""
     end: int
-    """The first one after it."""
+    """The position after the last character."""
     start: int
-    """The first one in it."""
+    """The position of the first character."""
     style: SpanStyle
-    """How it looks."""
+    """The style."""
 
 
 class SpanStyle(WireModel):
-    """How a range looks."""
+    """The style of a range."""
     theme_token: str
     """The name of a colour in the theme, such as `AccentGreen`."""
 
@@ -898,15 +899,15 @@ class SpanStyle(WireModel):
 class SuggestionItem(WireModel):
     """A suggestion."""
     label: str
-    """What is shown."""
+    """The text to display."""
     value: str
-    """What is inserted."""
+    """The text to insert."""
     description: str | None = None
-    """What it means."""
+    """A description of the suggestion."""
 
 
 class TerminalRecord(WireModel):
-    """What a terminal would have shown: a tool's output, a log line, or the end of a run."""
+    """Terminal output: a tool's output, a log line, or the end of a run."""
     channel: str
     """`stdout` or `stderr`"""
     source: str
@@ -914,25 +915,25 @@ class TerminalRecord(WireModel):
     type: TerminalType
     """`x-qwen-terminal`"""
     ansi: list[AnsiCode] = Field(default=[])
-    """The escapes that were removed, and where they stood."""
+    """The removed escape sequences with their positions."""
     console_level: str | None = None
-    """How loud a console line is."""
+    """The level of a console line."""
     exit_code: int | None = None
-    """How the run ended; only where the source is `system`."""
+    """The exit code of the run; only if the source is `system`."""
     log_scope: str | None = None
-    """Which part of the program wrote: `system`, `tool` or `debug`."""
+    """The origin of the output: `system`, `tool` or `debug`."""
     parent_tool_call_id: str | None = None
-    """The call whose sub-agent's tool wrote."""
+    """The id of the tool call that started the sub-agent whose tool wrote."""
     prompt_id: str | None = None
-    """The turn; absent outside one."""
+    """The id of the turn's prompt; absent outside a turn."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
     spans: list[Span] = Field(default=[])
     """Styled ranges of `text`."""
     text: str = Field(default='')
-    """What was written, escapes removed."""
+    """The output without escape sequences."""
     tool_call_id: str | None = None
-    """The call that wrote."""
+    """The id of the tool call that wrote."""
 
 
 class ThoughtRecord(WireModel):
@@ -940,149 +941,149 @@ class ThoughtRecord(WireModel):
     description: str
     """The thought."""
     subject: str
-    """What it is about, in a few words."""
+    """The subject of the thought."""
     type: ThoughtType
     """`x-qwen-thought`"""
     parent_tool_call_id: str | None = None
-    """The call whose sub-agent thinks."""
+    """The id of the tool call that started the sub-agent."""
     prompt_id: str | None = None
-    """The turn."""
+    """The id of the turn's prompt."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
 
 
 class TodoRecord(WireModel):
-    """One thing to do."""
+    """An item of a to-do list."""
     content: str
-    """What to do."""
+    """The text of the item."""
     id: str
-    """Its id."""
+    """The id of the item."""
     status: str
     """`pending`, `in_progress` or `completed`"""
 
 
 class TokenUsage(WireModel):
-    """Tokens, in OpenAI's words."""
+    """Token counts under OpenAI's names."""
     completion_tokens: int
     """Tokens written by the model."""
     prompt_tokens: int
     """Tokens read by the model."""
     total_tokens: int
-    """Both together."""
+    """The sum of both."""
     completion_tokens_details: CompletionTokens | None = None
-    """Of the completion's."""
+    """Details of the completion tokens."""
     estimated: bool | None = None
-    """The provider reported none and these are an estimate."""
+    """True if the provider reported no usage and the counts are estimates."""
     prompt_tokens_details: PromptTokens | None = None
-    """Of the prompt's."""
+    """Details of the prompt tokens."""
 
 
 class ToolCallDelta(WireModel):
-    """More of a call."""
+    """Increments of tool calls."""
     function: FunctionDelta
-    """What is called."""
+    """The function that is called."""
     index: int
-    """The call's place in its message."""
+    """The index of the call in its message."""
     id: str | None = None
-    """The call's id; in its first piece."""
+    """The id of the call; only in its first piece."""
     type: FunctionType | None = None
-    """`function`; in its first piece."""
+    """`function`; only in the first piece."""
 
 
 class ToolDisplayRecord(WireModel):
-    """How a tool call stands."""
+    """The state of a tool call."""
     status: str
     """`pending`, `confirming`, `executing`, `success`, `error` or `canceled`"""
     timestamp: int
     """Seconds since the Unix epoch."""
     tool_call_id: str
-    """The call."""
+    """The id of the tool call."""
     type: ToolDisplayType
     """`x-qwen-tool-display`"""
     confirmation: ConfirmationRecord | None = None
-    """What someone is asked to agree to, while they are asked."""
+    """The content of the permission request while it is open."""
     parent_tool_call_id: str | None = None
-    """The call whose sub-agent calls."""
+    """The id of the tool call that started the sub-agent."""
     pending: bool = Field(default=False)
     """The call has not started."""
     prompt_id: str | None = None
-    """The turn."""
+    """The id of the turn's prompt."""
     result_display: ResultDisplay | None = None
-    """What people are shown."""
+    """The result for display."""
     session_id: str | None = None
-    """The session."""
+    """The id of the session."""
     tool_name: str | None = None
-    """The tool."""
+    """The name of the tool."""
 
 
 class ToolRequest(WireModel):
-    """A call as it was asked for."""
+    """A tool call as it was requested."""
     args: dict[str, Any] | None = None
-    """Its arguments."""
+    """The arguments of the call, a JSON object."""
     callId: str | None = None
-    """The call."""
+    """The tool call."""
     name: str | None = None
-    """The tool."""
+    """The name of the tool."""
 
 
 class ToolUse(WireModel):
     """A tool and its arguments."""
     arguments: dict[str, Any]
-    """The arguments, an object."""
+    """The arguments of the call, a JSON object."""
     name: str
-    """The tool."""
+    """The name of the tool."""
 
 
 class TurnSummary(WireModel):
     """The summary of a turn."""
     duration_ms: int
-    """From start to end."""
+    """The duration of the turn in milliseconds."""
     model_calls: int
-    """Model calls made."""
+    """The number of model calls."""
     permission_denials: list[PermissionDenial]
-    """Calls that were refused."""
+    """The tool calls that were refused."""
     status: str
     """`done`, `error`, `cancelled`, `interrupted` or the limit that was reached."""
     tool_calls: int
-    """Tool calls made."""
+    """The number of tool calls."""
     usage_by_model: dict[str, ModelTokens]
-    """Tokens by model."""
+    """Usage by model."""
     continuation: bool | None = None
-    """A continuation of a turn that had ended, under the same `prompt_id`."""
+    """True if the turn continued one that had ended under the same `prompt_id`."""
     control_errors: list[ErrorBody] | None = None
-    """Control requests that went wrong."""
+    """Failed control requests."""
     structured_output: Any = None
-    """The answer as data, where a schema was asked for."""
+    """The validated structured output, if a schema was given."""
 
 
 class UserLine(WireModel):
     """The user line of the Claude and Qwen Code SDKs."""
     message: UserMessage
-    """What is said."""
+    """The message of the user."""
     type: UserType
     """`user`"""
     session_id: str | None = None
-    """Not looked at: the line belongs to the session that runs."""
+    """Ignored: the line belongs to the running session."""
     traceparent: str | None = None
-    """The host's place in a trace (W3C Trace Context), under which the turn belongs."""
+    """The host's W3C trace context, the parent of the turn's span."""
     tracestate: str | None = None
-    """What goes with it."""
+    """Additional information about the request."""
     uuid: str | None = None
     """The client's own id of the message."""
 
 
 class UserMessage(WireModel):
-    """What the user says."""
+    """The user's message."""
     content: RequestParts
-    """A text, or blocks."""
+    """A plain text or a list of blocks."""
     role: UserType
     """`user`"""
 
 
 class WireToolCall(WireModel):
-    """A call, whole."""
+    """A complete tool call."""
     function: FunctionCall
-    """What is called."""
+    """The function that is called."""
     id: str
     """The call's id."""
     type: FunctionType
@@ -1090,88 +1091,88 @@ class WireToolCall(WireModel):
 
 
 AssistantRole = Literal["assistant"]
-"""Who writes."""
+"""The role of the author."""
 
 CancelRequestType = Literal["control/cancel"]
-"""What asks us to stop."""
+"""The literal `control/cancel`."""
 
 CancelType = Literal["result/cancel"]
-"""What the end of a cancel request says it is."""
+"""The literal `result/cancel`."""
 
 ChunkObject = Literal["chat.completion.chunk"]
-"""What a chunk says it is."""
+"""The literal `chat.completion.chunk`."""
 
 CommandType = Literal["result/command"]
-"""What the end of a command says it is."""
+"""The literal `result/command`."""
 
 CompletionObject = Literal["chat.completion"]
-"""What a message-level line says it is."""
+"""The literal `chat.completion`."""
 
 ConfirmationRecord = ConfirmationRecordEdit | ConfirmationRecordExec | ConfirmationRecordMcp | ConfirmationRecordInfo | ConfirmationRecordPlan
-"""What someone is asked to agree to."""
+"""The content of a permission request."""
 
 ControlCancelType = Literal["control_cancel_request"]
-"""What a withdrawn question says it is."""
+"""The literal `control_cancel_request`."""
 
 ControlRequestType = Literal["control_request"]
-"""What a question on the control channel says it is."""
+"""The literal `control_request`."""
 
 ControlResponseType = Literal["control_response"]
-"""What an answer on the control channel says it is."""
+"""The literal `control_response`."""
 
 DeclaredKind = Literal["slash"] | Literal["at"] | Literal["help"]
-"""What kind of command."""
+"""The kind of command."""
 
 FunctionType = Literal["function"]
-"""What kind of tool a call names."""
+"""The kind of tool of a call."""
 
 HeartbeatRequestType = Literal["heartbeat_request"]
-"""What asks for a sign of life."""
+"""The literal `heartbeat_request`."""
 
 HeartbeatType = Literal["result/heartbeat"]
-"""What a heartbeat says it is."""
+"""The literal `result/heartbeat`."""
 
 HintCancelType = Literal["command_hint_cancel"]
-"""What withdraws a request for suggestions."""
+"""The literal `command_hint_cancel`."""
 
 HintRequestType = Literal["command_hint_request"]
-"""What a request for suggestions says it is."""
+"""The literal `command_hint_request`."""
 
 HintType = Literal["result/command_hint"]
-"""What suggestions say they are."""
+"""The literal `result/command_hint`."""
 
 Origin = Literal["user"] | Literal["tool_response"] | Literal["system"]
-"""Who speaks."""
+"""The origin of an input."""
 
 RequestParts = str | RequestPart | list[RequestPart]
 """A text, a part, or several."""
 
 ResponseFormat = ResponseFormatText | ResponseFormatJsonObject | ResponseFormatJsonSchema
-"""The form of a result, in the words of OpenAI."""
+"""The format of a result, in OpenAI's form."""
 
 ResultDisplay = ResultDisplayString | ResultDisplayFileDiff | ResultDisplayTodoList | ResultDisplayPlanSummary | ResultDisplayTaskExecution
-"""What people are shown of a tool's work."""
+"""The result of a tool for display."""
 
 SessionEventType = Literal["x-qwen-session-event"]
-"""What a session event says it is."""
+"""The literal `x-qwen-session-event`."""
 
 Stop = str | list[str]
-"""A text or texts."""
+"""One text or several."""
 
 TerminalType = Literal["x-qwen-terminal"]
-"""What a terminal record says it is."""
+"""The literal `x-qwen-terminal`."""
 
 ThoughtType = Literal["x-qwen-thought"]
-"""What a thought says it is."""
+"""The literal `x-qwen-thought`."""
 
 ToolDisplayType = Literal["x-qwen-tool-display"]
-"""What a tool display says it is."""
+"""The literal `x-qwen-tool-display`."""
 
 Trigger = Literal["slash"] | Literal["at"]
-"""What triggers suggestions."""
+"""The trigger of suggestions."""
 
 UserType = Literal["user"]
-"""What a user line says it is."""
+"""The literal `user`."""
 
 StreamLine = ChatCompletion | FatalError | TerminalRecord | ToolDisplayRecord | ThoughtRecord | SessionEventRecord | CommandLine | HintLine | HeartbeatLine | CancelLine | ControlRequestLine | ControlResponseLine | NestedResponseLine | ControlCancelLine
 

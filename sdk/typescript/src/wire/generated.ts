@@ -19,42 +19,42 @@ export const STREAM_TYPES = [
 
 /** An escape sequence that was removed. */
 export interface AnsiCode {
-  /** The sequence as it was. */
+  /** The original sequence. */
   code: string;
-  /** Where it stood, in Unicode scalar values of the record's text. */
+  /** Its position in the record's text, in Unicode scalar values. */
   offset: number;
 }
 
-/** What the model said. */
+/** The model's message. */
 export interface AssistantMessage {
-  /** The text; absent when there are only calls. */
+  /** The text; absent if the message has only tool calls. */
   content?: string | null;
   /** `assistant` */
   role: AssistantRole;
-  /** The calls. */
+  /** The tool calls. */
   tool_calls?: WireToolCall[] | null;
 }
 
-/** Who writes. */
+/** The role of the author. */
 export type AssistantRole = "assistant";
 
-/** The end of a cancel request. */
+/** The result of a cancel request. */
 export interface CancelLine {
-  /** What happened, in a sentence. */
+  /** A message for users about what was cancelled. */
   message?: string;
-  /** The turn or queued prompt that was meant. */
+  /** The id of the turn or queued prompt that the request named. */
   prompt_id?: string | null;
-  /** The reason that the request gave. */
+  /** The `reason` of the request. */
   reason?: string;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
-  /** `ok`, or `noop` where there was nothing to cancel. */
+  /** `ok`, or `noop` if there was nothing to cancel. */
   status: string;
   /** `result/cancel` */
   type: CancelType;
 }
 
-/** What the end of a cancel request says it is. */
+/** The literal `result/cancel`. */
 export type CancelType = "result/cancel";
 
 /** A `chat.completion` line: the handshake, an assistant message, an error, or the terminal record of a turn. */
@@ -71,11 +71,11 @@ export interface ChatCompletion {
   model: string;
   /** `chat.completion` */
   object: CompletionObject;
-  /** The turn; absent outside one. */
+  /** The id of the turn's prompt; absent outside a turn. */
   prompt_id?: string | null;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
-  /** Which program wrote the stream; only in the handshake. */
+  /** The program that wrote the stream; only in the handshake. */
   system_fingerprint?: string | null;
   /** Tokens: of the message, or in the terminal record of the whole turn. */
   usage?: TokenUsage | null;
@@ -91,41 +91,41 @@ export interface Choice {
   message: AssistantMessage;
 }
 
-/** The end of a command. */
+/** The result of a slash command. */
 export interface CommandLine {
-  /** The command as it was understood. */
+  /** The parsed command. */
   command: CommandName;
-  /** What the host cannot do in this run, because there is no control channel. */
+  /** Features that are unavailable because there is no control channel. */
   limitation?: string | null;
-  /** The prompt that held the command. */
+  /** The id of the prompt that contained the command. */
   prompt_id: string;
-  /** What came of it. */
+  /** The outcome of the command. */
   result: CommandOutcome;
-  /** The session. */
+  /** The id of the session. */
   session_id: string;
   /** `result/command` */
   type: CommandType;
 }
 
-/** A command and its arguments. */
+/** A parsed command with its arguments. */
 export interface CommandName {
-  /** The rest, as typed. */
+  /** The arguments as typed. */
   args?: string;
   /** `slash`, `at` or `help` */
   kind: string;
-  /** Its name and sub-names. */
+  /** The command's name followed by the names of its subcommands. */
   path: string[];
 }
 
-/** What came of a command. */
+/** The outcome of a command. */
 export interface CommandOutcome {
-  /** The words of a message, or the prompt that is submitted. */
+  /** The text of a message, or the submitted prompt. */
   content?: string | null;
-  /** What the dialog shows. */
+  /** The content of the dialog. */
   data?: unknown;
   /** The name of the dialog. */
   dialog?: string | null;
-  /** How loud a message is: `info`, `warning` or `error`. */
+  /** The level of a message: `info`, `warning` or `error`. */
   level?: string | null;
   /** The tool that was run. */
   tool?: ToolUse | null;
@@ -133,210 +133,210 @@ export interface CommandOutcome {
   type: string;
 }
 
-/** What the end of a command says it is. */
+/** The literal `result/command`. */
 export type CommandType = "result/command";
 
-/** What a message-level line says it is. */
+/** The literal `chat.completion`. */
 export type CompletionObject = "chat.completion";
 
-/** Of the completion's tokens. */
+/** Details of the completion tokens. */
 export interface CompletionTokens {
-  /** Those spent on thinking. */
+  /** Tokens spent on thinking. */
   reasoning_tokens: number;
 }
 
-/** What someone is asked to agree to. */
+/** The content of a permission request. */
 export type ConfirmationRecord = {
   /** The unified diff. */
   diff: string;
-  /** The path as people know it. */
+  /** The path as displayed to users. */
   file_name: string;
   /** The absolute path. */
   file_path: string;
-  /** The text after. */
+  /** The text after the change. */
   modified: string;
-  /** The text before; null when the file is new. */
+  /** The text before the change; null for a new file. */
   original?: string | null;
   /** Line counts. */
   stat: LineCounts;
-  /** A heading. */
+  /** A title. */
   title: string;
   type: "edit";
 } | {
   /** The command line. */
   command: string;
-  /** The programs that it starts. */
+  /** The programs that the command starts. */
   root_command: string;
-  /** A heading. */
+  /** A title. */
   title: string;
   type: "exec";
 } | {
-  /** The server. */
+  /** The name of the MCP server. */
   server_name: string;
-  /** A heading. */
+  /** A title. */
   title: string;
-  /** The tool's name for people. */
+  /** The display name of the tool. */
   tool_display_name: string;
-  /** The tool's name there. */
+  /** The name of the tool on its server. */
   tool_name: string;
   type: "mcp";
 } | {
-  /** What will happen. */
+  /** A description of the call. */
   prompt: string;
-  /** A heading. */
+  /** A title. */
   title: string;
   type: "info";
-  /** Addresses that will be visited. */
+  /** URLs that the call would fetch. */
   urls?: string[];
 } | {
   /** The plan, in Markdown. */
   plan: string;
-  /** A heading. */
+  /** A title. */
   title: string;
   type: "plan";
 };
 
-/** An answer, or why there is none. */
+/** A result or an error. */
 export interface ControlAnswer {
-  /** Why there is none. */
+  /** The error. */
   error?: ControlError | null;
-  /** The answer. */
+  /** The content of the response. */
   result?: unknown;
   /** `success` or `error` */
   subtype: string;
 }
 
-/** A question of ours that no longer matters. */
+/** A withdrawn control request. */
 export interface ControlCancelLine {
-  /** The turn under way. */
+  /** The id of the running turn's prompt. */
   prompt_id?: string | null;
-  /** The question's id. */
+  /** The id of the control request, repeated in its response. */
   request_id: string;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
   /** `control_cancel_request` */
   type: ControlCancelType;
 }
 
-/** What a withdrawn question says it is. */
+/** The literal `control_cancel_request`. */
 export type ControlCancelType = "control_cancel_request";
 
-/** Why there is no answer. */
+/** The error of a control request. */
 export interface ControlError {
-  /** A stable word for programs. */
+  /** A stable identifier for programs. */
   code?: string | null;
-  /** What went wrong. */
+  /** The error message. */
   message: string;
-  /** Whether trying again may help. */
+  /** True if a retry may succeed. */
   retryable?: boolean;
 }
 
-/** Why we ask whether a call may run. */
+/** The reason for a permission request. */
 export interface ControlMetadata {
-  /** The sub-agent that asks. */
+  /** The id of the sub-agent that sent the request; absent for the main agent. */
   agent_id?: string | null;
-  /** The path that is out of bounds, where that is the reason. */
+  /** The path outside the workspace that caused the request, if one did. */
   blocked_path?: string | null;
-  /** What a person may be shown. */
+  /** Information to display to the user. */
   confirmation?: ConfirmationRecord | null;
-  /** Why we ask. */
+  /** The reason for the request. */
   reason: string;
-  /** The call. */
+  /** The tool call. */
   tool_call_id?: string | null;
 }
 
-/** A question on the control channel. */
+/** A control request. */
 export interface ControlRequestLine {
-  /** `hook_callback`: the host's name for its function. */
+  /** `hook_callback`: the id under which the host registered the hook. */
   callback_id?: string | null;
-  /** `hook_callback`: what the function is told. */
+  /** `hook_callback`: the input of the hook. */
   input?: unknown;
   /** `mcp_message`: the JSON-RPC message. */
   message?: unknown;
-  /** `can_use_tool`: why we ask, and what a person may be shown. */
+  /** `can_use_tool`: the reason for the request and information to display. */
   metadata?: ControlMetadata | null;
-  /** The turn; absent outside one. */
+  /** The id of the turn's prompt; absent outside a turn. */
   prompt_id?: string | null;
-  /** The question's id, to be repeated in the answer. */
+  /** The id of the control request, repeated in its response. */
   request_id: string;
-  /** `mcp_message`: the server. */
+  /** `mcp_message`: the name of the server. */
   server_name?: string | null;
-  /** The session. */
+  /** The id of the session. */
   session_id: string;
   /** `can_use_tool`, `hook_callback` or `mcp_message` */
   subtype: string;
-  /** `can_use_tool`: what wants to run. */
+  /** `can_use_tool`: the arguments of the call. */
   tool?: ToolUse | null;
-  /** `hook_callback`: the call that it is about. */
+  /** `hook_callback`: the id of the tool call that it concerns. */
   tool_use_id?: string | null;
   /** `control_request` */
   type: ControlRequestType;
 }
 
-/** What a question on the control channel says it is. */
+/** The literal `control_request`. */
 export type ControlRequestType = "control_request";
 
-/** An answer on the control channel, in the flat form. */
+/** A response on the control channel, in the flat form. */
 export interface ControlResponseLine {
-  /** The turn under way. */
+  /** The id of the running turn's prompt. */
   prompt_id?: string | null;
-  /** The question's id. */
+  /** The id of the control request, repeated in its response. */
   request_id: string;
-  /** The answer. */
+  /** The content of the response. */
   response: ControlAnswer;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
   /** `control_response` */
   type: ControlResponseType;
 }
 
-/** What an answer on the control channel says it is. */
+/** The literal `control_response`. */
 export type ControlResponseType = "control_response";
 
 /** An error in OpenAI's form. */
 export interface ErrorBody {
-  /** A stable word for programs. */
+  /** A stable identifier for programs. */
   code?: string | null;
-  /** What was asked, what went wrong, what to do. */
+  /** What was attempted, what failed, and what to do next. */
   message: string;
-  /** The field that was wrong. */
+  /** The invalid field of the request. */
   param?: string | null;
-  /** Whether trying again may help. */
+  /** True if a retry may succeed. */
   retryable?: boolean;
-  /** The HTTP status, where a server gave one. */
+  /** The HTTP status code, if a server returned one. */
   status?: number | null;
-  /** What kind of error. */
+  /** The kind of error. */
   type: string;
 }
 
 /** The line of a fatal error. */
 export interface FatalError {
-  /** What went wrong. */
+  /** The error. */
   error: ErrorBody;
 }
 
-/** What is called, and with what. */
+/** The function and its arguments. */
 export interface FunctionCall {
   /** The arguments, a JSON object as text. */
   arguments: string;
-  /** The tool. */
+  /** The name of the tool. */
   name: string;
 }
 
-/** What kind of tool a call names. */
+/** The kind of tool of a call. */
 export type FunctionType = "function";
 
-/** A sign of life. */
+/** A heartbeat. */
 export interface HeartbeatLine {
-  /** What the turn under way is doing: `thinking`, `tool`, or `waiting` for the host to run one. */
+  /** The activity of the running turn: `thinking`, `tool`, or `waiting` while the host runs a tool. */
   activity?: string | null;
-  /** The turn under way. */
+  /** The id of the running turn's prompt. */
   prompt_id?: string | null;
-  /** The session. */
+  /** The id of the session. */
   session_id: string;
   /** `ok` */
   status: string;
-  /** The tool that runs, or is waited for. */
+  /** The name of the tool that is running or that the host runs. */
   tool?: string | null;
   /** Seconds since the Unix epoch. */
   ts: number;
@@ -344,18 +344,18 @@ export interface HeartbeatLine {
   type: HeartbeatType;
 }
 
-/** What a heartbeat says it is. */
+/** The literal `result/heartbeat`. */
 export type HeartbeatType = "result/heartbeat";
 
-/** Suggestions for what is being typed. */
+/** Completions of the text that is being typed. */
 export interface HintLine {
-  /** What went wrong. */
+  /** The error. */
   message?: string | null;
-  /** What goes beside them. */
+  /** Additional information about the suggestions. */
   metadata: HintMetadata;
-  /** The request's prompt id. */
+  /** The `prompt_id` of the request. */
   prompt_id: string;
-  /** The session. */
+  /** The id of the session. */
   session_id: string;
   /** `ok`, `loading` or `error` */
   status: string;
@@ -367,13 +367,13 @@ export interface HintLine {
   type: HintType;
 }
 
-/** What goes beside suggestions. */
+/** Additional information about suggestions. */
 export interface HintMetadata {
-  /** The text already names one of them exactly. */
+  /** True if the text already equals one of the suggestions. */
   is_perfect_match: boolean;
 }
 
-/** What suggestions say they are. */
+/** The literal `result/command_hint`. */
 export type HintType = "result/command_hint";
 
 /** Line counts of a change. */
@@ -388,13 +388,13 @@ export interface LineCounts {
   user_removed_lines: number;
 }
 
-/** What goes beside the OpenAI fields. */
+/** Information beyond OpenAI's fields. */
 export interface Metadata {
-  /** What a host may rely on, by name; in the handshake. */
+  /** The names of the supported capabilities; only in the handshake. */
   capabilities?: string[] | null;
-  /** Control requests of the turn that went wrong, also in its summary; only in its terminal record. */
+  /** Failed control requests of the turn, also in its summary; only in its terminal record. */
   control_errors?: ErrorBody[];
-  /** What went wrong, or which limit was reached. */
+  /** The error, or the limit that was reached. */
   error?: ErrorBody | null;
   /** The input format; in the handshake. */
   input_format?: string | null;
@@ -408,128 +408,128 @@ export interface Metadata {
   turn?: TurnSummary | null;
 }
 
-/** Numbers that go with a notice. */
+/** Figures that belong to a notice. */
 export interface Metrics {
   /** The attempt that failed, from 1. */
   attempt?: number | null;
-  /** Tokens after compression. */
+  /** Tokens after compaction. */
   compressed_tokens?: number | null;
-  /** How long we wait before the next attempt. */
+  /** The delay before the next attempt in milliseconds. */
   delay_ms?: number | null;
   /** The limit that was reached. */
   limit?: number | null;
-  /** How many retries there may be. */
+  /** The maximum number of retries. */
   max_retries?: number | null;
-  /** Tokens before compression. */
+  /** Tokens before compaction. */
   original_tokens?: number | null;
   /** The HTTP status of the failed attempt. */
   status?: number | null;
 }
 
-/** What one model spent. */
+/** The usage of one model. */
 export interface ModelTokens {
-  /** Of the prompt's tokens, those served from the provider's cache. */
+  /** The part of the prompt tokens served from the provider's cache. */
   cached_tokens?: number | null;
-  /** Calls made to it. */
+  /** The number of calls to the model. */
   calls: number;
-  /** Tokens written by it. */
+  /** Output tokens. */
   completion_tokens: number;
-  /** The price in US dollars, when prices are known. */
+  /** The cost in US dollars; 0 if the model's prices are unknown. */
   cost_usd?: number | null;
-  /** Tokens read by it. */
+  /** Input tokens. */
   prompt_tokens: number;
-  /** Of the completion's tokens, those spent on thinking. */
+  /** The part of the completion tokens spent on thinking. */
   reasoning_tokens?: number | null;
-  /** Both together. */
+  /** The sum of both. */
   total_tokens: number;
 }
 
-/** An answer in the nested form. */
+/** A response in the nested form. */
 export interface NestedAnswer {
-  /** Why there is none. */
+  /** The error. */
   error?: string | null;
-  /** The question's id. */
+  /** The id of the control request, repeated in its response. */
   request_id: string;
-  /** The answer. */
+  /** The content of the response. */
   response?: unknown;
   /** `success` or `error` */
   subtype: string;
 }
 
-/** An answer on the control channel, in the nested form; whoever asked in it is answered in it. */
+/** A response on the control channel in the nested form, used for requests in that form. */
 export interface NestedResponseLine {
-  /** The turn under way. */
+  /** The id of the running turn's prompt. */
   prompt_id?: string | null;
-  /** The answer. */
+  /** The content of the response. */
   response: NestedAnswer;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
   /** `control_response` */
   type: ControlResponseType;
 }
 
-/** A call that was refused. */
+/** A tool call that was refused. */
 export interface PermissionDenial {
-  /** What it wanted to do. */
+  /** The arguments of the call, a JSON object. */
   arguments: unknown;
-  /** Why it was refused. */
+  /** The reason for the refusal. */
   reason: string;
-  /** The call. */
+  /** The id of the tool call. */
   tool_call_id: string;
-  /** The tool. */
+  /** The name of the tool. */
   tool_name: string;
 }
 
-/** Of the prompt's tokens. */
+/** Details of the prompt tokens. */
 export interface PromptTokens {
-  /** Those newly written to it. */
+  /** Tokens newly written to the provider's cache. */
   cache_write_tokens?: number | null;
-  /** Those served from the provider's cache. */
+  /** Tokens served from the provider's cache. */
   cached_tokens: number;
 }
 
-/** What people are shown of a tool's work. */
+/** The result of a tool for display. */
 export type ResultDisplay = {
   kind: "string";
-  /** For filtering: `tool`. */
+  /** A category for filtering: `tool`. */
   log_scope?: string | null;
   /** The text. */
   text: string;
 } | {
   /** The unified diff. */
   diff: string;
-  /** The path as people know it. */
+  /** The path as displayed to users. */
   file_name: string;
   kind: "file_diff";
-  /** The text after. */
+  /** The text after the change. */
   modified: string;
-  /** The text before; null when the file is new. */
+  /** The text before the change; null for a new file. */
   original?: string | null;
   /** Line counts. */
   stat: LineCounts;
 } | {
   kind: "todo_list";
-  /** The things. */
+  /** The items of the list. */
   todos: TodoRecord[];
 } | {
   kind: "plan_summary";
-  /** A line about it. */
+  /** A one-line summary. */
   message: string;
   /** The plan, in Markdown. */
   plan: string;
 } | {
   /** The sub-agent's name. */
   agent: string;
-  /** What it was asked to do. */
+  /** The task given to the sub-agent. */
   description: string;
   kind: "task_execution";
-  /** What it said at the end. */
+  /** The sub-agent's final report. */
   result?: string | null;
   /** `running`, `completed`, `failed` or `cancelled` */
   status: string;
-  /** Its tokens so far. */
+  /** The tokens used so far. */
   tokens: number;
-  /** Its tool calls so far. */
+  /** The number of tool calls so far. */
   tool_calls: number;
 };
 
@@ -537,36 +537,36 @@ export type ResultDisplay = {
 export interface SessionEventRecord {
   /** `Finished`, `ChatCompressed`, `MaxSessionTurns`, `USER_CANCELLED`, `MAX_TOKENS`, `Retry`, `ModelFallback`, `LoopDetected`, `ModeChanged`, `Steered` or `Custom` */
   event: string;
-  /** What happened, in a sentence. */
+  /** A message for users about the event. */
   message?: string;
-  /** Numbers that go with it. */
+  /** Figures that belong to the event. */
   metrics?: Metrics | null;
-  /** The call whose sub-agent it is about. */
+  /** The id of the tool call that started the sub-agent. */
   parent_tool_call_id?: string | null;
-  /** The turn; absent outside one. Of `Steered`, the prompt that joins; `value.turn` is the turn. */
+  /** The id of the turn's prompt; absent outside a turn. For `Steered` the id of the prompt that joins; `value.turn` is the turn. */
   prompt_id?: string | null;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
   /** `x-qwen-session-event` */
   type: SessionEventType;
-  /** What a custom event carries. */
+  /** The payload of a custom event. */
   value?: unknown;
 }
 
-/** What a session event says it is. */
+/** The literal `x-qwen-session-event`. */
 export type SessionEventType = "x-qwen-session-event";
 
 /** A styled range, counted in Unicode scalar values of the record's text. */
 export interface Span {
-  /** The first one after it. */
+  /** The position after the last character. */
   end: number;
-  /** The first one in it. */
+  /** The position of the first character. */
   start: number;
-  /** How it looks. */
+  /** The style. */
   style: SpanStyle;
 }
 
-/** How a range looks. */
+/** The style of a range. */
 export interface SpanStyle {
   /** The name of a colour in the theme, such as `AccentGreen`. */
   theme_token: string;
@@ -574,154 +574,154 @@ export interface SpanStyle {
 
 /** A suggestion. */
 export interface SuggestionItem {
-  /** What it means. */
+  /** A description of the suggestion. */
   description?: string | null;
-  /** What is shown. */
+  /** The text to display. */
   label: string;
-  /** What is inserted. */
+  /** The text to insert. */
   value: string;
 }
 
-/** What a terminal would have shown: a tool's output, a log line, or the end of a run. */
+/** Terminal output: a tool's output, a log line, or the end of a run. */
 export interface TerminalRecord {
-  /** The escapes that were removed, and where they stood. */
+  /** The removed escape sequences with their positions. */
   ansi?: AnsiCode[];
   /** `stdout` or `stderr` */
   channel: string;
-  /** How loud a console line is. */
+  /** The level of a console line. */
   console_level?: string | null;
-  /** How the run ended; only where the source is `system`. */
+  /** The exit code of the run; only if the source is `system`. */
   exit_code?: number | null;
-  /** Which part of the program wrote: `system`, `tool` or `debug`. */
+  /** The origin of the output: `system`, `tool` or `debug`. */
   log_scope?: string | null;
-  /** The call whose sub-agent's tool wrote. */
+  /** The id of the tool call that started the sub-agent whose tool wrote. */
   parent_tool_call_id?: string | null;
-  /** The turn; absent outside one. */
+  /** The id of the turn's prompt; absent outside a turn. */
   prompt_id?: string | null;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
   /** `assistant`, `tool`, `console` or `system` */
   source: string;
   /** Styled ranges of `text`. */
   spans?: Span[];
-  /** What was written, escapes removed. */
+  /** The output without escape sequences. */
   text?: string;
-  /** The call that wrote. */
+  /** The id of the tool call that wrote. */
   tool_call_id?: string | null;
   /** `x-qwen-terminal` */
   type: TerminalType;
 }
 
-/** What a terminal record says it is. */
+/** The literal `x-qwen-terminal`. */
 export type TerminalType = "x-qwen-terminal";
 
 /** A thought. */
 export interface ThoughtRecord {
   /** The thought. */
   description: string;
-  /** The call whose sub-agent thinks. */
+  /** The id of the tool call that started the sub-agent. */
   parent_tool_call_id?: string | null;
-  /** The turn. */
+  /** The id of the turn's prompt. */
   prompt_id?: string | null;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
-  /** What it is about, in a few words. */
+  /** The subject of the thought. */
   subject: string;
   /** `x-qwen-thought` */
   type: ThoughtType;
 }
 
-/** What a thought says it is. */
+/** The literal `x-qwen-thought`. */
 export type ThoughtType = "x-qwen-thought";
 
-/** One thing to do. */
+/** An item of a to-do list. */
 export interface TodoRecord {
-  /** What to do. */
+  /** The text of the item. */
   content: string;
-  /** Its id. */
+  /** The id of the item. */
   id: string;
   /** `pending`, `in_progress` or `completed` */
   status: string;
 }
 
-/** Tokens, in OpenAI's words. */
+/** Token counts under OpenAI's names. */
 export interface TokenUsage {
   /** Tokens written by the model. */
   completion_tokens: number;
-  /** Of the completion's. */
+  /** Details of the completion tokens. */
   completion_tokens_details?: CompletionTokens | null;
-  /** The provider reported none and these are an estimate. */
+  /** True if the provider reported no usage and the counts are estimates. */
   estimated?: boolean;
   /** Tokens read by the model. */
   prompt_tokens: number;
-  /** Of the prompt's. */
+  /** Details of the prompt tokens. */
   prompt_tokens_details?: PromptTokens | null;
-  /** Both together. */
+  /** The sum of both. */
   total_tokens: number;
 }
 
-/** How a tool call stands. */
+/** The state of a tool call. */
 export interface ToolDisplayRecord {
-  /** What someone is asked to agree to, while they are asked. */
+  /** The content of the permission request while it is open. */
   confirmation?: ConfirmationRecord | null;
-  /** The call whose sub-agent calls. */
+  /** The id of the tool call that started the sub-agent. */
   parent_tool_call_id?: string | null;
   /** The call has not started. */
   pending?: boolean;
-  /** The turn. */
+  /** The id of the turn's prompt. */
   prompt_id?: string | null;
-  /** What people are shown. */
+  /** The result for display. */
   result_display?: ResultDisplay | null;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
   /** `pending`, `confirming`, `executing`, `success`, `error` or `canceled` */
   status: string;
   /** Seconds since the Unix epoch. */
   timestamp: number;
-  /** The call. */
+  /** The id of the tool call. */
   tool_call_id: string;
-  /** The tool. */
+  /** The name of the tool. */
   tool_name?: string | null;
   /** `x-qwen-tool-display` */
   type: ToolDisplayType;
 }
 
-/** What a tool display says it is. */
+/** The literal `x-qwen-tool-display`. */
 export type ToolDisplayType = "x-qwen-tool-display";
 
 /** A tool and its arguments. */
 export interface ToolUse {
-  /** The arguments, an object. */
+  /** The arguments of the call, a JSON object. */
   arguments: Record<string, unknown>;
-  /** The tool. */
+  /** The name of the tool. */
   name: string;
 }
 
 /** The summary of a turn. */
 export interface TurnSummary {
-  /** A continuation of a turn that had ended, under the same `prompt_id`. */
+  /** True if the turn continued one that had ended under the same `prompt_id`. */
   continuation?: boolean;
-  /** Control requests that went wrong. */
+  /** Failed control requests. */
   control_errors?: ErrorBody[];
-  /** From start to end. */
+  /** The duration of the turn in milliseconds. */
   duration_ms: number;
-  /** Model calls made. */
+  /** The number of model calls. */
   model_calls: number;
-  /** Calls that were refused. */
+  /** The tool calls that were refused. */
   permission_denials: PermissionDenial[];
   /** `done`, `error`, `cancelled`, `interrupted` or the limit that was reached. */
   status: string;
-  /** The answer as data, where a schema was asked for. */
+  /** The validated structured output, if a schema was given. */
   structured_output?: unknown;
-  /** Tool calls made. */
+  /** The number of tool calls. */
   tool_calls: number;
-  /** Tokens by model. */
+  /** Usage by model. */
   usage_by_model: Record<string, ModelTokens>;
 }
 
-/** A call, whole. */
+/** A complete tool call. */
 export interface WireToolCall {
-  /** What is called. */
+  /** The function that is called. */
   function: FunctionCall;
   /** The call's id. */
   id: string;
@@ -760,11 +760,11 @@ export interface ChatCompletionChunk {
   model?: string;
   /** `chat.completion.chunk` */
   object?: ChunkObject;
-  /** The turn; absent outside one. */
+  /** The id of the turn's prompt; absent outside a turn. */
   prompt_id?: string | null;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
-  /** Which program wrote the stream; only in the handshake. */
+  /** The program that wrote the stream; only in the handshake. */
   system_fingerprint?: string | null;
   /** Tokens: of the message in its last chunk, of the whole turn in the turn's last chunk. */
   usage?: TokenUsage | null;
@@ -772,7 +772,7 @@ export interface ChatCompletionChunk {
 
 /** The one choice of a chunk. */
 export interface ChunkChoice {
-  /** What is new. */
+  /** The increment. */
   delta: Delta;
   /** Null until the message's last chunk. */
   finish_reason?: string | null;
@@ -780,36 +780,36 @@ export interface ChunkChoice {
   index?: number;
 }
 
-/** What a chunk says it is. */
+/** The literal `chat.completion.chunk`. */
 export type ChunkObject = "chat.completion.chunk";
 
-/** What is new in a chunk. */
+/** The increment of a chunk. */
 export interface Delta {
-  /** More text. */
+  /** The next piece of text. */
   content?: string | null;
-  /** Who writes; in a message's first chunk. */
+  /** The role of the author; only in a message's first chunk. */
   role?: AssistantRole | null;
-  /** More of a call. */
+  /** Increments of tool calls. */
   tool_calls?: ToolCallDelta[] | null;
 }
 
-/** More of what is called. */
+/** An increment of a function call. */
 export interface FunctionDelta {
-  /** More of the arguments' text. */
+  /** The next piece of the arguments as JSON text. */
   arguments?: string;
-  /** The tool; in the first piece. */
+  /** The name of the tool; only in the first piece. */
   name?: string | null;
 }
 
-/** More of a call. */
+/** Increments of tool calls. */
 export interface ToolCallDelta {
-  /** What is called. */
+  /** The function that is called. */
   function: FunctionDelta;
-  /** The call's id; in its first piece. */
+  /** The id of the call; only in its first piece. */
   id?: string | null;
-  /** The call's place in its message. */
+  /** The index of the call in its message. */
   index: number;
-  /** `function`; in its first piece. */
+  /** `function`; only in the first piece. */
   type?: FunctionType | null;
 }
 
@@ -830,70 +830,70 @@ export type StreamChunkLine =
   | NestedResponseLine
   | ControlCancelLine;
 
-/** Stop what you are doing. */
+/** A request to cancel a turn. */
 export interface CancelRequestLine {
-  /** The turn or queued prompt that is meant; absent means whatever runs. */
+  /** The id of the turn or queued prompt to cancel; by default the running turn. */
   prompt_id?: string | null;
-  /** Why; by default `escape`. */
+  /** The reason; by default `escape`. */
   reason?: string | null;
-  /** Where an answer on the control channel is wanted too. */
+  /** Set to receive a response on the control channel as well. */
   request_id?: string | null;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
   /** `control/cancel` */
   type: CancelRequestType;
 }
 
-/** What asks us to stop. */
+/** The literal `control/cancel`. */
 export type CancelRequestType = "control/cancel";
 
-/** The Qwen Chat Request: something said to the agent. */
+/** The Qwen Chat Request: input for the agent. */
 export interface ChatRequest {
-  /** It continues the turn of the same `prompt_id`. */
+  /** True if the request continues the turn with the same `prompt_id`. */
   continuation?: boolean | null;
   /** `queue` (the default) waits for the end of the running turn; `steer` joins it before its next model call. */
   delivery?: string | null;
-  /** What is said. */
+  /** The origin and content of the request. */
   input: RequestInput;
-  /** Another model for this request. */
+  /** A model for this request only. */
   model?: string | null;
   /** Overrides for this request. */
   options?: RequestOptions | null;
-  /** The turn; by default `<session_id>########<turn>`. */
+  /** The id of the prompt, unique in its session; by default `<session_id>########<turn>`. */
   prompt_id?: string | null;
-  /** The protocol version that the host relies on. */
+  /** The protocol version that the host requires. */
   protocol_version?: string | null;
-  /** Capabilities that the host relies on. */
+  /** The capabilities that the host requires. */
   requires?: string[] | null;
-  /** The prompt is sent again: it joins the turn of the same `prompt_id`. */
+  /** True for a repeated prompt: it joins the turn with the same `prompt_id`. */
   resend?: boolean | null;
-  /** The session; `_new` asks for a new one. */
+  /** The id of the session; `_new` creates one. */
   session_id?: string | null;
-  /** The call that is answered; needed where the origin is `tool_response`. */
+  /** The id of the tool call that is answered; required with origin `tool_response`. */
   tool_call_id?: string | null;
-  /** The call that is answered, as it was asked for. */
+  /** The tool call that is answered, as it was requested. */
   tool_request?: ToolRequest | null;
-  /** The host's place in a trace (W3C Trace Context), under which the turn belongs; may stand in `metadata` too. */
+  /** The host's W3C trace context, the parent of the turn's span; also accepted in `metadata`. */
   traceparent?: string | null;
-  /** What goes with it. */
+  /** Additional information about the request. */
   tracestate?: string | null;
 }
 
 /** A request on the control channel is withdrawn. */
 export interface ControlCancelInput {
-  /** The request's id. */
+  /** The id of the control request. */
   request_id: string;
   /** `control_cancel_request` */
   type: ControlCancelType;
 }
 
-/** A request on the control channel: flat, with `subtype` and its fields beside it, or nested, with both in `request`. */
+/** A control request: flat, with `subtype` and its fields at the top level, or nested, with both in `request`. */
 export interface ControlInput {
-  /** Nested: what is asked. */
+  /** Nested form: the request. */
   request?: NestedRequest | null;
-  /** The request's id, to be repeated in the answer. */
+  /** The id of the request, repeated in the response. */
   request_id: string;
-  /** Flat: what is asked, such as `interrupt`. */
+  /** Flat form: the kind of request, such as `interrupt`. */
   subtype?: string | null;
   /** `control_request` */
   type: ControlRequestType;
@@ -902,11 +902,11 @@ export interface ControlInput {
 
 /** An entry of the conversation. */
 export interface ConversationMessage {
-  /** What is said. */
+  /** The content of the message. */
   content?: RequestParts | null;
   /** `system`, `developer`, `user`, `assistant` or `tool` */
   role: string;
-  /** The call that a tool message answers. */
+  /** The id of the call that a tool message answers. */
   tool_call_id?: string | null;
   /** The calls of an assistant message. */
   tool_calls?: unknown[] | null;
@@ -916,197 +916,197 @@ export interface ConversationMessage {
 export interface ConversationRequest {
   /** The conversation. */
   messages: ConversationMessage[];
-  /** Another model for this request. */
+  /** A model for this request only. */
   model?: string | null;
-  /** The turn. */
+  /** The id of the turn's prompt. */
   prompt_id?: string | null;
-  /** The session; `_new` asks for a new one. */
+  /** The id of the session; `_new` creates one. */
   session_id?: string | null;
 }
 
-/** A command and its arguments. */
+/** A parsed command with its arguments. */
 export interface DeclaredCommand {
-  /** The rest, as typed. */
+  /** The arguments as typed. */
   args?: string | null;
   /** `slash`, `at` or `help` */
   kind: DeclaredKind;
-  /** Its name and sub-names. */
+  /** The command's name followed by the names of its subcommands. */
   path: string[];
 }
 
-/** What kind of command. */
+/** The kind of command. */
 export type DeclaredKind = "slash" | "at" | "help";
 
-/** A medium at an address. */
+/** A medium given by its URL. */
 export interface FilePart {
-  /** The address. */
+  /** The URL. */
   file_uri: string;
-  /** Its type. */
+  /** The MIME type. */
   mime_type?: string | null;
 }
 
-/** A tool's answer. */
+/** The result of a tool that the host ran. */
 export interface FunctionResponse {
-  /** The call; by default the request's `tool_call_id`. */
+  /** The id of the call; by default the request's `tool_call_id`. */
   id?: string | null;
-  /** The tool. */
+  /** The name of the tool. */
   name?: string | null;
-  /** What it gave back: a text, or an object with `output` or `error`. */
+  /** The result: a text, or an object with `output` or `error`. */
   response: unknown;
 }
 
-/** A tool as the model is told about it. */
+/** The function definition of a tool. */
 export interface FunctionSchema {
-  /** What it does. */
+  /** A description of the tool for the model. */
   description?: string | null;
-  /** Its name. */
+  /** The name of the function. */
   name: string;
   /** The JSON Schema of its arguments. */
   parameters?: Record<string, unknown> | null;
 }
 
-/** Are you there? */
+/** A request for a heartbeat. */
 export interface HeartbeatRequestLine {
-  /** From now on send one every so many milliseconds; 0 stops that. */
+  /** The interval of periodic heartbeats in milliseconds; 0 stops them. */
   interval_ms?: number | null;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
   /** `heartbeat_request` */
   type: HeartbeatRequestType;
 }
 
-/** What asks for a sign of life. */
+/** The literal `heartbeat_request`. */
 export type HeartbeatRequestType = "heartbeat_request";
 
-/** The suggestions asked for are no longer wanted. */
+/** Withdraws a request for suggestions. */
 export interface HintCancelLine {
-  /** The prompt id of the request. */
+  /** The `prompt_id` of the request. */
   prompt_id?: string | null;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
   /** `command_hint_cancel` */
   type: HintCancelType;
 }
 
-/** What withdraws a request for suggestions. */
+/** The literal `command_hint_cancel`. */
 export type HintCancelType = "command_hint_cancel";
 
-/** Where something is typed. */
+/** The context of the text that is being typed. */
 export interface HintContext {
   /** The directory that paths are relative to. */
   cwd?: string | null;
-  /** What is selected. */
+  /** The selected text. */
   selected_text?: string | null;
 }
 
-/** What could be typed here? */
+/** A request for suggestions. */
 export interface HintRequestLine {
-  /** Where it is typed. */
+  /** The context of the text. */
   context?: HintContext | null;
-  /** Where the cursor is, in characters. */
+  /** The position of the cursor in characters. */
   cursor?: number | null;
-  /** The request's own prompt id, to be repeated in the answer. */
+  /** The id of the request, repeated in the response. */
   prompt_id?: string | null;
-  /** The session. */
+  /** The id of the session. */
   session_id?: string | null;
   /** The text so far. */
   text: string;
-  /** `slash` or `at`; by default what the text starts with. */
+  /** `slash` or `at`; by default derived from the first character of the text. */
   trigger?: Trigger | null;
   /** `command_hint_request` */
   type: HintRequestType;
 }
 
-/** What a request for suggestions says it is. */
+/** The literal `command_hint_request`. */
 export type HintRequestType = "command_hint_request";
 
 /** A tool that the host runs. */
 export interface HostTool {
-  /** The tool. */
+  /** The function definition of the tool. */
   function: FunctionSchema;
   /** `function` */
   type?: FunctionType | null;
 }
 
-/** A medium in line. */
+/** A medium whose data is inside the message. */
 export interface InlinePart {
-  /** Its bytes, as base64. */
+  /** The bytes as base64. */
   data: string;
-  /** Its type. */
+  /** The MIME type. */
   mime_type?: string | null;
 }
 
 /** A JSON Schema and its name. */
 export interface NamedSchema {
-  /** A name for it, which changes nothing. */
+  /** A name for the schema, without effect. */
   name?: string | null;
   /** The schema. */
   schema: Record<string, unknown>;
 }
 
-/** What is asked, in the nested form. */
+/** The request in the nested form. */
 export interface NestedRequest {
-  /** What is asked, such as `interrupt`. */
+  /** The kind of request, such as `interrupt`. */
   subtype: string;
   [key: string]: unknown;
 }
 
-/** Who speaks. */
+/** The origin of an input. */
 export type Origin = "user" | "tool_response" | "system";
 
-/** What is said. */
+/** The content of a request: its origin and its text or command. */
 export interface RequestInput {
-  /** A command declared as such. */
+  /** A command given explicitly. */
   command?: DeclaredCommand | null;
-  /** The same as `continuation` beside `input`, where that has none. */
+  /** The same as the top-level `continuation`, used if that is absent. */
   continuation?: boolean | null;
-  /** Who speaks; by default the user. */
+  /** The origin; by default the user. */
   origin?: Origin | null;
-  /** What is said; needed unless there is a command. */
+  /** The content; required unless there is a command. */
   parts?: RequestParts | null;
-  /** The same as `tool_call_id` beside `input`, where that has none. */
+  /** The same as the top-level `tool_call_id`, used if that is absent. */
   tool_call_id?: string | null;
-  /** The same as `tool_request` beside `input`, where that has none. */
+  /** The same as the top-level `tool_request`, used if that is absent. */
   tool_request?: ToolRequest | null;
 }
 
 /** Overrides for one request. */
 export interface RequestOptions {
-  /** How hard the model thinks: `low`, `medium`, `high`, … */
+  /** The reasoning effort: `low`, `medium`, `high`, … */
   effort?: string | null;
-  /** The longest answer, in tokens. */
+  /** The output limit in tokens. */
   max_tokens?: number | null;
-  /** Another model. */
+  /** The model for this request. */
   model?: string | null;
-  /** The form of the result. */
+  /** The format of the result. */
   response_format?: ResponseFormat | null;
-  /** Makes sampling repeatable, where the provider can. */
+  /** The seed for repeatable sampling, if the provider supports it. */
   seed?: number | null;
-  /** A text, or texts, at which the model stops. */
+  /** One or more stop sequences. */
   stop?: Stop | null;
-  /** How freely the model samples. */
+  /** The sampling temperature. */
   temperature?: number | null;
-  /** Only these tools may be used. */
+  /** An allow-list of tools for this request. */
   tool_overrides?: string[] | null;
   /** Tools that the host runs, as OpenAI function schemas. */
   tools?: HostTool[] | null;
-  /** How much of the probability it samples from. */
+  /** The nucleus sampling threshold. */
   top_p?: number | null;
 }
 
-/** A piece of what is said: a text, a tool's answer, or a medium. `type` may be left out where the one other key says what it is. */
+/** A part of the content: a text, a tool result or a medium. `type` may be absent if the only other key identifies the kind. */
 export interface RequestPart {
-  /** A medium at an address. */
+  /** A medium given by its URL. */
   file_data?: FilePart | null;
-  /** A tool's answer. */
+  /** The result of a tool that the host ran. */
   function_response?: FunctionResponse | null;
-  /** An image at an address, in OpenAI's form: the address, or an object with `url`. */
+  /** An image in OpenAI's form: a URL, or an object with `url`. */
   image_url?: unknown;
-  /** A medium in line. */
+  /** A medium whose data is inside the message. */
   inline_data?: InlinePart | null;
   /** An image or a document in Claude's form. */
   source?: Record<string, unknown> | null;
-  /** A text. */
+  /** A plain text. */
   text?: string | null;
   /** `text`, `function_response`, `file_data`, `inline_data`, `image_url`, `image`, `document` or `tool_result` */
   type?: string | null;
@@ -1115,7 +1115,7 @@ export interface RequestPart {
 /** A text, a part, or several. */
 export type RequestParts = string | RequestPart | RequestPart[];
 
-/** The form of a result, in the words of OpenAI. */
+/** The format of a result, in OpenAI's form. */
 export type ResponseFormat = {
   type: "text";
 } | {
@@ -1126,31 +1126,31 @@ export type ResponseFormat = {
   type: "json_schema";
 };
 
-/** A text or texts. */
+/** One text or several. */
 export type Stop = string | string[];
 
-/** A call as it was asked for. */
+/** A tool call as it was requested. */
 export interface ToolRequest {
-  /** Its arguments. */
+  /** The arguments of the call, a JSON object. */
   args?: Record<string, unknown> | null;
-  /** The call. */
+  /** The tool call. */
   callId?: string | null;
-  /** The tool. */
+  /** The name of the tool. */
   name?: string | null;
 }
 
-/** What triggers suggestions. */
+/** The trigger of suggestions. */
 export type Trigger = "slash" | "at";
 
 /** The user line of the Claude and Qwen Code SDKs. */
 export interface UserLine {
-  /** What is said. */
+  /** The message of the user. */
   message: UserMessage;
-  /** Not looked at: the line belongs to the session that runs. */
+  /** Ignored: the line belongs to the running session. */
   session_id?: string | null;
-  /** The host's place in a trace (W3C Trace Context), under which the turn belongs. */
+  /** The host's W3C trace context, the parent of the turn's span. */
   traceparent?: string | null;
-  /** What goes with it. */
+  /** Additional information about the request. */
   tracestate?: string | null;
   /** `user` */
   type: UserType;
@@ -1158,15 +1158,15 @@ export interface UserLine {
   uuid?: string | null;
 }
 
-/** What the user says. */
+/** The user's message. */
 export interface UserMessage {
-  /** A text, or blocks. */
+  /** A plain text or a list of blocks. */
   content: RequestParts;
   /** `user` */
   role: UserType;
 }
 
-/** What a user line says it is. */
+/** The literal `user`. */
 export type UserType = "user";
 
 /** A line that a host writes. */

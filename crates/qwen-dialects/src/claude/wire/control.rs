@@ -11,89 +11,89 @@ use crate::claude::words::claude_mode;
 use crate::flat::{HookPayload, McpPayload, hook_payload, mcp_payload};
 use crate::payload::Payload;
 
-/// A question to the host.
+/// A control request to the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ControlRequest<'a> {
-    /// The question's id.
+    /// The id of the control request, repeated in its response.
     pub request_id: Cow<'a, str>,
-    /// The question.
+    /// The body of the request.
     pub request: Question<'a>,
 }
 
-/// What is asked.
+/// The body of a control request to the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub enum Question<'a> {
-    /// May this call run?
+    /// A permission request for a tool call.
     CanUseTool(Box<CanUseTool<'a>>),
-    /// A hook that lives in the host.
+    /// A call of a hook that the host implements.
     HookCallback(HookPayload<'a>),
-    /// A message for an MCP server that lives in the host.
+    /// A message for an MCP server that the host implements.
     McpMessage(McpPayload<'a>),
 }
 
-/// May this call run?
+/// A permission request for a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CanUseTool<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: Cow<'a, str>,
-    /// The tool's name for people.
+    /// The display name of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<Cow<'a, str>>,
-    /// The arguments.
+    /// The arguments of the call, a JSON object.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub input: Payload<'a>,
-    /// What will happen, in a line.
+    /// A one-line description of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Cow<'a, str>>,
-    /// What the host may offer its user.
+    /// Choices that the host may offer its user.
     #[serde(default)]
     pub permission_suggestions: Vec<Suggestion<'a>>,
-    /// The call.
+    /// The id of the tool call.
     #[serde(default)]
     pub tool_use_id: Cow<'a, str>,
-    /// The path that is out of bounds, where that is the reason.
+    /// The path outside the workspace that caused the request, if one did.
     #[serde(default)]
     pub blocked_path: Option<Cow<'a, str>>,
-    /// Why we ask.
+    /// The reason for the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_reason: Option<Cow<'a, str>>,
-    /// The sub-agent that asks.
+    /// The id of the sub-agent that sent the request; absent for the main agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Cow<'a, str>>,
-    /// The answer is given in the question itself: questions of the model, and its plan.
+    /// True if the user answers in the request itself, as for the model's questions and plans.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requires_user_interaction: bool,
-    /// For a change of a file, `edit`: the kind of call in the words of the Agent Client Protocol.
+    /// The tool kind of the Agent Client Protocol: `edit` for a change of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Cow<'a, str>>,
-    /// The files that would change.
+    /// The files that the call would change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<FileLocation<'a>>,
-    /// The change itself; left out where a line cannot hold it.
+    /// The change itself; absent if it does not fit into a line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<ProposedChange<'a>>,
 }
 
-/// A file that a call concerns.
+/// A file that a tool call concerns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileLocation<'a> {
     /// The absolute path.
     pub path: Cow<'a, str>,
 }
 
-/// The change of a file that a call proposes, as the Agent Client Protocol shows it.
+/// The change of a file that a call proposes, in the form of the Agent Client Protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ProposedChange<'a> {
-    /// A changed text.
+    /// A change of a text file.
     #[serde(rename_all = "camelCase")]
     Diff {
         /// The absolute path.
         path: Cow<'a, str>,
-        /// The text before; null for a new file.
+        /// The text before the change; null for a new file.
         old_text: Option<Cow<'a, str>>,
-        /// The text after.
+        /// The text after the change.
         new_text: Cow<'a, str>,
     },
 }
@@ -128,49 +128,49 @@ fn changes(diff: &FileDiff) -> Vec<ProposedChange<'_>> {
     }]
 }
 
-/// What the host may offer its user: a change of the rules (Claude's SDKs) or a button (Qwen's).
+/// A choice for the host's user: a change of rules (Claude's SDKs) or a button (Qwen's SDKs).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum Suggestion<'a> {
-    /// Use another approval mode from now on.
+    /// Change the approval mode.
     SetMode {
-        /// The mode, in Claude's words.
+        /// The mode in Claude's vocabulary.
         mode: Cow<'a, str>,
-        /// How long that lasts.
+        /// The scope of the change, such as `session`.
         destination: Cow<'a, str>,
     },
-    /// Follow these rules from now on.
+    /// Add permission rules.
     #[serde(rename_all = "camelCase")]
     AddRules {
         /// The rules.
         rules: Vec<Rule<'a>>,
-        /// What they say.
+        /// The effect of the rules: `allow`, `ask` or `deny`.
         behavior: Cow<'a, str>,
-        /// How long that lasts.
+        /// The scope of the change, such as `session`.
         destination: Cow<'a, str>,
     },
-    /// A button for yes.
+    /// A button that approves.
     Allow(Button<'a>),
-    /// A button for no.
+    /// A button that refuses.
     Deny(Button<'a>),
-    /// A button for a closer look.
+    /// A button that shows details.
     Modify(Button<'a>),
 }
 
-/// A rule that a suggestion adds.
+/// A permission rule that the suggestion would add.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rule<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: Cow<'a, str>,
 }
 
-/// A button.
+/// A button that the host may show.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Button<'a> {
-    /// What it says.
+    /// The label.
     pub label: Cow<'a, str>,
-    /// What it means.
+    /// A description of the suggestion.
     pub description: Cow<'a, str>,
 }
 

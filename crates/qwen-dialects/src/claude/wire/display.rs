@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use super::tool_output::ToolOutput;
 
-/// How a tool call went.
+/// The outcome of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolOutcome<'a> {
     /// `success`, `error`, `denied` or `cancelled`.
     pub status: Cow<'a, str>,
-    /// How long it ran.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
-    /// A command's exit code.
+    /// The exit code of a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// A stable word for what went wrong.
+    /// A stable identifier of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<Cow<'a, str>>,
-    /// Where the whole output is kept, when the text was cut.
+    /// The file with the whole output, if the text was truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_file: Option<Cow<'a, str>>,
-    /// What people are shown, where it is more than the text.
+    /// The result for display, if it is more than the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display: Option<ResultDisplay<'a>>,
     /// For hosts of Claude's family: what their CLI says about the result of this tool.
@@ -33,17 +33,17 @@ pub struct ToolOutcome<'a> {
     pub output: Option<ToolOutput<'a>>,
 }
 
-/// What people are shown of a tool's work.
+/// The result of a tool for display.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ResultDisplay<'a> {
-    /// A text.
+    /// A plain text.
     Text(Cow<'a, str>),
-    /// Something with parts.
+    /// A structured result.
     Rich(RichDisplay<'a>),
 }
 
-/// What people are shown of a tool's work, where it is more than a text.
+/// The result of a tool for display, if it is more than text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RichDisplay<'a> {
@@ -56,38 +56,38 @@ pub enum RichDisplay<'a> {
         file_path: Option<Cow<'a, str>>,
         /// The unified diff.
         diff: Cow<'a, str>,
-        /// The text before; null when the file is new.
+        /// The text before the change; null for a new file.
         original: Option<Cow<'a, str>>,
-        /// The text after.
+        /// The text after the change.
         modified: Cow<'a, str>,
         /// Line counts.
         stat: LineCounts,
     },
-    /// A list of things to do.
+    /// A to-do list.
     TodoList {
-        /// The things.
+        /// The items of the list.
         todos: Vec<TodoItem<'a>>,
     },
-    /// A plan.
+    /// A plan for approval.
     PlanSummary {
-        /// A line about it.
+        /// A one-line summary.
         message: Cow<'a, str>,
         /// The plan, in Markdown.
         plan: Cow<'a, str>,
     },
-    /// A sub-agent at work.
+    /// The progress of a sub-agent.
     TaskExecution {
-        /// The sub-agent.
+        /// The name of the sub-agent.
         agent: Cow<'a, str>,
-        /// What it was asked to do.
+        /// The task given to the sub-agent.
         description: Cow<'a, str>,
         /// `running`, `completed`, `failed` or `cancelled`.
         status: Cow<'a, str>,
-        /// Its tool calls so far.
+        /// The number of tool calls so far.
         tool_calls: u64,
-        /// Its tokens so far.
+        /// The tokens used so far.
         tokens: u64,
-        /// What it said at the end.
+        /// The sub-agent's final report.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Cow<'a, str>>,
     },
@@ -106,12 +106,12 @@ pub struct LineCounts {
     pub user_removed_lines: u64,
 }
 
-/// One thing to do.
+/// An item of a to-do list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TodoItem<'a> {
-    /// Its id.
+    /// The id of the item.
     pub id: Cow<'a, str>,
-    /// What to do.
+    /// The text of the item.
     pub content: Cow<'a, str>,
     /// `pending`, `in_progress` or `completed`.
     pub status: Cow<'a, str>,

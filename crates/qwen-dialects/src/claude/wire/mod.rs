@@ -24,14 +24,14 @@ use crate::error_object::ErrorObject;
 use crate::flat::{ControlResponse, ResultNote};
 use crate::payload::Payload;
 
-/// One line.
+/// One line of the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "ClaudeLine")]
 pub enum Line<'a> {
     /// A line of the dialect itself.
     Message(Message<'a>),
-    /// An answer to a request that is not a prompt, as every dialect writes it.
+    /// The response to a request that is not a prompt; the same in every dialect.
     Note(ResultNote<'a>),
 }
 
@@ -39,60 +39,60 @@ pub enum Line<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Message<'a> {
-    /// Something about the session.
+    /// A message about the session.
     System(SystemLine<'a>),
     /// One content block of the model's message.
     Assistant(AssistantLine<'a>),
-    /// A tool's result, or words of the user.
+    /// A tool result or a message of the user.
     User(UserLine<'a>),
     /// The end of a turn.
     Result(Box<ResultLine<'a>>),
-    /// A piece of the model's message, while it is written.
+    /// A piece of the model's message while it is streamed.
     StreamEvent(StreamEventLine<'a>),
-    /// How far the model's server lets us go.
+    /// The rate limit state that the model's server reports.
     RateLimitEvent(RateLimitLine<'a>),
-    /// The conversation starts anew in another session.
+    /// The conversation was reset and continues in a new session.
     ConversationReset(ConversationReset<'a>),
-    /// We ask the host something.
+    /// A control request to the host.
     ControlRequest(ControlRequest<'a>),
-    /// We answer the host.
+    /// A response to a control request of the host.
     ControlResponse(ControlResponse<'a>),
-    /// A question of ours no longer matters.
+    /// A control request is withdrawn; a response to it is ignored.
     ControlCancelRequest {
-        /// The question's id.
+        /// The id of the control request, repeated in its response.
         request_id: Cow<'a, str>,
     },
 }
 
-/// The conversation starts anew in another session.
+/// The conversation was reset and continues in a new session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConversationReset<'a> {
-    /// The session in which it goes on.
+    /// The id of the new session.
     pub new_conversation_id: Cow<'a, str>,
-    /// Names this line.
+    /// A unique id of this line.
     pub uuid: Cow<'a, str>,
-    /// The session that is over.
+    /// The id of the session that ended.
     pub session_id: Cow<'a, str>,
-    /// What discarded the conversation.
+    /// The command that reset the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<Cow<'a, str>>,
-    /// The client's id of the message that asked for it.
+    /// The client's id of the message with that command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_message_uuid: Option<Cow<'a, str>>,
-    /// When it happened (RFC 3339).
+    /// The time of the reset (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Cow<'a, str>>,
 }
 
-/// Something about the session.
+/// A message about the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SystemLine<'a> {
     /// What there is to say.
     #[serde(flatten)]
     pub notice: Notice<'a>,
-    /// The session.
+    /// The id of the session.
     pub session_id: Cow<'a, str>,
-    /// Names this line.
+    /// A unique id of this line.
     pub uuid: Cow<'a, str>,
 }
 
@@ -100,135 +100,135 @@ pub struct SystemLine<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub enum Notice<'a> {
-    /// A turn starts: all there is to know about the session now.
+    /// The start of a turn, with the state of the session.
     Init(Box<Init<'a>>),
-    /// Whether the session works, waits for an answer, or rests.
+    /// The activity of the session.
     SessionStateChanged {
         /// The state.
         state: SessionState,
-        /// The line is for the SDK itself and not for its user.
+        /// True if the line is meant for the SDK and not for its user.
         #[serde(default)]
         sdk_host_only: bool,
     },
-    /// A model call failed and will be tried again.
+    /// A model call failed and will be retried.
     ApiRetry {
         /// The attempt that failed, from 1.
         attempt: u32,
-        /// How many retries there may be.
+        /// The maximum number of retries.
         max_retries: u32,
-        /// How long we wait.
+        /// The delay before the next attempt in milliseconds.
         retry_delay_ms: u64,
-        /// The HTTP status, where there was one.
+        /// The HTTP status code, if there was one.
         error_status: Option<u16>,
         /// The kind of failure, such as `rate_limit`.
         error: Cow<'a, str>,
-        /// What went wrong.
+        /// The error message.
         #[serde(default)]
         message: Cow<'a, str>,
     },
-    /// A command in the background or a sub-agent has started.
+    /// A background command or sub-agent started.
     TaskStarted(TaskStarted<'a>),
-    /// A sub-agent has taken a step.
+    /// A sub-agent made progress.
     TaskProgress(TaskProgress<'a>),
-    /// A command in the background or a sub-agent is over.
+    /// A background command or sub-agent ended.
     TaskNotification(TaskNotification<'a>),
-    /// Such a task changed: somebody ended it.
+    /// A background task was stopped.
     TaskUpdated {
-        /// The task.
+        /// The id of the task.
         task_id: Cow<'a, str>,
-        /// What changed.
+        /// The changed fields.
         patch: TaskPatch<'a>,
     },
-    /// The commands and sub-agents that work in the background, after one started or ended.
+    /// The running background tasks, sent after one started or ended.
     BackgroundTasksChanged {
-        /// All of them.
+        /// The running tasks.
         tasks: Vec<LiveTask<'a>>,
     },
-    /// A call was refused without a question.
+    /// A call was refused without a permission request.
     PermissionDenied {
-        /// The tool.
+        /// The name of the tool.
         tool_name: Cow<'a, str>,
-        /// The call.
+        /// The id of the tool call.
         tool_use_id: Cow<'a, str>,
-        /// The sub-agent that made it.
+        /// The id of the sub-agent that made the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent_id: Option<Cow<'a, str>>,
-        /// What decided: `rule` or `mode`.
+        /// The source of the decision: `rule` or `mode`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         decision_reason_type: Option<Cow<'a, str>>,
-        /// Why, in a sentence.
+        /// The reason, one sentence.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         decision_reason: Option<Cow<'a, str>>,
-        /// What the model is told.
+        /// The text that the model receives.
         message: Cow<'a, str>,
     },
-    /// A hook was called.
+    /// A hook started.
     HookStarted {
-        /// Which.
+        /// The hook and its run.
         #[serde(flatten)]
         hook: HookName<'a>,
     },
-    /// A hook wrote something and works on.
+    /// A running hook produced output.
     HookProgress {
-        /// Which.
+        /// The hook and its run.
         #[serde(flatten)]
         hook: HookName<'a>,
         /// What it wrote so far.
         #[serde(flatten)]
         words: HookWords<'a>,
     },
-    /// A hook is over.
+    /// A hook ended.
     HookResponse {
-        /// Which.
+        /// The hook and its run.
         #[serde(flatten)]
         hook: HookName<'a>,
-        /// What it wrote.
+        /// The output of the hook.
         #[serde(flatten)]
         words: HookWords<'a>,
-        /// How a command ended.
+        /// The exit code of a hook command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
-        /// How it went.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// Words for people.
+    /// A message for users.
     Informational {
-        /// The words.
+        /// The text of the message.
         content: Cow<'a, str>,
         /// `info`, `notice`, `suggestion` or `warning`.
         level: Cow<'a, str>,
-        /// The call that they are about.
+        /// The id of the tool call that the message concerns.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_use_id: Option<Cow<'a, str>>,
     },
-    /// Something about the session changed.
+    /// The status of the session changed.
     Status {
-        /// What the session is busy with; null for nothing in particular.
+        /// The activity of the session, such as `compacting`; null for none.
         status: Option<Cow<'a, str>>,
-        /// The approval mode in Claude's words.
+        /// The approval mode in Claude's vocabulary.
         #[serde(rename = "permissionMode", default)]
         permission_mode_claude: Cow<'a, str>,
-        /// The approval mode in Qwen's words.
+        /// The approval mode in Qwen's vocabulary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permission_mode: Option<Cow<'a, str>>,
     },
-    /// History was replaced by a summary.
+    /// The history was compacted into a summary.
     CompactBoundary {
-        /// How much.
+        /// The sizes before and after.
         compact_metadata: CompactMetadata<'a>,
     },
-    /// Another model goes on.
+    /// A fallback model continues the turn.
     ModelFallback {
         /// The model that failed.
         from: Cow<'a, str>,
-        /// The model that goes on.
+        /// The model that continues the turn.
         to: Cow<'a, str>,
-        /// Why.
+        /// The reason.
         reason: Cow<'a, str>,
     },
-    /// The agent repeats itself.
+    /// A loop was detected.
     LoopDetected {
-        /// What repeats.
+        /// A description of the repetition.
         message: Cow<'a, str>,
     },
     /// A prompt joins the running turn before its next model call.
@@ -241,62 +241,62 @@ pub enum Notice<'a> {
     },
     /// A step of a tree or graph of thoughts.
     ThinkingProgress {
-        /// The step, in words.
+        /// A description of the step.
         text: Cow<'a, str>,
     },
-    /// Anything else the agent wants to say, as JSON.
+    /// Other information, as JSON.
     Custom {
-        /// What it says.
+        /// The payload of the event.
         value: Payload<'a>,
     },
-    /// A line could not be used; the process goes on.
+    /// An input line was rejected; the process continues.
     InputError {
-        /// Why.
+        /// The error.
         error: ErrorObject<'a>,
     },
-    /// Something else went wrong; the turn goes on.
+    /// A recoverable error; the turn continues.
     Error {
-        /// What.
+        /// The error.
         error: ErrorObject<'a>,
     },
 }
 
-/// All there is to know about the session at the start of a turn.
+/// The state of the session at the start of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Init<'a> {
     /// The working directory.
     pub cwd: Cow<'a, str>,
-    /// The tools on offer.
+    /// The names of the available tools.
     pub tools: Vec<Cow<'a, str>>,
     /// The MCP servers and their state.
     pub mcp_servers: Vec<ServerState<'a>>,
-    /// The model.
+    /// The name of the model.
     pub model: Cow<'a, str>,
-    /// The approval mode in Claude's words.
+    /// The approval mode in Claude's vocabulary.
     #[serde(rename = "permissionMode", default)]
     pub permission_mode_claude: Cow<'a, str>,
-    /// The approval mode in Qwen's words.
+    /// The approval mode in Qwen's vocabulary.
     #[serde(default)]
     pub permission_mode: Cow<'a, str>,
-    /// The slash commands on offer.
+    /// The names of the available slash commands.
     #[serde(default)]
     pub slash_commands: Vec<Cow<'a, str>>,
-    /// Where the credentials come from; never the key.
+    /// The source of the credentials, never the key itself.
     #[serde(rename = "apiKeySource", default)]
     pub api_key_source: Cow<'a, str>,
     /// The version of Claude Code whose behaviour the SDKs may expect.
     #[serde(default)]
     pub claude_code_version: Cow<'a, str>,
-    /// Our version.
+    /// The version of this program.
     #[serde(default)]
     pub qwen_code_version: Cow<'a, str>,
-    /// The style of the answers.
+    /// The output style.
     #[serde(default)]
     pub output_style: Cow<'a, str>,
-    /// The sub-agents on offer.
+    /// The names of the available sub-agents.
     #[serde(default)]
     pub agents: Vec<Cow<'a, str>>,
-    /// The skills on offer.
+    /// The names of the available skills.
     #[serde(default)]
     pub skills: Vec<Cow<'a, str>>,
     /// The plugins, each with `name` and `path`.
@@ -307,87 +307,87 @@ pub struct Init<'a> {
 /// An MCP server and its state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerState<'a> {
-    /// The server.
+    /// The name of the MCP server.
     pub name: Cow<'a, str>,
-    /// Its state, such as `connected`.
+    /// The connection state, such as `connected`.
     pub status: Cow<'a, str>,
 }
 
-/// How much of the history a summary replaced.
+/// The sizes before and after compaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CompactMetadata<'a> {
-    /// Who asked for it.
+    /// The trigger: `manual` or `auto`.
     pub trigger: Cow<'a, str>,
-    /// Tokens before.
+    /// Tokens before compaction.
     pub pre_tokens: u64,
-    /// Tokens after.
+    /// Tokens after compaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_tokens: Option<u64>,
 }
 
-/// Whether the session works, waits for an answer, or rests.
+/// The activity of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
-    /// It works.
+    /// A turn is running.
     Running,
-    /// It waits for the host's answer.
+    /// A request awaits the host's response.
     RequiresAction,
-    /// It rests.
+    /// No turn is running.
     Idle,
 }
 
 /// One content block of the model's message. Blocks of one message share `message.id`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AssistantLine<'a> {
-    /// Names this line.
+    /// A unique id of this line.
     pub uuid: Cow<'a, str>,
-    /// The session.
+    /// The id of the session.
     pub session_id: Cow<'a, str>,
-    /// The call whose sub-agent speaks; null in the main agent.
+    /// The id of the tool call that started the sub-agent; null for the main agent.
     pub parent_tool_use_id: Option<Cow<'a, str>>,
-    /// The message, with this block alone.
+    /// The message with this block only.
     pub message: AssistantMessage<'a>,
     /// The kind of failure that this message reports, such as `rate_limit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Cow<'a, str>>,
-    /// The block was cut off.
+    /// True if the block is incomplete because the message was interrupted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aborted: bool,
 }
 
-/// A tool's result, or words of the user.
+/// A tool result or a message of the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UserLine<'a> {
-    /// Names this line.
+    /// A unique id of this line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<Cow<'a, str>>,
-    /// The session.
+    /// The id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Cow<'a, str>>,
-    /// The call whose sub-agent speaks; null in the main agent.
+    /// The id of the tool call that started the sub-agent; null for the main agent.
     #[serde(default)]
     pub parent_tool_use_id: Option<Cow<'a, str>>,
     /// The message.
     pub message: UserMessage<'a>,
-    /// How the call went, as data.
+    /// The outcome of the call as structured data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use_result: Option<Box<ToolOutcome<'a>>>,
-    /// The client's own message, repeated.
+    /// True if the line repeats a message of the client.
     #[serde(rename = "isReplay", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_replay: bool,
 }
 
-/// A piece of the model's message, while it is written.
+/// A piece of the model's message while it is streamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamEventLine<'a> {
-    /// Names this line.
+    /// A unique id of this line.
     pub uuid: Cow<'a, str>,
-    /// The session.
+    /// The id of the session.
     pub session_id: Cow<'a, str>,
-    /// The call whose sub-agent speaks; null in the main agent.
+    /// The id of the tool call that started the sub-agent; null for the main agent.
     #[serde(default)]
     pub parent_tool_use_id: Option<Cow<'a, str>>,
-    /// The piece.
+    /// The streaming event.
     pub event: StreamEvent<'a>,
 }

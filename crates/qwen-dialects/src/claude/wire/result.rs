@@ -12,93 +12,93 @@ use crate::payload::Payload;
 /// The end of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResultLine<'a> {
-    /// How it ended.
+    /// The kind of end.
     pub subtype: Subtype,
-    /// Names this line.
+    /// A unique id of this line.
     pub uuid: Cow<'a, str>,
-    /// The session.
+    /// The id of the session.
     pub session_id: Cow<'a, str>,
-    /// Whether something went wrong.
+    /// True if the turn failed.
     pub is_error: bool,
-    /// From start to end.
+    /// The duration of the turn in milliseconds.
     pub duration_ms: u64,
-    /// Of that, waiting for the model.
+    /// The part of the duration spent waiting for the model, in milliseconds.
     #[serde(default)]
     pub duration_api_ms: u64,
-    /// Model calls made.
+    /// The number of model calls.
     #[serde(default)]
     pub num_turns: u64,
-    /// The answer.
+    /// The final text of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Cow<'a, str>>,
-    /// What went wrong.
+    /// The error messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errors: Option<Vec<Cow<'a, str>>>,
-    /// What went wrong, for Qwen's SDKs.
+    /// The error, in the form that Qwen's SDKs read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ResultError<'a>>,
-    /// Why the model stopped.
+    /// The reason why the model stopped.
     #[serde(default)]
     pub stop_reason: Option<Cow<'a, str>>,
-    /// The price in US dollars of all turns of this process so far, when prices are known.
+    /// The cost in US dollars, summed over all turns of this process; 0 if the prices are unknown.
     #[serde(default)]
     pub total_cost_usd: f64,
-    /// Tokens of the turn; for Qwen's SDKs of all turns of this process so far.
+    /// The tokens of the turn; for Qwen's SDKs the sum over all turns of this process.
     #[serde(default)]
     pub usage: TokenUsage,
-    /// Tokens by model, of all turns of this process so far.
+    /// Tokens by model, summed over all turns of this process.
     #[serde(rename = "modelUsage", default)]
     pub model_usage: BTreeMap<Cow<'a, str>, ModelTokens>,
-    /// Calls that were refused.
+    /// The tool calls that were refused.
     #[serde(default)]
     pub permission_denials: Vec<PermissionDenial<'a>>,
-    /// What ended the turn, in a word.
+    /// A stable identifier of the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal_reason: Option<Cow<'a, str>>,
     /// The HTTP status of a failed model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_error_status: Option<u16>,
-    /// The call that a hook put off; whoever goes on with the session decides about it.
+    /// The call that a hook postponed; the next turn of the session decides about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferred_tool_use: Option<DeferredToolUse<'a>>,
-    /// The answer as data, where a schema was asked for.
+    /// The validated structured output, if a schema was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<Payload<'a>>,
-    /// The same under the name that Qwen's SDKs look for.
+    /// The same value under the name that Qwen's SDKs read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured_result: Option<Payload<'a>>,
     /// The `origin` of the user line that started the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Payload<'a>>,
-    /// The client's id of that line, for hosts of Claude's family.
+    /// The client's id of that line, for Claude-family hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_message_uuid: Option<Cow<'a, str>>,
 }
 
-/// How a turn ended.
+/// The kind of end of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Subtype {
-    /// With an answer, or with a model that could not be reached.
+    /// The turn completed, or the model could not be reached.
     Success,
-    /// Cancelled, failed, or at one of the limits without a word of its own.
+    /// The turn was cancelled, failed, or reached a limit without a separate subtype.
     ErrorDuringExecution,
-    /// At the limit on model calls.
+    /// The limit on model calls was reached.
     ErrorMaxTurns,
-    /// At the limit on money.
+    /// The budget was exhausted.
     ErrorMaxBudgetUsd,
-    /// Without the structured answer that was asked for.
+    /// The requested structured output was not produced.
     ErrorMaxStructuredOutputRetries,
 }
 
-/// What went wrong, for Qwen's SDKs.
+/// The error, in the form that Qwen's SDKs read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResultError<'a> {
-    /// In a sentence.
+    /// A message for users, one sentence.
     pub message: Cow<'a, str>,
 }
 
-/// Tokens of one model.
+/// The tokens used with one model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelTokens {
@@ -112,43 +112,53 @@ pub struct ModelTokens {
     /// Tokens newly written to the provider's cache.
     #[serde(default)]
     pub cache_creation_input_tokens: u64,
-    /// Of the tokens that the model wrote, those spent on thinking; absent where the server does not say.
+    /// The part of the output tokens spent on thinking; absent if the server does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_tokens: Option<u64>,
     /// Always 0.
     #[serde(default)]
     pub web_search_requests: u64,
-    /// How many tokens the model can read; 0 where nobody says.
+    /// The context window in tokens; 0 if unknown.
     #[serde(default)]
     pub context_window: u64,
-    /// How many tokens one answer may have; 0 where nobody says.
+    /// The output limit of one message in tokens; 0 if unknown.
     #[serde(default)]
     pub max_output_tokens: u64,
-    /// The price in US dollars, when prices are known.
+    /// The cost in US dollars; 0 if the model's prices are unknown.
     #[serde(rename = "costUSD", default)]
     pub cost_usd: f64,
 }
 
-/// A call that a hook put off.
+/// A call that a hook postponed to the next turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeferredToolUse<'a> {
-    /// The call.
+    /// The id of the tool call.
     pub id: Cow<'a, str>,
-    /// The tool.
+    /// The name of the tool.
     pub name: Cow<'a, str>,
-    /// What it wants to do.
+    /// The arguments of the call, a JSON object.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub input: Payload<'a>,
 }
 
-/// A call that was refused.
+/// A tool call that was refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionDenial<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: Cow<'a, str>,
-    /// The call.
+    /// The id of the tool call.
     pub tool_use_id: Cow<'a, str>,
-    /// What it wanted to do.
+    /// The arguments of the call, a JSON object.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub tool_input: Payload<'a>,
+}
+
+impl<'a> From<&'a qwen_events::Denial> for PermissionDenial<'a> {
+    fn from(denial: &'a qwen_events::Denial) -> Self {
+        Self {
+            tool_name: denial.tool_name.as_ref().into(),
+            tool_use_id: denial.call_id.as_str().into(),
+            tool_input: Payload::new(&denial.arguments),
+        }
+    }
 }

@@ -7,100 +7,100 @@ use serde::{Deserialize, Serialize};
 
 use super::message::{AssistantMessage, Block, TokenUsage};
 
-/// A piece of the model's message.
+/// A streaming event of the model's message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StreamEvent<'a> {
     /// A message starts.
     MessageStart {
-        /// The message, still empty.
+        /// The message without content.
         message: AssistantMessage<'a>,
     },
     /// A block starts.
     ContentBlockStart {
-        /// The block's place in its message, from 0.
+        /// The index of the block in its message, from 0.
         index: u32,
-        /// The block, still empty.
+        /// The block without content.
         content_block: Block<'a>,
     },
-    /// A block grows.
+    /// An increment of a block.
     ContentBlockDelta {
-        /// The block's place.
+        /// The index of the block in its message, from 0.
         index: u32,
-        /// What is added.
+        /// The increment.
         delta: Delta<'a>,
     },
-    /// A block is whole.
+    /// A block is complete.
     ContentBlockStop {
-        /// The block's place.
+        /// The index of the block in its message, from 0.
         index: u32,
     },
-    /// The message is about to end.
+    /// Top-level changes of the message before it ends.
     MessageDelta {
-        /// Why the model stopped.
+        /// The reason why the model stopped.
         delta: StopDelta<'a>,
-        /// Tokens of the message.
+        /// The tokens of the message.
         usage: TokenUsage,
     },
-    /// The message is over.
+    /// The end of a message.
     MessageStop,
-    /// A tool is at work (Qwen's SDKs only).
+    /// Progress of a running tool (Qwen's SDKs only).
     ToolProgress {
-        /// The call.
+        /// The id of the tool call.
         tool_use_id: Cow<'a, str>,
-        /// How far it is.
+        /// The progress.
         content: Progress,
     },
 }
 
-/// What is added to a block.
+/// An increment of a content block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Delta<'a> {
-    /// Text.
+    /// A text block.
     TextDelta {
-        /// The piece.
+        /// The text of this piece.
         text: Cow<'a, str>,
     },
-    /// Thinking; the piece is there twice because readers look for it under two names.
+    /// Thinking; both keys hold the same text because readers use either name.
     ThinkingDelta {
-        /// The piece, as Claude's SDKs look for it.
+        /// The text, under the name that Claude's SDKs read.
         #[serde(default)]
         thinking: Cow<'a, str>,
-        /// The piece, as spec 4 names it.
+        /// The text, under the name of the specification.
         #[serde(default)]
         text: Cow<'a, str>,
     },
-    /// Arguments of a tool call.
+    /// Arguments of a tool call as JSON text.
     InputJsonDelta {
-        /// The piece of JSON.
+        /// The next piece of the JSON text.
         partial_json: Cow<'a, str>,
     },
 }
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StopDelta<'a> {
-    /// The reason; null when the message was cut off.
+    /// The stop reason; null if the message was interrupted.
     pub stop_reason: Option<Cow<'a, str>>,
     /// Always null.
     #[serde(default)]
     pub stop_sequence: Option<Cow<'a, str>>,
 }
 
-/// How far a tool is.
+/// The progress of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Progress {
-    /// A command writes.
+    /// A running command produced output.
     #[serde(rename_all = "camelCase")]
     ShellProgress {
-        /// Since its start.
+        /// Seconds since the start of the command.
         elapsed_ms: u64,
-        /// Lines so far.
+        /// Lines written so far.
         #[serde(default)]
         total_lines: u64,
-        /// Bytes so far.
+        /// Bytes written so far.
         #[serde(default)]
         total_bytes: u64,
     },

@@ -16,7 +16,7 @@ pub enum ToolOutput<'a> {
         /// `create` or `update`.
         #[serde(rename = "type")]
         kind: Cow<'a, str>,
-        /// The text after.
+        /// The text after the change.
         content: Cow<'a, str>,
         /// The change.
         #[serde(flatten)]

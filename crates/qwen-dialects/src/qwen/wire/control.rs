@@ -10,43 +10,43 @@ use super::record::ConfirmationRecord;
 use super::result::ToolUse;
 use super::{wire_struct, words};
 words! {
-    /// What a question on the control channel says it is.
+    /// The literal `control_request`.
     ControlRequestType = "control_request";
-    /// What an answer on the control channel says it is.
+    /// The literal `control_response`.
     ControlResponseType = "control_response";
-    /// What a withdrawn question says it is.
+    /// The literal `control_cancel_request`.
     ControlCancelType = "control_cancel_request";
 }
 
 wire_struct! {
-    /// A question on the control channel.
+    /// A control request.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ControlRequestLine<'a> {
         /// `control_request`
         #[serde(rename = "type")]
         pub kind: ControlRequestType,
-        /// The question's id, to be repeated in the answer.
+        /// The id of the control request, repeated in its response.
         pub request_id: Cow<'a, str>,
         /// `can_use_tool`, `hook_callback` or `mcp_message`
         pub subtype: Cow<'a, str>,
-        /// The session.
+        /// The id of the session.
         pub session_id: Cow<'a, str>,
-        /// The turn; absent outside one.
+        /// The id of the turn's prompt; absent outside a turn.
         pub prompt_id?: Cow<'a, str>,
-        /// `can_use_tool`: what wants to run.
+        /// `can_use_tool`: the arguments of the call.
         #[serde(borrow)]
         pub tool?: ToolUse<'a>,
-        /// `can_use_tool`: why we ask, and what a person may be shown.
+        /// `can_use_tool`: the reason for the request and information to display.
         pub metadata?: ControlMetadata<'a>,
-        /// `hook_callback`: the host's name for its function.
+        /// `hook_callback`: the id under which the host registered the hook.
         pub callback_id?: Cow<'a, str>,
-        /// `hook_callback`: what the function is told.
+        /// `hook_callback`: the input of the hook.
         #[schemars(with = "Option<serde_json::Value>")]
         #[serde(borrow)]
         pub input?: &'a RawValue,
-        /// `hook_callback`: the call that it is about.
+        /// `hook_callback`: the id of the tool call that it concerns.
         pub tool_use_id?: Cow<'a, str>,
-        /// `mcp_message`: the server.
+        /// `mcp_message`: the name of the server.
         pub server_name?: Cow<'a, str>,
         /// `mcp_message`: the JSON-RPC message.
         #[schemars(with = "Option<serde_json::Value>")]
@@ -56,116 +56,116 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Why we ask whether a call may run.
+    /// The reason for a permission request.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct ControlMetadata<'a> {
-        /// Why we ask.
+        /// The reason for the request.
         pub reason: Cow<'a, str>,
-        /// The call.
+        /// The tool call.
         pub tool_call_id?: Cow<'a, str>,
-        /// What a person may be shown.
+        /// Information to display to the user.
         pub confirmation?: ConfirmationRecord<'a>,
-        /// The path that is out of bounds, where that is the reason.
+        /// The path outside the workspace that caused the request, if one did.
         pub blocked_path?: Cow<'a, str>,
-        /// The sub-agent that asks.
+        /// The id of the sub-agent that sent the request; absent for the main agent.
         pub agent_id?: Cow<'a, str>,
     }
 }
 
 wire_struct! {
-    /// An answer on the control channel, in the flat form.
+    /// A response on the control channel, in the flat form.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ControlResponseLine<'a> {
         /// `control_response`
         #[serde(rename = "type")]
         pub kind: ControlResponseType,
-        /// The question's id.
+        /// The id of the control request, repeated in its response.
         pub request_id: Cow<'a, str>,
-        /// The session.
+        /// The id of the session.
         pub session_id?: Cow<'a, str>,
-        /// The turn under way.
+        /// The id of the running turn's prompt.
         pub prompt_id?: Cow<'a, str>,
-        /// The answer.
+        /// The content of the response.
         #[serde(borrow)]
         pub response: ControlAnswer<'a>,
     }
 }
 
 wire_struct! {
-    /// An answer, or why there is none.
+    /// A result or an error.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ControlAnswer<'a> {
         /// `success` or `error`
         pub subtype: Cow<'a, str>,
-        /// The answer.
+        /// The content of the response.
         #[schemars(with = "Option<serde_json::Value>")]
         #[serde(borrow)]
         pub result?: &'a RawValue,
-        /// Why there is none.
+        /// The error.
         pub error?: ControlError<'a>,
     }
 }
 
 wire_struct! {
-    /// Why there is no answer.
+    /// The error of a control request.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ControlError<'a> {
-        /// What went wrong.
+        /// The error message.
         pub message: Cow<'a, str>,
-        /// Whether trying again may help.
+        /// True if a retry may succeed.
         #[serde(default)]
         pub retryable: bool,
-        /// A stable word for programs.
+        /// A stable identifier for programs.
         pub code?: Cow<'a, str>,
     }
 }
 
 wire_struct! {
-    /// An answer on the control channel, in the nested form; whoever asked in it is answered in it.
+    /// A response on the control channel in the nested form, used for requests in that form.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct NestedResponseLine<'a> {
         /// `control_response`
         #[serde(rename = "type")]
         pub kind: ControlResponseType,
-        /// The session.
+        /// The id of the session.
         pub session_id?: Cow<'a, str>,
-        /// The turn under way.
+        /// The id of the running turn's prompt.
         pub prompt_id?: Cow<'a, str>,
-        /// The answer.
+        /// The content of the response.
         #[serde(borrow)]
         pub response: NestedAnswer<'a>,
     }
 }
 
 wire_struct! {
-    /// An answer in the nested form.
+    /// A response in the nested form.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct NestedAnswer<'a> {
         /// `success` or `error`
         pub subtype: Cow<'a, str>,
-        /// The question's id.
+        /// The id of the control request, repeated in its response.
         pub request_id: Cow<'a, str>,
-        /// The answer.
+        /// The content of the response.
         #[schemars(with = "Option<serde_json::Value>")]
         #[serde(borrow)]
         pub response?: &'a RawValue,
-        /// Why there is none.
+        /// The error.
         pub error?: Cow<'a, str>,
     }
 }
 
 wire_struct! {
-    /// A question of ours that no longer matters.
+    /// A withdrawn control request.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ControlCancelLine<'a> {
         /// `control_cancel_request`
         #[serde(rename = "type")]
         pub kind: ControlCancelType,
-        /// The question's id.
+        /// The id of the control request, repeated in its response.
         pub request_id: Cow<'a, str>,
-        /// The session.
+        /// The id of the session.
         pub session_id?: Cow<'a, str>,
-        /// The turn under way.
+        /// The id of the running turn's prompt.
         pub prompt_id?: Cow<'a, str>,
     }
 }

@@ -63,13 +63,13 @@ pub(crate) fn is_false(flag: &bool) -> bool {
 }
 
 words! {
-    /// What a message-level line says it is.
+    /// The literal `chat.completion`.
     CompletionObject = "chat.completion";
-    /// What a chunk says it is.
+    /// The literal `chat.completion.chunk`.
     ChunkObject = "chat.completion.chunk";
-    /// Who writes.
+    /// The role of the author.
     AssistantRole = "assistant";
-    /// What kind of tool a call names.
+    /// The kind of tool of a call.
     FunctionType = "function";
 }
 
@@ -97,15 +97,15 @@ macro_rules! completion_line {
                 #[doc = $model_doc]
                 $(#[$first])?
                 pub model: Cow<'a, str>,
-                /// The session.
+                /// The id of the session.
                 pub session_id?: Cow<'a, str>,
-                /// The turn; absent outside one.
+                /// The id of the turn's prompt; absent outside a turn.
                 pub prompt_id?: Cow<'a, str>,
                 #[doc = $choices_doc]
                 pub choices: Vec<$choice<'a>>,
                 #[doc = $usage_doc]
                 pub usage?: TokenUsage,
-                /// Which program wrote the stream; only in the handshake.
+                /// The program that wrote the stream; only in the handshake.
                 pub system_fingerprint?: Cow<'a, str>,
                 /// The handshake's announcement, an error, or the summary of a turn.
                 #[serde(borrow)]
@@ -145,19 +145,19 @@ pub struct Choice<'a> {
 }
 
 wire_struct! {
-    /// What the model said.
+    /// The model's message.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct AssistantMessage<'a> {
         /// `assistant`
         pub role: AssistantRole,
-        /// The text; absent when there are only calls.
+        /// The text; absent if the message has only tool calls.
         pub content?: Cow<'a, str>,
-        /// The calls.
+        /// The tool calls.
         pub tool_calls?: Vec<WireToolCall<'a>>,
     }
 }
 
-/// A call, whole.
+/// A complete tool call.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct WireToolCall<'a> {
     /// The call's id.
@@ -165,14 +165,14 @@ pub struct WireToolCall<'a> {
     /// `function`
     #[serde(rename = "type")]
     pub kind: FunctionType,
-    /// What is called.
+    /// The function that is called.
     pub function: FunctionCall<'a>,
 }
 
-/// What is called, and with what.
+/// The function and its arguments.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionCall<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub name: Cow<'a, str>,
     /// The arguments, a JSON object as text.
     pub arguments: Cow<'a, str>,
@@ -184,7 +184,7 @@ pub struct ChunkChoice<'a> {
     /// Always 0.
     #[serde(default)]
     pub index: u32,
-    /// What is new.
+    /// The increment.
     pub delta: Delta<'a>,
     /// Null until the message's last chunk.
     #[serde(default)]
@@ -192,81 +192,81 @@ pub struct ChunkChoice<'a> {
 }
 
 wire_struct! {
-    /// What is new in a chunk.
+    /// The increment of a chunk.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct Delta<'a> {
-        /// Who writes; in a message's first chunk.
+        /// The role of the author; only in a message's first chunk.
         pub role?: AssistantRole,
-        /// More text.
+        /// The next piece of text.
         pub content?: Cow<'a, str>,
-        /// More of a call.
+        /// Increments of tool calls.
         pub tool_calls?: Vec<ToolCallDelta<'a>>,
     }
 }
 
 wire_struct! {
-    /// More of a call.
+    /// Increments of tool calls.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ToolCallDelta<'a> {
-        /// The call's place in its message.
+        /// The index of the call in its message.
         pub index: u32,
-        /// The call's id; in its first piece.
+        /// The id of the call; only in its first piece.
         pub id?: Cow<'a, str>,
-        /// `function`; in its first piece.
+        /// `function`; only in the first piece.
         #[serde(rename = "type")]
         pub kind?: FunctionType,
-        /// What is called.
+        /// The function that is called.
         pub function: FunctionDelta<'a>,
     }
 }
 
 wire_struct! {
-    /// More of what is called.
+    /// An increment of a function call.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct FunctionDelta<'a> {
-        /// The tool; in the first piece.
+        /// The name of the tool; only in the first piece.
         pub name?: Cow<'a, str>,
-        /// More of the arguments' text.
+        /// The next piece of the arguments as JSON text.
         #[serde(default)]
         pub arguments: Cow<'a, str>,
     }
 }
 
 wire_struct! {
-    /// Tokens, in OpenAI's words.
+    /// Token counts under OpenAI's names.
     #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
     pub struct TokenUsage {
         /// Tokens read by the model.
         pub prompt_tokens: u64,
         /// Tokens written by the model.
         pub completion_tokens: u64,
-        /// Both together.
+        /// The sum of both.
         pub total_tokens: u64,
-        /// Of the prompt's.
+        /// Details of the prompt tokens.
         pub prompt_tokens_details?: PromptTokens,
-        /// Of the completion's.
+        /// Details of the completion tokens.
         pub completion_tokens_details?: CompletionTokens,
-        /// The provider reported none and these are an estimate.
+        /// True if the provider reported no usage and the counts are estimates.
         #[serde(default, skip_serializing_if = "is_false")]
         pub estimated: bool,
     }
 }
 
 wire_struct! {
-    /// Of the prompt's tokens.
+    /// Details of the prompt tokens.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct PromptTokens {
-        /// Those served from the provider's cache.
+        /// Tokens served from the provider's cache.
         pub cached_tokens: u64,
-        /// Those newly written to it.
+        /// Tokens newly written to the provider's cache.
         pub cache_write_tokens?: u64,
     }
 }
 
-/// Of the completion's tokens.
+/// Details of the completion tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CompletionTokens {
-    /// Those spent on thinking.
+    /// Tokens spent on thinking.
     pub reasoning_tokens: u64,
 }
 
@@ -289,7 +289,7 @@ impl From<&Usage> for TokenUsage {
 }
 
 wire_struct! {
-    /// What goes beside the OpenAI fields.
+    /// Information beyond OpenAI's fields.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct Metadata<'a> {
         /// The protocol's version; in the handshake.
@@ -298,13 +298,13 @@ wire_struct! {
         pub input_format?: Cow<'a, str>,
         /// The output format; in the handshake.
         pub output_format?: Cow<'a, str>,
-        /// What a host may rely on, by name; in the handshake.
+        /// The names of the supported capabilities; only in the handshake.
         pub capabilities?: Vec<Cow<'a, str>>,
         /// The session; in the handshake.
         pub session_id?: Cow<'a, str>,
-        /// What went wrong, or which limit was reached.
+        /// The error, or the limit that was reached.
         pub error?: ErrorBody<'a>,
-        /// Control requests of the turn that went wrong, also in its summary; only in its terminal record.
+        /// Failed control requests of the turn, also in its summary; only in its terminal record.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub control_errors: Vec<ErrorBody<'a>>,
         /// The summary of the turn; only in its terminal record.
@@ -319,62 +319,62 @@ wire_struct! {
     pub struct TurnSummary<'a> {
         /// `done`, `error`, `cancelled`, `interrupted` or the limit that was reached.
         pub status: Cow<'a, str>,
-        /// From start to end.
+        /// The duration of the turn in milliseconds.
         pub duration_ms: u64,
-        /// Model calls made.
+        /// The number of model calls.
         pub model_calls: u64,
-        /// Tool calls made.
+        /// The number of tool calls.
         pub tool_calls: u64,
-        /// Calls that were refused.
+        /// The tool calls that were refused.
         #[serde(borrow)]
         pub permission_denials: Vec<PermissionDenial<'a>>,
-        /// Control requests that went wrong.
+        /// Failed control requests.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub control_errors: Vec<ErrorBody<'a>>,
-        /// Tokens by model.
+        /// Usage by model.
         pub usage_by_model: BTreeMap<Cow<'a, str>, ModelTokens>,
-        /// The answer as data, where a schema was asked for.
+        /// The validated structured output, if a schema was given.
         #[schemars(with = "Option<serde_json::Value>")]
         #[serde(borrow)]
         pub structured_output?: &'a RawValue,
-        /// A continuation of a turn that had ended, under the same `prompt_id`.
+        /// True if the turn continued one that had ended under the same `prompt_id`.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub continuation: bool,
     }
 }
 
-/// A call that was refused.
+/// A tool call that was refused.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionDenial<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: Cow<'a, str>,
-    /// The call.
+    /// The id of the tool call.
     pub tool_call_id: Cow<'a, str>,
-    /// What it wanted to do.
+    /// The arguments of the call, a JSON object.
     #[schemars(with = "serde_json::Value")]
     #[serde(borrow)]
     pub arguments: &'a RawValue,
-    /// Why it was refused.
+    /// The reason for the refusal.
     pub reason: Cow<'a, str>,
 }
 
 wire_struct! {
-    /// What one model spent.
+    /// The usage of one model.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ModelTokens {
-        /// Calls made to it.
+        /// The number of calls to the model.
         pub calls: u64,
-        /// Tokens read by it.
+        /// Input tokens.
         pub prompt_tokens: u64,
-        /// Tokens written by it.
+        /// Output tokens.
         pub completion_tokens: u64,
-        /// Both together.
+        /// The sum of both.
         pub total_tokens: u64,
-        /// Of the prompt's tokens, those served from the provider's cache.
+        /// The part of the prompt tokens served from the provider's cache.
         pub cached_tokens?: u64,
-        /// Of the completion's tokens, those spent on thinking.
+        /// The part of the completion tokens spent on thinking.
         pub reasoning_tokens?: u64,
-        /// The price in US dollars, when prices are known.
+        /// The cost in US dollars; 0 if the model's prices are unknown.
         pub cost_usd?: f64,
     }
 }
@@ -383,20 +383,20 @@ wire_struct! {
     /// An error in OpenAI's form.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct ErrorBody<'a> {
-        /// What was asked, what went wrong, what to do.
+        /// What was attempted, what failed, and what to do next.
         pub message: Cow<'a, str>,
-        /// What kind of error.
+        /// The kind of error.
         #[serde(rename = "type")]
         pub kind: Cow<'a, str>,
-        /// The field that was wrong.
+        /// The invalid field of the request.
         #[serde(default)]
         pub param: Option<Cow<'a, str>>,
-        /// A stable word for programs.
+        /// A stable identifier for programs.
         #[serde(default)]
         pub code: Option<Cow<'a, str>>,
-        /// The HTTP status, where a server gave one.
+        /// The HTTP status code, if a server returned one.
         pub status?: u16,
-        /// Whether trying again may help.
+        /// True if a retry may succeed.
         #[serde(default, skip_serializing_if = "is_false")]
         pub retryable: bool,
     }
@@ -435,6 +435,6 @@ pub(crate) fn error_type(kind: ErrorKind) -> &'static str {
 /// The line of a fatal error.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct FatalError<'a> {
-    /// What went wrong.
+    /// The error.
     pub error: ErrorBody<'a>,
 }

@@ -11,28 +11,28 @@ use super::{wire_struct, words};
 use crate::tool_records::{confirmation_records, display_records};
 
 words! {
-    /// What a terminal record says it is.
+    /// The literal `x-qwen-terminal`.
     TerminalType = "x-qwen-terminal";
-    /// What a tool display says it is.
+    /// The literal `x-qwen-tool-display`.
     ToolDisplayType = "x-qwen-tool-display";
-    /// What a thought says it is.
+    /// The literal `x-qwen-thought`.
     ThoughtType = "x-qwen-thought";
-    /// What a session event says it is.
+    /// The literal `x-qwen-session-event`.
     SessionEventType = "x-qwen-session-event";
 }
 
 /// A styled range, counted in Unicode scalar values of the record's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Span<'a> {
-    /// The first one in it.
+    /// The position of the first character.
     pub start: u64,
-    /// The first one after it.
+    /// The position after the last character.
     pub end: u64,
-    /// How it looks.
+    /// The style.
     pub style: SpanStyle<'a>,
 }
 
-/// How a range looks.
+/// The style of a range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SpanStyle<'a> {
     /// The name of a colour in the theme, such as `AccentGreen`.
@@ -42,14 +42,14 @@ pub struct SpanStyle<'a> {
 /// An escape sequence that was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AnsiCode<'a> {
-    /// Where it stood, in Unicode scalar values of the record's text.
+    /// Its position in the record's text, in Unicode scalar values.
     pub offset: u64,
-    /// The sequence as it was.
+    /// The original sequence.
     pub code: Cow<'a, str>,
 }
 
 wire_struct! {
-    /// What a terminal would have shown: a tool's output, a log line, or the end of a run.
+    /// Terminal output: a tool's output, a log line, or the end of a run.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct TerminalRecord<'a> {
         /// `x-qwen-terminal`
@@ -59,57 +59,57 @@ wire_struct! {
         pub channel: Cow<'a, str>,
         /// `assistant`, `tool`, `console` or `system`
         pub source: Cow<'a, str>,
-        /// What was written, escapes removed.
+        /// The output without escape sequences.
         #[serde(default)]
         pub text: Cow<'a, str>,
         /// Styled ranges of `text`.
         #[serde(default)]
         pub spans: Vec<Span<'a>>,
-        /// The escapes that were removed, and where they stood.
+        /// The removed escape sequences with their positions.
         #[serde(default)]
         pub ansi: Vec<AnsiCode<'a>>,
-        /// How loud a console line is.
+        /// The level of a console line.
         #[serde(default)]
         pub console_level: Option<Cow<'a, str>>,
-        /// Which part of the program wrote: `system`, `tool` or `debug`.
+        /// The origin of the output: `system`, `tool` or `debug`.
         pub log_scope?: Cow<'a, str>,
-        /// How the run ended; only where the source is `system`.
+        /// The exit code of the run; only if the source is `system`.
         #[serde(default)]
         pub exit_code: Option<i32>,
-        /// The call that wrote.
+        /// The id of the tool call that wrote.
         pub tool_call_id?: Cow<'a, str>,
-        /// The call whose sub-agent's tool wrote.
+        /// The id of the tool call that started the sub-agent whose tool wrote.
         pub parent_tool_call_id?: Cow<'a, str>,
-        /// The session.
+        /// The id of the session.
         pub session_id?: Cow<'a, str>,
-        /// The turn; absent outside one.
+        /// The id of the turn's prompt; absent outside a turn.
         pub prompt_id?: Cow<'a, str>,
     }
 }
 
 wire_struct! {
-    /// How a tool call stands.
+    /// The state of a tool call.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ToolDisplayRecord<'a> {
         /// `x-qwen-tool-display`
         #[serde(rename = "type")]
         pub kind: ToolDisplayType,
-        /// The call.
+        /// The id of the tool call.
         pub tool_call_id: Cow<'a, str>,
-        /// The tool.
+        /// The name of the tool.
         pub tool_name?: Cow<'a, str>,
-        /// The call whose sub-agent calls.
+        /// The id of the tool call that started the sub-agent.
         pub parent_tool_call_id?: Cow<'a, str>,
-        /// The session.
+        /// The id of the session.
         pub session_id?: Cow<'a, str>,
-        /// The turn.
+        /// The id of the turn's prompt.
         pub prompt_id?: Cow<'a, str>,
         /// `pending`, `confirming`, `executing`, `success`, `error` or `canceled`
         pub status: Cow<'a, str>,
-        /// What people are shown.
+        /// The result for display.
         #[serde(default)]
         pub result_display: Option<ResultDisplay<'a>>,
-        /// What someone is asked to agree to, while they are asked.
+        /// The content of the permission request while it is open.
         #[serde(default)]
         pub confirmation: Option<ConfirmationRecord<'a>>,
         /// The call has not started.
@@ -121,27 +121,27 @@ wire_struct! {
 }
 
 display_records!(
-    /// What people are shown of a tool's work.
+    /// The result of a tool for display.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     #[serde(tag = "kind", rename_all = "snake_case")]
     ResultDisplay {
-        /// A text.
+        /// A plain text.
         String {
             /// The text.
             text: Cow<'a, str>,
-            /// For filtering: `tool`.
+            /// A category for filtering: `tool`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             log_scope: Option<Cow<'a, str>>,
         },
         /// A changed file.
         FileDiff {
-            /// The path as people know it.
+            /// The path as displayed to users.
             file_name: Cow<'a, str>,
             /// The unified diff.
             diff: Cow<'a, str>,
-            /// The text before; null when the file is new.
+            /// The text before the change; null for a new file.
             original: Option<Cow<'a, str>>,
-            /// The text after.
+            /// The text after the change.
             modified: Cow<'a, str>,
             /// Line counts.
             stat: LineCounts,
@@ -198,12 +198,12 @@ impl From<&DiffStat> for LineCounts {
     }
 }
 
-/// One thing to do.
+/// An item of a to-do list.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TodoRecord<'a> {
-    /// Its id.
+    /// The id of the item.
     pub id: Cow<'a, str>,
-    /// What to do.
+    /// The text of the item.
     pub content: Cow<'a, str>,
     /// `pending`, `in_progress` or `completed`
     pub status: Cow<'a, str>,
@@ -220,19 +220,19 @@ impl<'a> From<&'a Todo> for TodoRecord<'a> {
 }
 
 confirmation_records!(
-    /// What someone is asked to agree to.
+    /// The content of a permission request.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     #[serde(tag = "type", rename_all = "snake_case")]
     ConfirmationRecord () {
-        /// The path as people know it.
+        /// The path as displayed to users.
         file_name: Cow<'a, str>,
         /// The absolute path.
         file_path: Cow<'a, str>,
         /// The unified diff.
         diff: Cow<'a, str>,
-        /// The text before; null when the file is new.
+        /// The text before the change; null for a new file.
         original: Option<Cow<'a, str>>,
-        /// The text after.
+        /// The text after the change.
         modified: Cow<'a, str>,
         /// Line counts.
         stat: LineCounts,
@@ -273,15 +273,15 @@ wire_struct! {
         /// `x-qwen-thought`
         #[serde(rename = "type")]
         pub kind: ThoughtType,
-        /// What it is about, in a few words.
+        /// The subject of the thought.
         pub subject: Cow<'a, str>,
         /// The thought.
         pub description: Cow<'a, str>,
-        /// The call whose sub-agent thinks.
+        /// The id of the tool call that started the sub-agent.
         pub parent_tool_call_id?: Cow<'a, str>,
-        /// The session.
+        /// The id of the session.
         pub session_id?: Cow<'a, str>,
-        /// The turn.
+        /// The id of the turn's prompt.
         pub prompt_id?: Cow<'a, str>,
     }
 }
@@ -296,39 +296,40 @@ wire_struct! {
         /// `Finished`, `ChatCompressed`, `MaxSessionTurns`, `USER_CANCELLED`, `MAX_TOKENS`, `Retry`, `ModelFallback`,
         /// `LoopDetected`, `ModeChanged`, `Steered` or `Custom`
         pub event: Cow<'a, str>,
-        /// What happened, in a sentence.
+        /// A message for users about the event.
         #[serde(default)]
         pub message: Cow<'a, str>,
-        /// Numbers that go with it.
+        /// Figures that belong to the event.
         pub metrics?: Metrics,
-        /// What a custom event carries.
+        /// The payload of a custom event.
         #[schemars(with = "Option<serde_json::Value>")]
         #[serde(borrow)]
         pub value?: &'a RawValue,
-        /// The call whose sub-agent it is about.
+        /// The id of the tool call that started the sub-agent.
         pub parent_tool_call_id?: Cow<'a, str>,
-        /// The session.
+        /// The id of the session.
         pub session_id?: Cow<'a, str>,
-        /// The turn; absent outside one. Of `Steered`, the prompt that joins; `value.turn` is the turn.
+        /// The id of the turn's prompt; absent outside a turn. For `Steered` the id of the prompt that joins;
+        /// `value.turn` is the turn.
         pub prompt_id?: Cow<'a, str>,
     }
 }
 
 wire_struct! {
-    /// Numbers that go with a notice.
+    /// Figures that belong to a notice.
     #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
     pub struct Metrics {
-        /// Tokens before compression.
+        /// Tokens before compaction.
         pub original_tokens?: u64,
-        /// Tokens after compression.
+        /// Tokens after compaction.
         pub compressed_tokens?: u64,
         /// The limit that was reached.
         pub limit?: u64,
         /// The attempt that failed, from 1.
         pub attempt?: u32,
-        /// How many retries there may be.
+        /// The maximum number of retries.
         pub max_retries?: u32,
-        /// How long we wait before the next attempt.
+        /// The delay before the next attempt in milliseconds.
         pub delay_ms?: u64,
         /// The HTTP status of the failed attempt.
         pub status?: u16,

@@ -9,88 +9,88 @@ use super::control::{ControlCancelType, ControlRequestType};
 use super::{wire_struct, words};
 
 words! {
-    /// What a request for suggestions says it is.
+    /// The literal `command_hint_request`.
     HintRequestType = "command_hint_request";
-    /// What withdraws a request for suggestions.
+    /// The literal `command_hint_cancel`.
     HintCancelType = "command_hint_cancel";
-    /// What asks for a sign of life.
+    /// The literal `heartbeat_request`.
     HeartbeatRequestType = "heartbeat_request";
-    /// What asks us to stop.
+    /// The literal `control/cancel`.
     CancelRequestType = "control/cancel";
-    /// What a user line says it is.
+    /// The literal `user`.
     UserType = "user";
 }
 
 wire_struct! {
-    /// The Qwen Chat Request: something said to the agent.
+    /// The Qwen Chat Request: input for the agent.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct ChatRequest {
-        /// The session; `_new` asks for a new one.
+        /// The id of the session; `_new` creates one.
         #[schemars(length(min = 1))]
         pub session_id?: String,
-        /// The turn; by default `<session_id>########<turn>`.
+        /// The id of the prompt, unique in its session; by default `<session_id>########<turn>`.
         #[schemars(length(min = 1))]
         pub prompt_id?: String,
-        /// Another model for this request.
+        /// A model for this request only.
         pub model?: String,
-        /// What is said.
+        /// The origin and content of the request.
         pub input: RequestInput,
         /// Overrides for this request.
         pub options?: RequestOptions,
-        /// The call that is answered; needed where the origin is `tool_response`.
+        /// The id of the tool call that is answered; required with origin `tool_response`.
         pub tool_call_id?: String,
-        /// It continues the turn of the same `prompt_id`.
+        /// True if the request continues the turn with the same `prompt_id`.
         pub continuation?: bool,
         /// `queue` (the default) waits for the end of the running turn; `steer` joins it before its next model call.
         pub delivery?: String,
-        /// The prompt is sent again: it joins the turn of the same `prompt_id`.
+        /// True for a repeated prompt: it joins the turn with the same `prompt_id`.
         pub resend?: bool,
-        /// The call that is answered, as it was asked for.
+        /// The tool call that is answered, as it was requested.
         pub tool_request?: ToolRequest,
-        /// The protocol version that the host relies on.
+        /// The protocol version that the host requires.
         pub protocol_version?: String,
-        /// Capabilities that the host relies on.
+        /// The capabilities that the host requires.
         pub requires?: Vec<String>,
-        /// The host's place in a trace (W3C Trace Context), under which the turn belongs; may stand in `metadata` too.
+        /// The host's W3C trace context, the parent of the turn's span; also accepted in `metadata`.
         pub traceparent?: String,
-        /// What goes with it.
+        /// Additional information about the request.
         pub tracestate?: String,
     }
 }
 
 wire_struct! {
-    /// What is said.
+    /// The content of a request: its origin and its text or command.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct RequestInput {
-        /// Who speaks; by default the user.
+        /// The origin; by default the user.
         pub origin?: Origin,
-        /// What is said; needed unless there is a command.
+        /// The content; required unless there is a command.
         pub parts?: RequestParts,
-        /// A command declared as such.
+        /// A command given explicitly.
         pub command?: DeclaredCommand,
-        /// The same as `tool_call_id` beside `input`, where that has none.
+        /// The same as the top-level `tool_call_id`, used if that is absent.
         pub tool_call_id?: String,
-        /// The same as `continuation` beside `input`, where that has none.
+        /// The same as the top-level `continuation`, used if that is absent.
         pub continuation?: bool,
-        /// The same as `tool_request` beside `input`, where that has none.
+        /// The same as the top-level `tool_request`, used if that is absent.
         pub tool_request?: ToolRequest,
     }
 }
 
 wire_struct! {
-    /// A command and its arguments.
+    /// A parsed command with its arguments.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct DeclaredCommand {
         /// `slash`, `at` or `help`
         pub kind: DeclaredKind,
-        /// Its name and sub-names.
+        /// The command's name followed by the names of its subcommands.
         pub path: Vec<String>,
-        /// The rest, as typed.
+        /// The arguments as typed.
         pub args?: String,
     }
 }
 
-/// What kind of command.
+/// The kind of command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeclaredKind {
@@ -102,15 +102,15 @@ pub enum DeclaredKind {
     Help,
 }
 
-/// Who speaks.
+/// The origin of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// A person or the program that acts for one.
+    /// The user, or a program acting for the user.
     User,
     /// A tool that the host ran.
     ToolResponse,
-    /// The host, giving context for the next turn.
+    /// The host, adding context for the next turn.
     System,
 }
 
@@ -118,7 +118,7 @@ pub enum Origin {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RequestParts {
-    /// A text.
+    /// A plain text.
     Text(String),
     /// One part.
     One(Box<RequestPart>),
@@ -127,25 +127,25 @@ pub enum RequestParts {
 }
 
 wire_struct! {
-    /// A piece of what is said: a text, a tool's answer, or a medium. `type` may be left out where the one other key says
-    /// what it is.
+    /// A part of the content: a text, a tool result or a medium. `type` may be absent if the only other key
+    /// identifies the kind.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct RequestPart {
         /// `text`, `function_response`, `file_data`, `inline_data`, `image_url`, `image`, `document` or `tool_result`
         #[serde(rename = "type")]
         pub kind?: String,
-        /// A text.
+        /// A plain text.
         pub text?: String,
-        /// A tool's answer.
+        /// The result of a tool that the host ran.
         #[serde(alias = "functionResponse")]
         pub function_response?: FunctionResponse,
-        /// A medium at an address.
+        /// A medium given by its URL.
         #[serde(alias = "fileData")]
         pub file_data?: FilePart,
-        /// A medium in line.
+        /// A medium whose data is inside the message.
         #[serde(alias = "inlineData")]
         pub inline_data?: InlinePart,
-        /// An image at an address, in OpenAI's form: the address, or an object with `url`.
+        /// An image in OpenAI's form: a URL, or an object with `url`.
         pub image_url?: Value,
         /// An image or a document in Claude's form.
         pub source?: Map<String, Value>,
@@ -153,38 +153,38 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A tool's answer.
+    /// The result of a tool that the host ran.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct FunctionResponse {
-        /// The call; by default the request's `tool_call_id`.
+        /// The id of the call; by default the request's `tool_call_id`.
         pub id?: String,
-        /// The tool.
+        /// The name of the tool.
         pub name?: String,
-        /// What it gave back: a text, or an object with `output` or `error`.
+        /// The result: a text, or an object with `output` or `error`.
         pub response: Value,
     }
 }
 
 wire_struct! {
-    /// A medium at an address.
+    /// A medium given by its URL.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct FilePart {
-        /// The address.
+        /// The URL.
         #[serde(alias = "fileUri")]
         pub file_uri: String,
-        /// Its type.
+        /// The MIME type.
         #[serde(alias = "mimeType")]
         pub mime_type?: String,
     }
 }
 
 wire_struct! {
-    /// A medium in line.
+    /// A medium whose data is inside the message.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct InlinePart {
-        /// Its bytes, as base64.
+        /// The bytes as base64.
         pub data: String,
-        /// Its type.
+        /// The MIME type.
         #[serde(alias = "mimeType")]
         pub mime_type?: String,
     }
@@ -194,38 +194,38 @@ wire_struct! {
     /// Overrides for one request.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct RequestOptions {
-        /// Another model.
+        /// The model for this request.
         pub model?: String,
-        /// How freely the model samples.
+        /// The sampling temperature.
         pub temperature?: f64,
-        /// How much of the probability it samples from.
+        /// The nucleus sampling threshold.
         pub top_p?: f64,
-        /// The longest answer, in tokens.
+        /// The output limit in tokens.
         pub max_tokens?: u64,
-        /// Makes sampling repeatable, where the provider can.
+        /// The seed for repeatable sampling, if the provider supports it.
         pub seed?: i64,
-        /// A text, or texts, at which the model stops.
+        /// One or more stop sequences.
         pub stop?: Stop,
-        /// How hard the model thinks: `low`, `medium`, `high`, …
+        /// The reasoning effort: `low`, `medium`, `high`, …
         pub effort?: String,
-        /// Only these tools may be used.
+        /// An allow-list of tools for this request.
         pub tool_overrides?: Vec<String>,
         /// Tools that the host runs, as OpenAI function schemas.
         pub tools?: Vec<HostTool>,
-        /// The form of the result.
+        /// The format of the result.
         pub response_format?: ResponseFormat,
     }
 }
 
-/// The form of a result, in the words of OpenAI.
+/// The format of a result, in OpenAI's form.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ResponseFormat {
-    /// Words.
+    /// Plain text.
     Text,
     /// Any JSON object.
     JsonObject,
-    /// What a JSON Schema describes.
+    /// A value that satisfies a JSON Schema.
     JsonSchema {
         /// The schema and its name.
         json_schema: NamedSchema,
@@ -236,20 +236,20 @@ wire_struct! {
     /// A JSON Schema and its name.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct NamedSchema {
-        /// A name for it, which changes nothing.
+        /// A name for the schema, without effect.
         pub name?: String,
         /// The schema.
         pub schema: serde_json::Map<String, serde_json::Value>,
     }
 }
 
-/// A text or texts.
+/// One text or several.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Stop {
-    /// One.
+    /// A single text.
     One(String),
-    /// Several.
+    /// A list of texts.
     Many(Vec<String>),
 }
 
@@ -260,19 +260,19 @@ wire_struct! {
         /// `function`
         #[serde(rename = "type")]
         pub kind?: super::FunctionType,
-        /// The tool.
+        /// The function definition of the tool.
         pub function: FunctionSchema,
     }
 }
 
 wire_struct! {
-    /// A tool as the model is told about it.
+    /// The function definition of a tool.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct FunctionSchema {
-        /// Its name.
+        /// The name of the function.
         #[schemars(length(min = 1))]
         pub name: String,
-        /// What it does.
+        /// A description of the tool for the model.
         pub description?: String,
         /// The JSON Schema of its arguments.
         pub parameters?: Map<String, Value>,
@@ -280,16 +280,16 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A call as it was asked for.
+    /// A tool call as it was requested.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "camelCase")]
     pub struct ToolRequest {
-        /// The call.
+        /// The tool call.
         #[serde(alias = "call_id")]
         pub call_id?: String,
-        /// The tool.
+        /// The name of the tool.
         pub name?: String,
-        /// Its arguments.
+        /// The arguments of the call, a JSON object.
         pub args?: Map<String, Value>,
     }
 }
@@ -298,15 +298,15 @@ wire_struct! {
     /// The OpenAI request: a whole conversation, whose last user message is the prompt.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct ConversationRequest {
-        /// Another model for this request.
+        /// A model for this request only.
         pub model?: String,
         /// The conversation.
         #[schemars(length(min = 1))]
         pub messages: Vec<ConversationMessage>,
-        /// The session; `_new` asks for a new one.
+        /// The id of the session; `_new` creates one.
         #[schemars(length(min = 1))]
         pub session_id?: String,
-        /// The turn.
+        /// The id of the turn's prompt.
         pub prompt_id?: String,
     }
 }
@@ -317,11 +317,11 @@ wire_struct! {
     pub struct ConversationMessage {
         /// `system`, `developer`, `user`, `assistant` or `tool`
         pub role: String,
-        /// What is said.
+        /// The content of the message.
         pub content?: RequestParts,
         /// The calls of an assistant message.
         pub tool_calls?: Vec<Value>,
-        /// The call that a tool message answers.
+        /// The id of the call that a tool message answers.
         pub tool_call_id?: String,
     }
 }
@@ -333,52 +333,52 @@ wire_struct! {
         /// `user`
         #[serde(rename = "type")]
         pub kind: UserType,
-        /// What is said.
+        /// The message of the user.
         pub message: UserMessage,
         /// The client's own id of the message.
         pub uuid?: String,
-        /// Not looked at: the line belongs to the session that runs.
+        /// Ignored: the line belongs to the running session.
         pub session_id?: String,
-        /// The host's place in a trace (W3C Trace Context), under which the turn belongs.
+        /// The host's W3C trace context, the parent of the turn's span.
         pub traceparent?: String,
-        /// What goes with it.
+        /// Additional information about the request.
         pub tracestate?: String,
     }
 }
 
-/// What the user says.
+/// The user's message.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct UserMessage {
     /// `user`
     pub role: UserType,
-    /// A text, or blocks.
+    /// A plain text or a list of blocks.
     pub content: RequestParts,
 }
 
 wire_struct! {
-    /// What could be typed here?
+    /// A request for suggestions.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct HintRequestLine {
         /// `command_hint_request`
         #[serde(rename = "type")]
         pub kind: HintRequestType,
-        /// The session.
+        /// The id of the session.
         #[schemars(length(min = 1))]
         pub session_id?: String,
-        /// The request's own prompt id, to be repeated in the answer.
+        /// The id of the request, repeated in the response.
         pub prompt_id?: String,
-        /// `slash` or `at`; by default what the text starts with.
+        /// `slash` or `at`; by default derived from the first character of the text.
         pub trigger?: Trigger,
         /// The text so far.
         pub text: String,
-        /// Where the cursor is, in characters.
+        /// The position of the cursor in characters.
         pub cursor?: u64,
-        /// Where it is typed.
+        /// The context of the text.
         pub context?: HintContext,
     }
 }
 
-/// What triggers suggestions.
+/// The trigger of suggestions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
@@ -389,77 +389,77 @@ pub enum Trigger {
 }
 
 wire_struct! {
-    /// Where something is typed.
+    /// The context of the text that is being typed.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct HintContext {
         /// The directory that paths are relative to.
         pub cwd?: String,
-        /// What is selected.
+        /// The selected text.
         pub selected_text?: String,
     }
 }
 
 wire_struct! {
-    /// The suggestions asked for are no longer wanted.
+    /// Withdraws a request for suggestions.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct HintCancelLine {
         /// `command_hint_cancel`
         #[serde(rename = "type")]
         pub kind: HintCancelType,
-        /// The session.
+        /// The id of the session.
         pub session_id?: String,
-        /// The prompt id of the request.
+        /// The `prompt_id` of the request.
         pub prompt_id?: String,
     }
 }
 
 wire_struct! {
-    /// Are you there?
+    /// A request for a heartbeat.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct HeartbeatRequestLine {
         /// `heartbeat_request`
         #[serde(rename = "type")]
         pub kind: HeartbeatRequestType,
-        /// The session.
+        /// The id of the session.
         #[schemars(length(min = 1))]
         pub session_id?: String,
-        /// From now on send one every so many milliseconds; 0 stops that.
+        /// The interval of periodic heartbeats in milliseconds; 0 stops them.
         pub interval_ms?: u64,
     }
 }
 
 wire_struct! {
-    /// Stop what you are doing.
+    /// A request to cancel a turn.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct CancelRequestLine {
         /// `control/cancel`
         #[serde(rename = "type")]
         pub kind: CancelRequestType,
-        /// The session.
+        /// The id of the session.
         #[schemars(length(min = 1))]
         pub session_id?: String,
-        /// The turn or queued prompt that is meant; absent means whatever runs.
+        /// The id of the turn or queued prompt to cancel; by default the running turn.
         pub prompt_id?: String,
-        /// Why; by default `escape`.
+        /// The reason; by default `escape`.
         pub reason?: String,
-        /// Where an answer on the control channel is wanted too.
+        /// Set to receive a response on the control channel as well.
         pub request_id?: String,
     }
 }
 
 wire_struct! {
-    /// A request on the control channel: flat, with `subtype` and its fields beside it, or nested, with both in `request`.
+    /// A control request: flat, with `subtype` and its fields at the top level, or nested, with both in `request`.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ControlInput {
         /// `control_request`
         #[serde(rename = "type")]
         pub kind: ControlRequestType,
-        /// The request's id, to be repeated in the answer.
+        /// The id of the request, repeated in the response.
         #[schemars(length(min = 1))]
         pub request_id: String,
-        /// Flat: what is asked, such as `interrupt`.
+        /// Flat form: the kind of request, such as `interrupt`.
         pub subtype?: String,
-        /// Nested: what is asked.
+        /// Nested form: the request.
         pub request?: NestedRequest,
         /// The fields of the flat form.
         #[serde(flatten)]
@@ -467,10 +467,10 @@ wire_struct! {
     }
 }
 
-/// What is asked, in the nested form.
+/// The request in the nested form.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct NestedRequest {
-    /// What is asked, such as `interrupt`.
+    /// The kind of request, such as `interrupt`.
     pub subtype: String,
     /// Its fields.
     #[serde(flatten)]
@@ -483,7 +483,7 @@ pub struct ControlCancelInput {
     /// `control_cancel_request`
     #[serde(rename = "type")]
     pub kind: ControlCancelType,
-    /// The request's id.
+    /// The id of the control request.
     #[schemars(length(min = 1))]
     pub request_id: String,
 }

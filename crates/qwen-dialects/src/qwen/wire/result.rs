@@ -9,45 +9,45 @@ use serde_json::value::RawValue;
 
 use super::{wire_struct, words};
 words! {
-    /// What the end of a command says it is.
+    /// The literal `result/command`.
     CommandType = "result/command";
-    /// What suggestions say they are.
+    /// The literal `result/command_hint`.
     HintType = "result/command_hint";
-    /// What a heartbeat says it is.
+    /// The literal `result/heartbeat`.
     HeartbeatType = "result/heartbeat";
-    /// What the end of a cancel request says it is.
+    /// The literal `result/cancel`.
     CancelType = "result/cancel";
 }
 
 wire_struct! {
-    /// The end of a command.
+    /// The result of a slash command.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct CommandLine<'a> {
         /// `result/command`
         #[serde(rename = "type")]
         pub kind: CommandType,
-        /// The session.
+        /// The id of the session.
         pub session_id: Cow<'a, str>,
-        /// The prompt that held the command.
+        /// The id of the prompt that contained the command.
         pub prompt_id: Cow<'a, str>,
-        /// The command as it was understood.
+        /// The parsed command.
         pub command: CommandName<'a>,
-        /// What came of it.
+        /// The outcome of the command.
         #[serde(borrow)]
         pub result: CommandOutcome<'a>,
-        /// What the host cannot do in this run, because there is no control channel.
+        /// Features that are unavailable because there is no control channel.
         pub limitation?: Cow<'a, str>,
     }
 }
 
-/// A command and its arguments.
+/// A parsed command with its arguments.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CommandName<'a> {
     /// `slash`, `at` or `help`
     pub kind: Cow<'a, str>,
-    /// Its name and sub-names.
+    /// The command's name followed by the names of its subcommands.
     pub path: Vec<Cow<'a, str>>,
-    /// The rest, as typed.
+    /// The arguments as typed.
     #[serde(default)]
     pub args: Cow<'a, str>,
 }
@@ -68,19 +68,19 @@ impl<'a> From<&'a CommandCall> for CommandName<'a> {
 }
 
 wire_struct! {
-    /// What came of a command.
+    /// The outcome of a command.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct CommandOutcome<'a> {
         /// `message`, `dialog`, `tool` or `submit_prompt`
         #[serde(rename = "type")]
         pub kind: Cow<'a, str>,
-        /// How loud a message is: `info`, `warning` or `error`.
+        /// The level of a message: `info`, `warning` or `error`.
         pub level?: Cow<'a, str>,
-        /// The words of a message, or the prompt that is submitted.
+        /// The text of a message, or the submitted prompt.
         pub content?: Cow<'a, str>,
         /// The name of the dialog.
         pub dialog?: Cow<'a, str>,
-        /// What the dialog shows.
+        /// The content of the dialog.
         #[schemars(with = "Option<serde_json::Value>")]
         #[serde(borrow)]
         pub data?: &'a RawValue,
@@ -93,24 +93,24 @@ wire_struct! {
 /// A tool and its arguments.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ToolUse<'a> {
-    /// The tool.
+    /// The name of the tool.
     pub name: Cow<'a, str>,
-    /// The arguments, an object.
+    /// The arguments of the call, a JSON object.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     #[serde(borrow)]
     pub arguments: &'a RawValue,
 }
 
 wire_struct! {
-    /// Suggestions for what is being typed.
+    /// Completions of the text that is being typed.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct HintLine<'a> {
         /// `result/command_hint`
         #[serde(rename = "type")]
         pub kind: HintType,
-        /// The session.
+        /// The id of the session.
         pub session_id: Cow<'a, str>,
-        /// The request's prompt id.
+        /// The `prompt_id` of the request.
         pub prompt_id: Cow<'a, str>,
         /// `slash` or `at`
         pub trigger: Cow<'a, str>,
@@ -118,9 +118,9 @@ wire_struct! {
         pub status: Cow<'a, str>,
         /// The suggestions, best first.
         pub suggestions: Vec<SuggestionItem<'a>>,
-        /// What goes beside them.
+        /// Additional information about the suggestions.
         pub metadata: HintMetadata,
-        /// What went wrong.
+        /// The error.
         pub message?: Cow<'a, str>,
     }
 }
@@ -129,38 +129,38 @@ wire_struct! {
     /// A suggestion.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct SuggestionItem<'a> {
-        /// What is shown.
+        /// The text to display.
         pub label: Cow<'a, str>,
-        /// What is inserted.
+        /// The text to insert.
         pub value: Cow<'a, str>,
-        /// What it means.
+        /// A description of the suggestion.
         pub description?: Cow<'a, str>,
     }
 }
 
-/// What goes beside suggestions.
+/// Additional information about suggestions.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct HintMetadata {
-    /// The text already names one of them exactly.
+    /// True if the text already equals one of the suggestions.
     pub is_perfect_match: bool,
 }
 
 wire_struct! {
-    /// A sign of life.
+    /// A heartbeat.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct HeartbeatLine<'a> {
         /// `result/heartbeat`
         #[serde(rename = "type")]
         pub kind: HeartbeatType,
-        /// The session.
+        /// The id of the session.
         pub session_id: Cow<'a, str>,
-        /// The turn under way.
+        /// The id of the running turn's prompt.
         pub prompt_id?: Cow<'a, str>,
         /// `ok`
         pub status: Cow<'a, str>,
-        /// What the turn under way is doing: `thinking`, `tool`, or `waiting` for the host to run one.
+        /// The activity of the running turn: `thinking`, `tool`, or `waiting` while the host runs a tool.
         pub activity?: Cow<'a, str>,
-        /// The tool that runs, or is waited for.
+        /// The name of the tool that is running or that the host runs.
         pub tool?: Cow<'a, str>,
         /// Seconds since the Unix epoch.
         pub ts: u64,
@@ -168,22 +168,22 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// The end of a cancel request.
+    /// The result of a cancel request.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct CancelLine<'a> {
         /// `result/cancel`
         #[serde(rename = "type")]
         pub kind: CancelType,
-        /// The session.
+        /// The id of the session.
         pub session_id?: Cow<'a, str>,
-        /// The turn or queued prompt that was meant.
+        /// The id of the turn or queued prompt that the request named.
         pub prompt_id?: Cow<'a, str>,
-        /// `ok`, or `noop` where there was nothing to cancel.
+        /// `ok`, or `noop` if there was nothing to cancel.
         pub status: Cow<'a, str>,
-        /// The reason that the request gave.
+        /// The `reason` of the request.
         #[serde(default)]
         pub reason: Cow<'a, str>,
-        /// What happened, in a sentence.
+        /// A message for users about what was cancelled.
         #[serde(default)]
         pub message: Cow<'a, str>,
     }
