@@ -1,4 +1,4 @@
-//! `docs/spec1-coverage.md`, its siblings and `docs/sdk-coverage.md` name the test for each line of what they
+//! `docs/contributing/spec1-coverage.md`, its siblings and `docs/contributing/sdk-coverage.md` name the test for each line of what they
 //! cover: those tests are there.
 
 use std::fs;
@@ -16,7 +16,7 @@ const TABLES: [(&str, usize); 4] = [
 fn every_test_that_the_coverage_tables_name_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (table, at_least) in TABLES {
-        let text = fs::read_to_string(root.join("../../docs").join(table)).unwrap();
+        let text = fs::read_to_string(root.join("../../docs/contributing").join(table)).unwrap();
         let mut named = 0;
         for word in text.split('`').filter(|word| word.contains("::") && !word.contains(char::is_whitespace))
         {
@@ -36,7 +36,7 @@ fn every_test_that_the_coverage_tables_name_is_there() {
 #[test]
 fn every_test_that_the_table_of_the_sdks_names_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let table = fs::read_to_string(root.join("../../docs/sdk-coverage.md")).unwrap();
+    let table = fs::read_to_string(root.join("../../docs/contributing/sdk-coverage.md")).unwrap();
     let mut named = 0;
     for row in table.lines().filter(|line| line.starts_with('|')) {
         for word in row.split('`').skip(1).step_by(2) {

@@ -1,5 +1,5 @@
 //! Spec 1, the structured input and output of a session, through the real binary: every table row, every
-//! event and every example, in both output formats. `docs/spec1-coverage.md` says which test holds which line
+//! event and every example, in both output formats. `docs/contributing/spec1-coverage.md` says which test holds which line
 //! of the spec.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 

@@ -32,6 +32,7 @@ pub fn pages() -> Vec<Page> {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "crates/qwen-kernel/README.md",
+        "examples/README.md",
         "examples/repair/README.md",
         "sdk/python/README.md",
         "sdk/typescript/README.md",

@@ -35,7 +35,7 @@ fn cells(row: &str) -> Vec<String> {
 
 #[test]
 fn every_file_and_function_on_the_path_of_a_turn_exists() {
-    let page = fs::read_to_string(root().join("docs/turn-path.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/contributing/turn-path.md")).unwrap();
     let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| ")).skip(1).map(cells).collect();
     assert!((20..35).contains(&rows.len()), "{} hops", rows.len());
     for (number, row) in (1..).zip(&rows) {

@@ -1,4 +1,4 @@
-//! docs/events.md: which consumer shows or stores which event.
+//! docs/contributing/events.md: which consumer shows or stores which event.
 //!
 //! `QWEN_BLESS=1 cargo test -p qwen --test structure event_table` writes it.
 
@@ -141,7 +141,7 @@ fn the_table_of_events_and_consumers_is_current() {
         }
         page.push('\n');
     }
-    let path = root().join("docs/events.md");
+    let path = root().join("docs/contributing/events.md");
     if std::env::var_os("QWEN_BLESS").is_some() {
         fs::write(&path, &page).unwrap();
     }

@@ -8,7 +8,7 @@ use mock_model::process::Program;
 
 use crate::harness::{Screen, in_terminal};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-ten-minutes.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/contributing/first-ten-minutes.md");
 
 /// Wide enough for the path of a temporary directory, and high enough that nothing scrolls away.
 const SIZE: (u16, u16) = (100, 60);

@@ -1,5 +1,5 @@
 //! Specs 2, 3 and 4 through the real binary: every table row, every field list and every rule of DESIGN about
-//! the dialects besides `qwen`. `docs/spec2-coverage.md` and its siblings say which test holds which line.
+//! the dialects besides `qwen`. `docs/contributing/spec2-coverage.md` and its siblings say which test holds which line.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod choosing;
