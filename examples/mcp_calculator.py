@@ -9,6 +9,7 @@ from qwen_agent_sdk import (
     PermissionResult,
     ResultMessage,
     ToolDisplay,
+    ToolError,
     ToolPermissionContext,
     create_sdk_mcp_server,
     query,
@@ -25,7 +26,9 @@ async def add(a: float, b: float) -> float:
 @tool
 async def divide(a: float, b: float) -> float:
     """Divides a by b."""
-    return a / b  # a ZeroDivisionError is an error result that the model sees
+    if b == 0:
+        raise ToolError("division by zero")  # the model reads the text of a ToolError, and of no other exception
+    return a / b
 
 
 async def can_use_tool(name: str, arguments: dict[str, Any], context: ToolPermissionContext) -> PermissionResult:

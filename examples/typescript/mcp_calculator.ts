@@ -1,7 +1,7 @@
 // Tools of this process: the agent calls them like any others.
 //   npx tsx mcp_calculator.ts "What is 2 + 3?"
 
-import { createAgentManager, defineTools, tool } from '@qwen-agent/sdk';
+import { ToolError, createAgentManager, defineTools, tool } from '@qwen-agent/sdk';
 import { z } from 'zod';
 
 const numbers = { a: z.number(), b: z.number() };
@@ -12,7 +12,7 @@ const calculator = defineTools('calculator', [
     description: 'Divides a by b',
     input: numbers,
     run: ({ a, b }) => {
-      if (b === 0) throw new Error('Division by zero');
+      if (b === 0) throw new ToolError('Division by zero');
       return a / b;
     },
   }),

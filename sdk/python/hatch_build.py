@@ -14,6 +14,10 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+NO_BINARY = """This package carries no qwen binary. Build one in the checkout and tell the SDK where it is:
+    cargo build --release -p qwen && export QWEN_BIN=$PWD/target/release/qwen
+or build a wheel that carries it: sdk/python/build-wheel"""
+
 
 class BinaryHook(BuildHookInterface):  # type: ignore[type-arg]
     """Adds the binary as `qwen_agent_sdk/bin/qwen`."""
@@ -21,6 +25,8 @@ class BinaryHook(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before the wheel is built."""
         binary = os.environ.get("QWEN_WHEEL_BINARY")
+        if not binary:
+            self.app.display_warning(NO_BINARY)
         if version == "editable":
             return
         # A source distribution has the licence beside this file, where hatchling finds it by itself.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from qwen_agent_sdk import (
     QwenSDKClient,
     ResultMessage,
     Timeouts,
+    ToolError,
     ToolPermissionContext,
     create_sdk_mcp_server,
     hook,
@@ -65,7 +67,9 @@ async def test_deny_refuses_and_is_in_the_result(options: Options, place: Path) 
     assert not (place / "a.txt").exists()
     assert (result.status, result.outcome, result.ok) == ("done", "denied", False)
     (denial,) = result.permission_denials
-    assert denial.tool_name == "write_file" and "not in this house" in denial.reason
+    assert (denial.tool_name, denial.reason) == ("write_file", "not in this house"), (
+        "the reason given, and nothing else"
+    )
 
 
 async def test_deny_with_interrupt_ends_the_turn(options: Options) -> None:
@@ -203,7 +207,7 @@ async def test_a_function_of_the_host_is_a_tool(options: Options) -> None:
 async def test_wrong_arguments_and_exceptions_are_error_results_for_the_model(options: Options) -> None:
     @tool("fail", "Fails.", {"how": str})
     def fail(arguments: dict[str, Any]) -> str:
-        raise ValueError(f"failed by {arguments['how']}")
+        raise ToolError(f"{arguments['how']} is not a plan")
 
     @tool
     def double(n: int) -> int:
@@ -211,12 +215,49 @@ async def test_wrong_arguments_and_exceptions_are_error_results_for_the_model(op
 
     opened = options(
         [call("mcp__t__fail", how="design")],
-        [{"expect": {"contains": "failed by design"}}, call("mcp__t__double", n="not a number")],
+        [{"expect": {"contains": "design is not a plan"}}, call("mcp__t__double", n="not a number")],
         [{"expect": {"contains": "integer"}}, {"text": "Ok."}],
-        mcp_servers={"t": create_sdk_mcp_server("t", tools=[fail, double])},
+        mcp_servers={"t": [fail, double]},
         permission_mode="yolo",
     )
     assert (await ask(opened)).text == "Ok."
+
+
+async def test_the_text_of_an_exception_is_logged_and_never_sent_to_the_model(
+    options: Options, caplog: pytest.LogCaptureFixture
+) -> None:
+    @tool
+    def leak() -> str:
+        raise ValueError("the password is hunter2")
+
+    def can_use_tool(*_: Any) -> bool:
+        raise RuntimeError("the dialog knows hunter2")
+
+    @hook("PostToolUse", matcher="list_directory")
+    def after(*_: Any) -> None:
+        raise RuntimeError("the hook knows hunter2")
+
+    opened = options(
+        [call("mcp__t__leak")],
+        [{"expect": {"contains": "The tool leak failed"}}, write()],
+        [{"expect": {"contains": "callback failed"}}, call("list_directory", path=".")],
+        "Ok.",
+        mcp_servers={"t": [leak]},
+        allowed_tools=["mcp__t__leak"],
+        can_use_tool=can_use_tool,
+        hooks=[after],
+    )
+    messages = [message async for message in query("Go", options=opened)]
+    assert isinstance(messages[-1], ResultMessage) and messages[-1].text == "Ok."
+    assert not any("hunter2" in str(message.raw) for message in messages)
+    logged = [json.loads(record.getMessage()) for record in caplog.records if record.levelname == "ERROR"]
+    assert [entry["event"] for entry in logged] == ["tool_failed", "callback_failed", "callback_failed"]
+    assert all("Traceback" in entry["traceback"] and "hunter2" in entry["traceback"] for entry in logged)
+
+
+async def test_a_value_that_is_no_server_is_refused_with_what_would_be_one(options: Options) -> None:
+    with pytest.raises(TypeError, match=r"mcp_servers\['t'\] is .*; it must be a list of functions with @tool"):
+        options("Hi.", mcp_servers={"t": [lambda: 1]})
 
 
 async def test_tools_of_one_message_run_beside_each_other(options: Options) -> None:
@@ -265,12 +306,14 @@ async def test_a_callback_that_raises_is_a_denial_and_the_turn_goes_on(options: 
 
     result = await ask(options([write()], "Fine.", can_use_tool=can_use_tool))
     assert result.outcome == "denied" and not (place / "a.txt").exists()
-    assert "the dialog crashed" in result.control_errors[0]["message"]
+    assert "can_use_tool callback failed" in result.control_errors[0]["message"]
+    assert result.done and not result.ok, "the turn completed, and a call was refused in it"
 
 
-async def test_a_callback_that_answers_nonsense_is_a_denial(options: Options) -> None:
+async def test_a_callback_that_answers_nonsense_is_a_denial(options: Options, caplog: pytest.LogCaptureFixture) -> None:
     result = await ask(options([write()], "Fine.", can_use_tool=lambda *_: "yes please"))  # type: ignore[arg-type,return-value]
-    assert result.outcome == "denied" and "yes please" in result.control_errors[0]["message"]
+    assert result.outcome == "denied" and "callback failed" in result.control_errors[0]["message"]
+    assert "yes please" in caplog.text
 
 
 async def test_a_callback_that_never_returns_is_a_denial_at_its_deadline(options: Options, place: Path) -> None:
@@ -357,14 +400,14 @@ async def test_callbacks_work_to_the_end_of_a_query_given_as_one_string(options:
 
 
 async def test_a_plain_callback_that_exits_is_a_denial_and_not_the_end_of_the_host(
-    options: Options, place: Path
+    options: Options, place: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def leave(*_: Any) -> bool:
         sys.exit(3)
 
     result = await ask(options([write()], "Fine.", can_use_tool=leave))
     assert not result.ok and not (place / "a.txt").exists()
-    assert "SystemExit" in result.permission_denials[0].reason
+    assert "SystemExit" in caplog.text
 
 
 async def test_a_method_of_an_object_can_be_a_hook(options: Options, place: Path) -> None:

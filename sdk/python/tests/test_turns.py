@@ -21,6 +21,7 @@ from qwen_agent_sdk import (
     QwenSDKClient,
     ResultMessage,
     SessionEvent,
+    TerminalOutput,
     ToolCallReader,
     ToolDisplay,
     query,
@@ -48,6 +49,19 @@ async def test_chunks_joined_are_the_result_s_text(options: Options) -> None:
     assert isinstance(message, ResultMessage)
     assert "".join(pieces) == text == message.text
     assert len([piece for piece in pieces if piece]) == 4
+
+
+@pytest.mark.parametrize("partial", [False, True])
+async def test_the_final_answer_is_a_message_before_the_result(partial: bool, options: Options) -> None:
+    calls = ([{"text": "Looking."}, call("list_directory", path=".")], "Found it.")
+    opened = options(*calls, include_partial_messages=partial)
+    messages = [m async for m in query("Look", options=opened)]
+    whole = [m for m in messages if isinstance(m, AssistantMessage)]
+    assert [(m.text, len(m.tool_calls)) for m in whole] == [("Looking.", 1), ("Found it.", 0)]
+    assert messages[-2] is whole[-1] and isinstance(messages[-1], ResultMessage)
+    assert [m.prompt_id for m in whole] == [messages[-1].prompt_id] * 2
+    assert all(m.model() is not None for m in whole)
+    assert not any(isinstance(m, TerminalOutput) for m in messages), "no empty output event ends the turn"
 
 
 async def test_tool_calls_are_objects_in_both_formats(options: Options) -> None:

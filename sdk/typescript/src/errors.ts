@@ -67,6 +67,13 @@ export class WorkerExitedError extends QwenError {
   }
 }
 
+/** Thrown by a tool to report a failure to the model, which receives the message of this error and of no other. */
+export class ToolError extends QwenError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('tool_failed', message, options);
+  }
+}
+
 /** The session, manager or transport was closed. */
 export class ClosedError extends QwenError {
   constructor(what: string, options?: ErrorOptions) {
@@ -119,6 +126,12 @@ function describeExit(message: string, exit: WorkerExit): string {
   const how = exit.signal ? `signal ${exit.signal}` : `exit code ${String(exit.exitCode)}`;
   const tail = exit.stderrTail.trim();
   return `${message} (${how})${tail ? `\n${tail}` : ''}`;
+}
+
+/** An error as fields of a log entry. */
+export function describeError(value: unknown): { error: string; stack: string | undefined } {
+  const { message, stack } = asError(value);
+  return { error: message, stack };
 }
 
 /** The error that an unknown thrown value stands for. */

@@ -43,6 +43,7 @@ export {
   RequestError,
   StructuredOutputError,
   TimeoutError,
+  ToolError,
   WorkerExitedError,
 } from './errors.js';
 export type { WorkerExit } from './errors.js';

@@ -25,9 +25,11 @@ export function sessionLogger(target: Logger | undefined, fields: Record<string,
   const entries = LEVELS.map((level): [Level, Logger[Level]] => [
     level,
     (message, extra) => {
-      if (target === undefined && !isVerbose) return;
+      // Errors of a host without a logger are not lost.
+      const isPrinted = isVerbose || (target === undefined && level === 'error');
+      if (target === undefined && !isPrinted) return;
       const all = { ...fields, ...extra };
-      if (isVerbose) writeJson(level, message, all);
+      if (isPrinted) writeJson(level, message, all);
       try {
         target?.[level](message, all);
       } catch {

@@ -1,7 +1,7 @@
 import type { HookHandler, HookTable } from './control/hooks.js';
 import type { McpServerInstance } from './control/mcp.js';
 import type { PermissionHandler, PermissionMode } from './control/permissions.js';
-import type { ToolServer } from './control/tools.js';
+import type { Tool, ToolServer } from './control/tools.js';
 import type { Logger } from './logging.js';
 import type { SessionStore } from './store.js';
 import type { TransportFactory } from './transport/transport.js';
@@ -113,7 +113,8 @@ export interface SessionOptions {
   readonly agent?: string;
   readonly agents?: Readonly<Record<string, AgentDefinition>>;
   readonly tools?: readonly ToolServer[];
-  readonly mcpServers?: Readonly<Record<string, McpServerConfig>>;
+  /** By name: tools of this process (`tool({...})`), or how to reach a server. */
+  readonly mcpServers?: Readonly<Record<string, McpServerConfig | readonly Tool[]>>;
   /** Decides about calls that need permission. Without it they are denied. */
   readonly onPermissionRequest?: PermissionHandler;
   /** Told of every hook event. Use `hooks` to be told of some. */

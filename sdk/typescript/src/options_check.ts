@@ -1,3 +1,4 @@
+import type { Tool } from './control/tools.js';
 import type { AgentManagerOptions } from './options.js';
 
 /** Options of other SDKs for the same thing. Passed over, some of them would leave a program without its limits or rules. */
@@ -48,6 +49,10 @@ export function checkOptions(options: AgentManagerOptions): void {
 }
 
 function checkServers({ tools = [], mcpServers = {} }: AgentManagerOptions): void {
+  for (const [name, server] of Object.entries(mcpServers as Record<string, unknown>)) {
+    const isServer = Array.isArray(server) ? server.every((each: unknown) => typeof (each as Partial<Tool> | null)?.run === 'function') : typeof server === 'object' && server !== null;
+    if (!isServer) throw new TypeError(`mcpServers.${name} must be an array of tools (tool({...})), or an object such as { command: 'my-server' }`);
+  }
   const names = new Set(Object.keys(mcpServers));
   for (const server of tools as ReadonlyArray<{ name?: unknown; tools?: unknown }>) {
     if (typeof server.name !== 'string' || !Array.isArray(server.tools)) throw new TypeError('The option tools takes what defineTools() returns');

@@ -274,6 +274,7 @@ function emptyResult(event: WireEvent, promptId: string, sessionId: string): Tur
     sessionId,
     promptId,
     status: 'done',
+    done: true,
     ok: true,
     isError: false,
     text: '',
@@ -299,7 +300,7 @@ function commandResult(event: CommandLine): TurnResult {
   const isError = event.result.level === 'error';
   const error = isError ? { message: text, type: 'invalid_request_error', code: 'command_failed' } : undefined;
   const base = emptyResult(event, event.prompt_id, event.session_id);
-  return { ...base, text, summary: text, error, isError, ok: !isError, status: isError ? 'error' : 'done' };
+  return { ...base, text, summary: text, error, isError, done: !isError, ok: !isError, status: isError ? 'error' : 'done' };
 }
 
 /** True for an error of the model, which belongs to a turn, even before its first other line. */
@@ -312,5 +313,5 @@ function isModelError(event: WireEvent): boolean {
 function refusedResult(promptId: string, event: WireEvent): TurnResult {
   const { metadata, session_id: sessionId } = event as { metadata?: { error?: TurnResult['error'] }; session_id?: string };
   const base = emptyResult(event, promptId, sessionId ?? '');
-  return { ...base, status: 'error', ok: false, isError: true, error: metadata?.error };
+  return { ...base, status: 'error', done: false, ok: false, isError: true, error: metadata?.error };
 }

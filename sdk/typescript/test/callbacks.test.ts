@@ -29,7 +29,7 @@ test('deny refuses the call, tells the model and is listed in the result', async
   const session = await at.manager({ onPermissionRequest: () => ({ behavior: 'deny', message: 'not on a Sunday' }) }).createSession();
   const result = await session.run('write it');
   assert.deepEqual([result.status, result.ok], ['done', false]);
-  assert.deepEqual(result.permissionDenials.map(({ tool_name: name, tool_call_id: id }) => [name, id]), [['write_file', 'call_w']]);
+  assert.deepEqual(result.permissionDenials.map(({ tool_name: name, tool_call_id: id, reason }) => [name, id, reason]), [['write_file', 'call_w', 'not on a Sunday']]);
   assert.match((await at.toolResults()).join(), /not on a Sunday/);
   assert.ok(!written(at.work));
 });
@@ -153,15 +153,38 @@ for (const [library, input] of [
   });
 }
 
-test('arguments that do not fit and tools that throw are error results', async (t) => {
+test('arguments that do not fit and a ToolError are error results with their text', async (t) => {
   const at = await place(t, [say(call('mcp__calc__add', { a: 3 }), call('mcp__calc__fail')), say('well')]);
   const add = sdk.tool({ name: 'add', description: 'Adds', input: { a: z.number().refine((n) => n % 2 === 0, 'must be even') }, run: ({ a }) => a });
-  const fail = sdk.tool({ name: 'fail', description: 'Fails', input: {}, run: () => { throw new Error('out of paper'); } });
-  const session = await at.manager({ permissionMode: 'yolo', tools: [sdk.defineTools('calc', [add, fail])] }).createSession();
+  const fail = sdk.tool({ name: 'fail', description: 'Fails', input: {}, run: () => { throw new sdk.ToolError('out of paper'); } });
+  const session = await at.manager({ permissionMode: 'yolo', mcpServers: { calc: [add, fail] } }).createSession();
   assert.equal((await session.run('go')).status, 'done');
   const [first, second] = await at.toolResults();
   assert.match(first ?? '', /do not fit: .*must be even/);
   assert.match(second ?? '', /out of paper/);
+});
+
+test('the text of an error is logged and never sent to the model', async (t) => {
+  const at = await place(t, [say(call('mcp__t__leak')), say(WRITE), say(call('list_directory', { path: '.' })), say('ok')]);
+  const throws = (): never => { throw new Error('the password is hunter2'); };
+  const logged: Array<[string, string]> = [];
+  const ignore = (): void => undefined;
+  const error = (message: string, fields?: Record<string, unknown>): void => { logged.push([message, String(fields?.stack)]); };
+  const leak = sdk.tool({ name: 'leak', description: 'Leaks', input: {}, run: throws });
+  const session = await at
+    .manager({
+      mcpServers: { t: [leak] },
+      allowedTools: ['mcp__t__leak'],
+      onPermissionRequest: throws,
+      hooks: { PostToolUse: [{ matcher: 'list_directory', handler: throws }] },
+      logger: { debug: ignore, info: ignore, warn: ignore, error },
+    })
+    .createSession();
+  const result = await session.run('go');
+  assert.equal(result.text, 'ok');
+  assert.doesNotMatch(JSON.stringify(await at.requests()) + JSON.stringify(result.raw), /hunter2/);
+  assert.deepEqual(logged.map(([message]) => message), ['tool failed', 'callback failed', 'callback failed']);
+  for (const [, stack] of logged) assert.match(stack, /hunter2[^]*callbacks\.test/);
 });
 
 test('in-process tools of one message run beside each other', async (t) => {
@@ -202,7 +225,8 @@ test('a callback that throws is a denial and the turn goes on', async (t) => {
   const session = await at.manager({ onPermissionRequest: () => { throw new Error('dialog crashed'); } }).createSession();
   const result = await session.run('write it');
   assert.deepEqual([result.status, result.text, result.permissionDenials.length], ['done', 'understood', 1]);
-  assert.match(JSON.stringify(result.controlErrors), /dialog crashed/);
+  assert.match(JSON.stringify(result.controlErrors), /can_use_tool callback failed/);
+  assert.deepEqual([result.done, result.ok], [true, false], 'the turn completed, and a call was refused in it');
 });
 
 test('a callback that never returns is a denial at its deadline, and its signal is aborted', async (t) => {

@@ -33,6 +33,7 @@ test('a text in place of a list, a directory with a comma and tool servers of on
   const server = sdk.defineTools('s', []);
   assert.throws(() => sdk.createAgentManager({ tools: [server, server] }), /two tool servers named s/);
   assert.throws(() => sdk.createAgentManager(untyped({ tools: [{}] })), /what defineTools\(\) returns/);
+  assert.throws(() => sdk.createAgentManager(untyped({ mcpServers: { t: [() => 1] } })), /mcpServers\.t must be an array of tools/);
   assert.throws(() => sdk.tool('add' as never), /tool\(\{ name, description, input, run \}\)/);
 });
 
@@ -64,12 +65,15 @@ test('what is no prompt is an error, and the session goes on', async (t) => {
   assert.equal((await session.run('go')).text, 'fine');
 });
 
-test('a permission callback that returns no decision is a denial that says so', async (t) => {
+test('a permission callback that returns no decision is a denial, and the log says why', async (t) => {
   const at = await place(t, [say(call('write_file', { file_path: 'x', content: 'x' })), say('done')]);
-  const session = await at.manager({ onPermissionRequest: () => true as never }).createSession();
+  const logged: unknown[] = [];
+  const ignore = (): void => undefined;
+  const logger = { debug: ignore, info: ignore, warn: ignore, error: (_: string, fields?: object) => { logged.push(fields); } };
+  const session = await at.manager({ logger, onPermissionRequest: () => true as never }).createSession();
   const result = await session.run('go');
   assert.equal(result.ok, false);
-  assert.match((await at.toolResults())[0] ?? '', /onPermissionRequest must return allow, deny or ask.*it returned true/);
+  assert.match(JSON.stringify(logged), /onPermissionRequest must return allow, deny or ask.*it returned true/);
   assert.equal(existsSync(join(at.work, 'x')), false);
 });
 

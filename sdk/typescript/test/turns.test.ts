@@ -17,6 +17,18 @@ test('a query yields messages and ends after its result', async (t) => {
   assert.equal(only(messages, 'result').length, 1);
 });
 
+for (const includePartialMessages of [true, false]) {
+  test(`the final answer is a message before the result, ${includePartialMessages ? 'in pieces' : 'whole'}`, async (t) => {
+    const at = await place(t, [say('Looking.', call('list_directory', { path: '.' })), say('Found it.')]);
+    const session = await at.manager({ includePartialMessages }).createSession();
+    const messages = await all(session.stream('look'));
+    const whole = only(messages, 'assistant').map(({ text, toolCalls }) => [text, toolCalls.length]);
+    assert.deepEqual(whole, [['Looking.', 1], ['Found it.', 0]]);
+    assert.deepEqual(messages.slice(-2).map(({ type }) => type), ['assistant', 'result']);
+    assert.equal(only(messages, 'terminal').length, 0, 'no empty output event ends the turn');
+  });
+}
+
 test('text arrives in pieces that joined are the text of the result', async (t) => {
   const at = await place(t, [say('One ', gate('rest'), 'two ', 'three')]);
   const session = await at.manager().createSession();

@@ -53,6 +53,7 @@ pub(crate) async fn run(
     };
     let deferred = matches!(attempted, Err(NotRun::Deferred));
     let postponed = matches!(attempted, Err(NotRun::Postponed));
+    let mut reason: Option<Arc<str>> = None;
     let (ended, limit) = match attempted {
         Err(NotRun::Postponed) => {
             (Ended::Postponed("not run: a hook postponed it until the session continues".into()), None)
@@ -62,7 +63,10 @@ pub(crate) async fn run(
         }
         Ok(outcome) => (Ended::Completed(outcome), None),
         Err(NotRun::Failed(code, text)) => (Ended::Completed(Outcome::failure(code, text)), None),
-        Err(NotRun::Denied(text)) => (Ended::Denied(text), None),
+        Err(NotRun::Denied(refusal)) => {
+            reason = Some(context.resources.redactor.redact(&refusal.reason).into());
+            (Ended::Denied(refusal.text), None)
+        }
         Err(NotRun::Stopped(text)) => (Ended::Stopped(text), None),
         Err(NotRun::Limit(stop)) => {
             (Ended::Stopped("not run: the limit of tool calls is reached".into()), Some(stop))
@@ -95,7 +99,7 @@ pub(crate) async fn run(
         tool_name: judged.name.clone(),
         call_id: call.id.clone(),
         arguments: judged.arguments.clone(),
-        reason: text.clone(),
+        reason: reason.unwrap_or_else(|| text.clone()),
     });
     let result = ToolResult {
         call_id: call.id.clone(),
@@ -114,11 +118,17 @@ enum Ended {
     Postponed(String),
 }
 
+/// A refused call: the model receives `text`, the turn's list of denials the refuser's `reason` alone.
+pub(super) struct Refusal {
+    pub text: String,
+    pub reason: Arc<str>,
+}
+
 pub(super) enum NotRun {
     /// Invalid call: an error code and a message.
     Failed(&'static str, String),
     /// Not permitted.
-    Denied(String),
+    Denied(Refusal),
     /// The turn is ending.
     Stopped(String),
     /// A limit was reached.
@@ -241,7 +251,9 @@ fn not_offered(context: &TurnContext, call: &ToolCall) -> NotRun {
     let text =
         format!("Permission for {} was declined: this session does not offer it. {offered}", call.name);
     match context.permissions.judge(call, Some(declaration)).decision.verdict {
-        Verdict::Deny => NotRun::Denied(text),
+        Verdict::Deny => {
+            NotRun::Denied(Refusal { text, reason: "this session does not offer the tool".into() })
+        }
         Verdict::Allow | Verdict::Ask => NotRun::Failed("unknown_tool", text),
     }
 }

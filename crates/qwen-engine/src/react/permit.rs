@@ -13,7 +13,7 @@ use qwen_permissions::GitHardening;
 use qwen_tools::{CallContext, Tool};
 use serde_json::{Map, Value};
 
-use super::call::NotRun;
+use super::call::{NotRun, Refusal};
 use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::{HookEvent, Permission};
@@ -59,10 +59,8 @@ pub(super) async fn consult(
     }
     let ruling = turn.fire(HookEvent::PreToolUse, Some(call), "", Vec::new(), cx).await;
     if let Some(why) = &ruling.stop {
-        return Err(NotRun::Denied(format!(
-            "Permission for {} was declined: a hook ended the turn: {why}",
-            call.name
-        )));
+        let text = format!("Permission for {} was declined: a hook ended the turn: {why}", call.name);
+        return Err(NotRun::Denied(Refusal { text, reason: why.as_ref().into() }));
     }
     if cx.cancel.is_stopped() {
         return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
@@ -157,10 +155,14 @@ async fn permit(
             granted: directories_of(turn, judgement.granted_paths.into_iter().chain(judgement.blocked_path)),
             context: None,
         }),
-        Verdict::Deny => Err(NotRun::Denied(declined(turn, &call, tool, decision))),
+        Verdict::Deny => {
+            let text = declined(turn, &call, tool, decision);
+            Err(NotRun::Denied(Refusal { text, reason: decision.reason.clone() }))
+        }
         Verdict::Ask if !turn.host.listens() || turn.permissions.denies_instead_of_asking() => {
             let blocked = judgement.blocked_path.as_deref();
-            Err(NotRun::Denied(no_host_refusal(turn, &call, tool, decision, blocked)))
+            let text = no_host_refusal(turn, &call, tool, decision, blocked);
+            Err(NotRun::Denied(Refusal { text, reason: decision.reason.clone() }))
         }
         Verdict::Ask => {
             let question = Question {
@@ -281,15 +283,19 @@ async fn ask(
         cx.cancel.stop(Stop::cancelled());
     }
     if behavior != Behavior::Allow {
-        let why =
-            message.map_or_else(|| reason.to_string(), |why| format!("[Operation Cancelled] Reason: {why}"));
-        return Err(NotRun::Denied(format!("Permission for {} was declined: {why}", call.name)));
+        let (why, reason) = match message {
+            Some(why) => (format!("[Operation Cancelled] Reason: {why}"), why),
+            None => (reason.to_string(), reason),
+        };
+        let text = format!("Permission for {} was declined: {why}", call.name);
+        return Err(NotRun::Denied(Refusal { text, reason }));
     }
     if let Err(error) = turn.permissions.update_all(&updated_permissions) {
         // An answer that cannot be parsed completely never allows the call.
         let why = error.message.clone();
         cx.emit.emit(Body::Error(Box::new(error))).await;
-        return Err(NotRun::Denied(format!("Permission for {} was declined: {why}", call.name)));
+        let text = format!("Permission for {} was declined: {why}", call.name);
+        return Err(NotRun::Denied(Refusal { text, reason: why }));
     }
     turn.mcp.accept(&call.name);
     // An empty object and the unchanged arguments both mean no change: hosts send either when they agree.
@@ -305,8 +311,9 @@ async fn ask(
     // Changed input is judged again: deny rules apply regardless of who wrote it.
     let again = turn.permissions.judge(&changed, declaration);
     if again.decision.verdict == Verdict::Deny {
-        let why = &again.decision.reason;
-        return Err(NotRun::Denied(format!("The changed call of {} was declined: {why}", call.name)));
+        let reason = again.decision.reason;
+        let text = format!("The changed call of {} was declined: {reason}", call.name);
+        return Err(NotRun::Denied(Refusal { text, reason }));
     }
     Ok(Permitted::as_it_is(changed))
 }
@@ -317,7 +324,8 @@ fn changed(turn: &TurnContext, call: &Arc<ToolCall>, wanted: &Json) -> Result<Ar
     match restore_redacted(&turn.resources.redactor, &call.arguments, wanted) {
         Ok(arguments) => Ok(Arc::new(ToolCall { arguments, ..(**call).clone() })),
         Err(blotted) => {
-            Err(NotRun::Denied(format!("The changed call of {} was declined: {blotted}", call.name)))
+            let text = format!("The changed call of {} was declined: {blotted}", call.name);
+            Err(NotRun::Denied(Refusal { text, reason: blotted.to_string().into() }))
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
 use serde::Deserialize;
 
-use super::{ClientRequest, Router, SessionOptions};
+use super::{ClientRequest, Router, Session, SessionOptions};
 use crate::action::RouterAction;
 use crate::front::ClientInput;
 
@@ -153,7 +153,7 @@ impl Router {
         let worker = session.worker;
         let session_rests = session.is_ready && session.is_idle();
         if runs && let Some(worker) = worker {
-            let lines = format!("{{\"type\":\"control/cancel\",\"session_id\":\"{id}\"}}\n").into_bytes();
+            let lines = cancel_all(&id, session);
             self.actions.push(RouterAction::Write { worker, lines });
         }
         // The client's `SessionEnd` hooks need its answers, so the worker ends by request and not by end of
@@ -264,6 +264,25 @@ fn declares_hooks(line: &[u8]) -> bool {
         hooks: serde_json::Map<String, serde_json::Value>,
     }
     serde_json::from_slice::<Initialize>(line).is_ok_and(|initialize| !initialize.hooks.is_empty())
+}
+
+/// Lines that withdraw every prompt that the worker has queued, and then cancel the running turn: in the other order the
+/// worker would start the next prompt.
+fn cancel_all(id: &SessionId, session: &Session) -> Vec<u8> {
+    let named = session
+        .pending
+        .iter()
+        .rev()
+        .filter(|prompt| prompt.sent)
+        .filter_map(|prompt| prompt.prompt_id.as_deref());
+    let mut lines = String::new();
+    for prompt_id in named.filter(|prompt_id| session.turn.as_deref() != Some(prompt_id)) {
+        let line =
+            serde_json::json!({"type": "control/cancel", "session_id": id.as_str(), "prompt_id": prompt_id});
+        lines.push_str(&format!("{line}\n"));
+    }
+    lines.push_str(&format!("{{\"type\":\"control/cancel\",\"session_id\":\"{id}\"}}\n"));
+    lines.into_bytes()
 }
 
 fn unknown_session(id: &SessionId) -> ErrorInfo {

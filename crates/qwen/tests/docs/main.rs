@@ -22,6 +22,7 @@
 
 mod blocks;
 mod corpus;
+mod errors;
 mod fields;
 mod generated;
 mod links;

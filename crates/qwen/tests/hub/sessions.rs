@@ -1,7 +1,7 @@
 //! Sessions through the hub: what works with one worker works with many.
 
 use mock_model::process::{wait_gone, wait_marked_gone};
-use mock_model::{MockModel, Reply, sse};
+use mock_model::{MockModel, Reply, gate, sse};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -46,6 +46,28 @@ fn sessions_run_beside_each_other_and_keep_apart() {
         assert_eq!(ends[0]["choices"][0]["message"]["content"], text);
     }
     passes_check(&lines);
+}
+
+#[test]
+fn close_withdraws_queued_prompts_before_it_cancels_the_turn() {
+    let mock =
+        MockModel::with([Reply::new([sse::text("Working"), gate("never")]), Reply::text("must not run")]);
+    let mut run = bare().args(["--", "--model", "mock"]).with_model(&mock).start();
+    run.write_line(named("a", "p1", "one"));
+    mock.reached("never");
+    run.write_line(named("a", "p2", "two"));
+    run.write_line(named("a", "p3", "three"));
+    run.write_line(request("c", "close", json!({"session_id": "a"})));
+    run.json_until(|line| line["request_id"] == "c");
+    let lines = run.finish().json_lines();
+    let ends: Vec<(&str, &str)> = lines
+        .iter()
+        .filter(|line| is_end(line))
+        .map(|end| (end["prompt_id"].as_str().unwrap(), status(end)))
+        .collect();
+    assert_eq!(ends.len(), 3, "{ends:?}");
+    assert!(ends.iter().all(|(_, status)| *status == "cancelled"), "{ends:?}");
+    assert_eq!(mock.requests().len(), 1, "the queued prompts reached the model");
 }
 
 #[test]

@@ -70,7 +70,7 @@ from .options import (
 )
 from .permissions import PermissionResult, PermissionUpdate, ToolPermissionContext
 from .session_store import DirectorySessionStore, InMemorySessionStore, SessionStore
-from .tools import SdkMcpServer, SdkMcpTool, create_sdk_mcp_server, tool
+from .tools import SdkMcpServer, SdkMcpTool, ToolError, create_sdk_mcp_server, tool
 from .transport.binary import find_binary
 from .transport.stdio import ExitStatus, StdIOSubprocessTransport, Transport
 
@@ -135,6 +135,7 @@ __all__ = [
     "ToolCall",
     "ToolCallReader",
     "ToolDisplay",
+    "ToolError",
     "ToolPermissionContext",
     "Transport",
     "UnknownEvent",

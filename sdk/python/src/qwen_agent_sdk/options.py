@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Union
 
 from .hooks import Hooks
 from .permissions import CanUseTool
-from .tools import SdkMcpServer
+from .tools import SdkMcpServer, SdkMcpTool, create_sdk_mcp_server
 
 if TYPE_CHECKING:
     from .clients.pool import WorkerPool
@@ -201,7 +201,8 @@ class QwenAgentOptions:
     limits: Limits = field(default_factory=Limits)
 
     # What it brings
-    mcp_servers: Mapping[str, SdkMcpServer | Mapping[str, Any]] = field(default_factory=dict)
+    mcp_servers: Mapping[str, SdkMcpServer | Sequence[SdkMcpTool] | Mapping[str, Any]] = field(default_factory=dict)
+    """By name: tools of this process (a list of them, or `create_sdk_mcp_server`), or how to reach an external server."""
     agents: Mapping[str, AgentDefinition | Mapping[str, Any]] = field(default_factory=dict)
 
     # Sessions
@@ -284,6 +285,7 @@ class QwenAgentOptions:
             value = getattr(self, name)
             if not isinstance(value, Mapping):
                 raise TypeError(f"{name} is {value!r}; it must be a mapping from names to values")
+        self.mcp_servers = {name: _server_of(name, value) for name, value in self.mcp_servers.items()}
         for name, value in self.env.items():
             if not isinstance(value, str):
                 raise TypeError(f"env has {value!r} for {name!r}; the value of a variable must be a string")
@@ -309,6 +311,23 @@ class QwenAgentOptions:
     def replace(self, **changes: Any) -> QwenAgentOptions:
         """A copy with these changes."""
         return replace(self, **changes)
+
+
+def _server_of(name: str, value: Any) -> SdkMcpServer | Mapping[str, Any]:
+    """A server from what the host gave for it; a list of tools is a server with these tools."""
+    if isinstance(value, (SdkMcpServer, Mapping)):
+        return value
+    tools = [value] if isinstance(value, SdkMcpTool) else value
+    if (
+        isinstance(tools, Sequence)
+        and not isinstance(tools, str)
+        and all(isinstance(each, SdkMcpTool) for each in tools)
+    ):
+        return create_sdk_mcp_server(name, tools=tools)
+    raise TypeError(
+        f"mcp_servers[{name!r}] is {value!r}; it must be a list of functions with @tool, create_sdk_mcp_server(...), "
+        "or a mapping such as {'command': 'my-server'}"
+    )
 
 
 def _naming_foreign_options(initialize: Callable[..., None]) -> Callable[..., None]:

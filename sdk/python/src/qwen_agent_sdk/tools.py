@@ -7,11 +7,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union, overload
 
-__all__ = ["SdkMcpServer", "SdkMcpTool", "ToolHandler", "create_sdk_mcp_server", "tool"]
+__all__ = ["SdkMcpServer", "SdkMcpTool", "ToolError", "ToolHandler", "create_sdk_mcp_server", "tool"]
 
 ToolHandler = Callable[..., Union[Any, Awaitable[Any]]]
 
 _SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
+
+
+class ToolError(Exception):
+    """Raised by a tool to report a failure to the model: the model receives the message of this exception, and of no other."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def tool(
 
     Without `input_schema` the schema comes from the signature, and arguments are passed by keyword. With one (a mapping of names to
     types, a JSON Schema, or a pydantic model) the function gets one object. It returns text, a value that pydantic writes as JSON, or
-    an MCP result with `content`. An exception is an error result for the model.
+    an MCP result with `content`. An exception is an error result without its text, which goes to the log; `ToolError` is one with it.
     """
     if callable(name):
         return _make(name, None, None, None, annotations)

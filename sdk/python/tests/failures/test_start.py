@@ -28,8 +28,9 @@ async def test_a_missing_binary_says_where_was_looked_and_what_to_do(monkeypatch
     assert caught.value.searched == ["binary_path: /no/such/qwen"]
     monkeypatch.delenv("QWEN_BIN")
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(BinaryNotFoundError, match="Install the wheel"):
+    with pytest.raises(BinaryNotFoundError, match="Install the wheel") as caught:
         await last_of(model="demo")
+    assert "cargo build --release -p qwen" in caught.value.message, "a package from a checkout has no binary"
 
 
 def test_the_binary_is_looked_up_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

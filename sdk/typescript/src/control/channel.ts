@@ -1,4 +1,4 @@
-import { asError } from '../errors.js';
+import { describeError } from '../errors.js';
 import type { Logger } from '../logging.js';
 import type { ControlRequestLine } from '../wire/generated.js';
 import type { HookRegistry } from './hooks.js';
@@ -41,8 +41,9 @@ export class ControlChannel {
     this.#answer(line, controller.signal).then(
       (result) => { respond({ subtype: 'success', result }); },
       (error: unknown) => {
-        const { message } = asError(error);
-        this.#logger.warn('callback failed', { subtype: line.subtype, request_id: requestId, error: message });
+        // What the error contains is the host's: the worker may show an answer to the model.
+        this.#logger.error('callback failed', { subtype: line.subtype, request_id: requestId, ...describeError(error) });
+        const message = `The host's ${line.subtype} callback failed; its log has the error.`;
         respond({ subtype: 'error', error: { message, retryable: false } });
       },
     );

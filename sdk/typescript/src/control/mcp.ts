@@ -1,5 +1,6 @@
-import { asError } from '../errors.js';
-import { listing } from './tools.js';
+import { asError, describeError } from '../errors.js';
+import type { Logger } from '../logging.js';
+import { failure, listing } from './tools.js';
 import type { ToolServer } from './tools.js';
 
 /** A JSON-RPC 2.0 message. */
@@ -50,10 +51,12 @@ export type RunTool = <T>(name: string, traceparent: string | undefined, run: ()
 export class ToolEndpoint implements McpEndpoint {
   readonly #server: ToolServer;
   readonly #runTool: RunTool;
+  readonly #logger: Logger;
   readonly #calls = new Map<string | number, AbortController>();
 
-  constructor(server: ToolServer, runTool: RunTool) {
+  constructor(server: ToolServer, runTool: RunTool, logger: Logger) {
     this.#server = server;
+    this.#logger = logger;
     this.#runTool = runTool;
   }
 
@@ -105,6 +108,10 @@ export class ToolEndpoint implements McpEndpoint {
     try {
       const context = { signal: controller.signal, sessionId, traceparent };
       return answer(await this.#runTool(found.name, traceparent, () => found.run(args ?? {}, context)));
+    } catch (error) {
+      // What the function threw is the host's: the model learns only that it failed.
+      this.#logger.error('tool failed', { tool: found.name, server: this.#server.name, ...describeError(error) });
+      return answer(failure(`The tool ${found.name} failed. Its program has logged why.`));
     } finally {
       signal.removeEventListener('abort', forward);
       if (message.id != null) this.#calls.delete(message.id);

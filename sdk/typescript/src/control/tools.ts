@@ -1,4 +1,4 @@
-import { asError } from '../errors.js';
+import { ToolError, asError } from '../errors.js';
 import { toJsonSchema, validate } from './schema.js';
 import type { InferSchema, SchemaInput } from './schema.js';
 
@@ -43,7 +43,10 @@ export interface ToolDefinition<S extends SchemaInput> {
   readonly run: (args: InferSchema<S>, context: ToolContext) => unknown;
 }
 
-/** Describes one tool; its arguments are validated before `run` sees them. */
+/**
+ * Describes one tool; its arguments are validated before `run` sees them. What `run` throws is logged and reported to the
+ * model without its text; a `ToolError` is reported with it.
+ */
 export function tool<const S extends SchemaInput>(definition: ToolDefinition<S>): Tool {
   const { name, description, input, annotations, run } = definition;
   if (typeof name !== 'string' || typeof run !== 'function') throw new TypeError('A tool is defined by one object: tool({ name, description, input, run })');
@@ -62,13 +65,14 @@ export function tool<const S extends SchemaInput>(definition: ToolDefinition<S>)
       try {
         return asResult(await run(parsed as InferSchema<S>, context));
       } catch (error) {
-        return failure(asError(error).message);
+        if (error instanceof ToolError) return failure(error.message);
+        throw error;
       }
     },
   };
 }
 
-function failure(text: string): ToolResult {
+export function failure(text: string): ToolResult {
   return { content: [{ type: 'text', text }], isError: true };
 }
 

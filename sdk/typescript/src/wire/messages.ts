@@ -43,7 +43,9 @@ export interface TurnResult<T = unknown> {
   readonly sessionId: string;
   readonly promptId: string;
   readonly status: TurnStatus;
-  /** True when the status is `done` and no call was denied. */
+  /** True when the turn completed, whether or not calls were denied in it. */
+  readonly done: boolean;
+  /** True when the turn completed and no call was denied. */
   readonly ok: boolean;
   /** True when the status is not `done`. */
   readonly isError: boolean;

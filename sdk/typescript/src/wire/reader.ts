@@ -142,6 +142,7 @@ export class TurnReader {
       sessionId: event.session_id ?? '',
       promptId: event.prompt_id ?? '',
       status,
+      done: status === 'done',
       ok: status === 'done' && denials.length === 0,
       isError: status !== 'done',
       text,
@@ -206,6 +207,8 @@ export function sideMessage(event: Exclude<WireEvent, Completion>): AgentMessage
         raw: event,
       };
     case 'x-qwen-terminal':
+      // The record that closes a turn's output carries no text; the result follows.
+      if (event.source === 'system' && event.exit_code != null && !event.text) return undefined;
       return {
         type: 'terminal',
         channel: event.channel,

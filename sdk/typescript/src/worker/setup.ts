@@ -2,6 +2,9 @@ import { HookRegistry } from '../control/hooks.js';
 import { InstanceEndpoint, ToolEndpoint } from '../control/mcp.js';
 import type { McpEndpoint, McpServerInstance } from '../control/mcp.js';
 import type { HeartbeatOptions, McpServerConfig, ResolvedOptions } from '../options.js';
+import { defineTools } from '../control/tools.js';
+import type { Tool } from '../control/tools.js';
+import { sessionLogger } from '../logging.js';
 import { runToolInSpan } from '../telemetry.js';
 import { PROTOCOL_VERSION } from './connection.js';
 import { PrivateDirectory } from './launch.js';
@@ -29,13 +32,13 @@ export class Setup {
   constructor(options: ResolvedOptions) {
     this.#options = options;
     this.hooks = new HookRegistry(options.hooks, options.onHookEvent);
-    this.mcp = new Map([...toolEndpoints(options), ...instanceEndpoints(options)]);
+    this.mcp = new Map(endpoints(options));
   }
 
   /** The fields of `initialize`, with heartbeats at this interval. */
   initialize(heartbeatMs: number | undefined): Record<string, unknown> {
     const { mcpServers, agents, systemPrompt, appendSystemPrompt, timeouts } = this.#options;
-    const external = Object.entries(mcpServers ?? {}).filter(([, config]) => !isInstance(config));
+    const external = Object.entries(mcpServers ?? {}).filter(([, config]) => !isTools(config) && !isInstance(config));
     return {
       protocol_version: PROTOCOL_VERSION,
       requires: REQUIRED,
@@ -60,14 +63,16 @@ function isInstance(config: McpServerConfig): config is { type: 'sdk'; instance:
   return config.type === 'sdk';
 }
 
-function toolEndpoints({ tools = [] }: ResolvedOptions): Array<[string, McpEndpoint]> {
-  return tools.map((server) => [server.name, new ToolEndpoint(server, runToolInSpan)]);
+function isTools(config: McpServerConfig | readonly Tool[]): config is readonly Tool[] {
+  return Array.isArray(config);
 }
 
-function instanceEndpoints({ mcpServers = {} }: ResolvedOptions): Array<[string, McpEndpoint]> {
-  const endpoints: Array<[string, McpEndpoint]> = [];
+/** The servers of this process: tools of `defineTools`, lists of tools, and server objects. */
+function* endpoints({ tools = [], mcpServers = {}, logger }: ResolvedOptions): Generator<[string, McpEndpoint]> {
+  const log = sessionLogger(logger, {});
+  for (const server of tools) yield [server.name, new ToolEndpoint(server, runToolInSpan, log)];
   for (const [name, config] of Object.entries(mcpServers)) {
-    if (isInstance(config)) endpoints.push([name, new InstanceEndpoint(config.instance)]);
+    if (isTools(config)) yield [name, new ToolEndpoint(defineTools(name, config), runToolInSpan, log)];
+    else if (isInstance(config)) yield [name, new InstanceEndpoint(config.instance)];
   }
-  return endpoints;
 }

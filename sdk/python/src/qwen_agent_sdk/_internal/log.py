@@ -9,7 +9,6 @@ from typing import Any
 __all__ = ["SessionLogger"]
 
 _default = logging.getLogger("qwen_agent_sdk")
-_default.addHandler(logging.NullHandler())
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 

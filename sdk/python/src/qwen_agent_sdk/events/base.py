@@ -82,6 +82,10 @@ class ToolCall:
         function = as_object(fields.get("function"))
         return cls.build(as_text(fields.get("id")), as_text(function.get("name")), as_text(function.get("arguments")))
 
+    def to_raw(self) -> JsonObject:
+        """The call as an entry of `tool_calls`."""
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.raw_arguments}}
+
     @classmethod
     def build(cls, id: str, name: str, raw_arguments: str) -> ToolCall:
         """Makes a call from the text of its arguments."""

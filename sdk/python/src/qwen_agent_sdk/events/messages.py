@@ -196,8 +196,13 @@ class ResultMessage(_AnyFormat):
         return self.status != "done"
 
     @property
+    def done(self) -> bool:
+        """True if the turn completed, whether or not calls were refused in it."""
+        return self.status == "done"
+
+    @property
     def ok(self) -> bool:
-        """True if the turn was done and nothing was refused."""
+        """True if the turn completed and nothing was refused."""
         return self.outcome == "done"
 
     @property

@@ -63,41 +63,87 @@ def parse_stream(lines: Iterable[str]) -> Iterator[Event]:
 
 
 class TurnReader:
-    """Remembers the last message, so that the result of a turn has its text in both output formats and on every path."""
+    """Assembles the messages of a turn: from chunks, and the final answer from the terminal record.
 
-    __slots__ = ("_pieces", "_starts")
+    A result has its text in both output formats and on every path.
+    """
+
+    __slots__ = ("_calls", "_pieces", "_starts")
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
+        self._calls = ToolCallReader()
         self._starts = False
 
-    def read(self, event: Event) -> None:
-        """Takes one event in its order."""
+    def read(self, event: Event) -> AssistantMessage | None:
+        """Reads the next event. Returns a message that the event completes: the host receives it after a chunk, before a result."""
         kind = type(event)
         if kind is AssistantChunk:
             try:
-                delta = event.raw["choices"][0]["delta"]
+                choice = event.raw["choices"][0]
+                delta = choice["delta"]
                 if "content" in delta:
                     if self._starts:
                         self._pieces.clear()
                         self._starts = False
                     self._pieces.append(delta["content"])
                 elif "role" in delta:
-                    # A message without text, such as one that was cancelled, does not replace the last words.
+                    # A message without text, such as a cancelled one, does not replace the previous text.
                     self._starts = True
             except (LookupError, TypeError):
-                return
-        elif kind is AssistantMessage:
+                return None
+            assert isinstance(event, AssistantChunk)
+            calls = self._calls.read(event) if "tool_calls" in delta or choice.get("finish_reason") else []
+            return self._assemble(event, calls) if choice.get("finish_reason") else None
+        if kind is AssistantMessage:
             assert isinstance(event, AssistantMessage)
             if event.text:
                 self._pieces = [event.text]
         elif kind is ResultMessage:
             assert isinstance(event, ResultMessage)
-            if not event.text:
-                pieces = [piece for piece in self._pieces if isinstance(piece, str)]
-                event.accumulated_text = "".join(pieces)
-            self._pieces.clear()
-            self._starts = False
+            return self._finish(event)
+        return None
+
+    def _text(self) -> str:
+        return "".join([piece for piece in self._pieces if isinstance(piece, str)])
+
+    def _assemble(self, last: Event, calls: list[ToolCall]) -> AssistantMessage | None:
+        message: JsonObject = {"role": "assistant"}
+        if not self._starts and self._pieces:
+            message["content"] = self._text()
+        if calls:
+            message["tool_calls"] = [call.to_raw() for call in calls]
+        # The text stays until the next message begins: it is the turn's answer if no other text follows.
+        self._starts = True
+        return _message_of(last, message)
+
+    def _finish(self, result: ResultMessage) -> AssistantMessage | None:
+        answer = None
+        if result.raw.get("object") == CHUNK:
+            if not self._starts and self._pieces:
+                answer = self._assemble(result, [])
+        elif result.text:
+            answer = _message_of(result, {"role": "assistant", "content": result.text})
+        if not result.text:
+            result.accumulated_text = self._text()
+        self._pieces = []
+        self._starts = False
+        return answer
+
+
+def _message_of(last: Event, message: JsonObject) -> AssistantMessage | None:
+    """A whole message in place of a line that completes one."""
+    if len(message) == 1:
+        return None
+    choices = last.raw.get("choices")
+    choice = as_object(choices[0]) if isinstance(choices, list) and choices else {}
+    raw = {key: value for key, value in last.raw.items() if key not in ("metadata", "usage", "seq")}
+    # The usage of a terminal record is that of the whole turn.
+    if "usage" in last.raw and not isinstance(last, ResultMessage):
+        raw["usage"] = last.raw["usage"]
+    reason = choice.get("finish_reason")
+    raw.update(object="chat.completion", choices=[{"index": 0, "message": message, "finish_reason": reason}])
+    return AssistantMessage(raw)
 
 
 class ToolCallReader:

@@ -60,6 +60,11 @@ class TerminalOutput(Event):
         return as_text(self.raw.get("source"))
 
     @property
+    def ends_run(self) -> bool:
+        """True for the record that closes a turn's output: it carries no text, and its result follows."""
+        return self.source == "system" and not self.text and self.exit_code is not None
+
+    @property
     def exit_code(self) -> int | None:
         """At the end of a run."""
         value = self.raw.get("exit_code")

@@ -60,5 +60,8 @@ def _is_executable(path: str) -> bool:
 
 def _missing(problem: str, searched: list[str]) -> BinaryNotFoundError:
     places = "; ".join(searched)
-    advice = "Install the wheel that carries the binary, set QWEN_BIN, or pass binary_path"
+    advice = (
+        "Install the wheel that carries the binary, set QWEN_BIN, or pass binary_path. A package that was installed from a "
+        "checkout carries none: run 'cargo build --release -p qwen' there and set QWEN_BIN to its target/release/qwen"
+    )
     return BinaryNotFoundError(f"{problem} (searched: {places}). {advice}.", searched=searched)

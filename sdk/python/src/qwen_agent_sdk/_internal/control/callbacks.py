@@ -9,11 +9,20 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from ...errors import TimeoutExpiredError
+from ..log import SessionLogger
 from ..runtime import Runtime
 
-__all__ = ["call", "call_within"]
+__all__ = ["call", "call_within", "log_exception"]
 
 T = TypeVar("T")
+
+
+def log_exception(log: SessionLogger, event: str, error: BaseException, **fields: Any) -> None:
+    """Logs an exception of the host's code with its traceback."""
+    import traceback
+
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    log("error", event, error=repr(error), traceback=text, **fields)
 
 
 async def call(runtime: Runtime, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -14,7 +14,7 @@ from ...permissions import PermissionResult, ToolPermissionContext
 from ...tools import SdkMcpServer
 from ..log import SessionLogger
 from ..runtime import Runtime, TaskHandle
-from .callbacks import call, call_within
+from .callbacks import call, call_within, log_exception
 from .mcp_server import HostedServer, ToolSpan, host_server
 
 __all__ = ["ControlDispatcher"]
@@ -46,7 +46,7 @@ class ControlDispatcher:
         self.hook_ids: dict[str, list[JsonObject]] = {}
         self._register_hooks(hooks)
         self._servers: dict[str, HostedServer] = {
-            name: host_server(server, runtime, span)
+            name: host_server(server, runtime, span, log)
             for name, server in options.mcp_servers.items()
             if isinstance(server, SdkMcpServer)
         }
@@ -109,8 +109,9 @@ class ControlDispatcher:
             self._log("warning", "callback_timeout", subtype=request.subtype, error=str(error))
             return _failure(str(error))
         except Exception as error:
-            self._log("error", "callback_failed", subtype=request.subtype, error=repr(error))
-            return _failure(f"the callback raised {type(error).__name__}: {error}")
+            # What the exception contains is the host's: the worker may show an answer to the model.
+            log_exception(self._log, "callback_failed", error, subtype=request.subtype)
+            return _failure(f"the host's {request.subtype} callback failed; its log has the exception")
         return {"subtype": "success", "result": result}
 
     async def _handle_control_request(self, request: ControlRequest) -> JsonObject:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from ...tools import SdkMcpServer, SdkMcpTool
+from ...tools import SdkMcpServer, SdkMcpTool, ToolError
+from ..log import SessionLogger
 from ..runtime import Runtime
-from .callbacks import call
+from .callbacks import call, log_exception
 
 __all__ = ["HostedServer", "ToolSpan", "host_server"]
 
@@ -32,10 +33,10 @@ class HostedServer(Protocol):
     async def close(self) -> None: ...
 
 
-def host_server(server: SdkMcpServer, runtime: Runtime, span: ToolSpan) -> HostedServer:
+def host_server(server: SdkMcpServer, runtime: Runtime, span: ToolSpan, log: SessionLogger) -> HostedServer:
     """Makes a server answer: our own, or a server object of the `mcp` package."""
     if server.instance is None:
-        return _ToolServer(server, runtime, span)
+        return _ToolServer(server, runtime, span, log)
     from .mcp_bridge import BridgedServer
 
     return BridgedServer(server.instance, runtime)
@@ -44,7 +45,8 @@ def host_server(server: SdkMcpServer, runtime: Runtime, span: ToolSpan) -> Hoste
 class _ToolServer:
     """The part of MCP that tools need. The calls of one message run beside each other, each in its own task."""
 
-    def __init__(self, server: SdkMcpServer, runtime: Runtime, span: ToolSpan) -> None:
+    def __init__(self, server: SdkMcpServer, runtime: Runtime, span: ToolSpan, log: SessionLogger) -> None:
+        self._log = log
         self._server = server
         self._runtime = runtime
         self._span = span
@@ -70,7 +72,8 @@ class _ToolServer:
         except _UnknownToolError as error:
             return _error(message, _INVALID_PARAMS, str(error))
         except Exception as error:
-            return _error(message, _INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+            log_exception(self._log, "mcp_server_failed", error, server=self._server.name)
+            return _error(message, _INTERNAL_ERROR, "the server failed; the host's log has the exception")
         return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
     def _initialize(self, params: JsonObject) -> JsonObject:
@@ -92,9 +95,11 @@ class _ToolServer:
         async def run() -> JsonObject:
             try:
                 return _result(await _invoke(self._runtime, tool, arguments))
+            except ToolError as error:
+                return _failed(str(error))
             except Exception as error:
-                text = f"{type(error).__name__}: {error}"
-                return {"content": [{"type": "text", "text": text}], "isError": True}
+                log_exception(self._log, "tool_failed", error, server=self._server.name, tool=tool.name)
+                return _failed(f"The tool {tool.name} failed. Its program has logged why.")
 
         return await self._span(tool.name, meta if isinstance(meta, dict) else {}, run)
 
@@ -109,14 +114,29 @@ class _UnknownToolError(Exception):
 async def _invoke(runtime: Runtime, tool: SdkMcpTool, arguments: JsonObject) -> Any:
     if tool.takes_arguments_object:
         return await call(runtime, tool.handler, arguments)
+    import functools
     import inspect
 
-    from pydantic import ConfigDict, validate_call
+    from pydantic import ConfigDict, ValidationError, validate_call
 
-    validated = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(tool.handler)
-    if inspect.iscoroutinefunction(tool.handler):
-        return await validated(**arguments)
-    return await call(runtime, lambda: validated(**arguments))
+    has_begun = False
+
+    @functools.wraps(tool.handler)
+    def begin(**validated: Any) -> Any:
+        nonlocal has_begun
+        has_begun = True
+        return tool.handler(**validated)
+
+    validated = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(begin)
+    try:
+        if inspect.iscoroutinefunction(tool.handler):
+            return await validated(**arguments)
+        return await call(runtime, lambda: validated(**arguments))
+    except ValidationError as error:
+        if has_begun:
+            raise
+        # The arguments are the model's: it is told what is wrong with them. What the function raises is the host's.
+        raise ToolError(f"The arguments do not fit: {error}") from error
 
 
 def _describe(tool: SdkMcpTool) -> JsonObject:
@@ -135,6 +155,10 @@ def _result(value: Any) -> JsonObject:
     if isinstance(value, dict) and isinstance(value.get("content"), list):
         return value
     return {"content": [{"type": "text", "text": value if isinstance(value, str) else _json_text(value)}]}
+
+
+def _failed(text: str) -> JsonObject:
+    return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
 def _json_text(value: Any) -> str:

@@ -62,8 +62,10 @@ class SessionEvents:
         for line in lines:
             event = parse_line(line)
             if type(event) is AssistantChunk and not prompts.unstarted:
-                read(event)
+                message = read(event)
                 put(event, len(line))
+                if message is not None:
+                    put(message, 0)
             else:
                 self.handle(event, len(line))
 
@@ -72,8 +74,13 @@ class SessionEvents:
         kind = type(event)
         if self._prompts.unstarted and kind is not ErrorMessage:
             self._prompts.mark_started(event.prompt_id)
+        following: Event | None = None
         if kind is AssistantChunk or kind is AssistantMessage:
-            self._reader.read(event)
+            following = self._reader.read(event)
+        elif kind is records.TerminalOutput:
+            assert isinstance(event, records.TerminalOutput)
+            if event.ends_run:
+                return
         elif kind is ControlRequest:
             assert isinstance(event, ControlRequest)
             self._dispatcher.dispatch(event)
@@ -97,6 +104,9 @@ class SessionEvents:
                 return
         elif kind is ResultMessage:
             assert isinstance(event, ResultMessage)
+            answer = self._reader.read(event)
+            if answer is not None:
+                self._queue.put(answer, 0)
             self._finish_turn(event)
         elif kind is records.CommandResult:
             assert isinstance(event, records.CommandResult)
@@ -116,6 +126,8 @@ class SessionEvents:
             self._telemetry.count("errors")
             self._log("warning", "malformed_line", problem=event.problem)
         self._queue.put(event, size)
+        if following is not None:
+            self._queue.put(following, 0)
 
     def flush(self) -> None:
         """Wakes the reader after a batch."""
@@ -130,7 +142,6 @@ class SessionEvents:
         await self._queue.room()
 
     def _finish_turn(self, result: ResultMessage) -> None:
-        self._reader.read(result)
         schema = self.options.output_schema
         result.output_type = None if isinstance(schema, Mapping) else schema
         if not result.is_error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from ... import hooks as hook_types
 from ...options import AgentDefinition, QwenAgentOptions, SettingsProfile
@@ -135,7 +135,9 @@ class Launch:
             }
         if options.mcp_servers:
             fields["mcpServers"] = {
-                name: {"type": "sdk", "name": name} if isinstance(server, SdkMcpServer) else dict(server)
+                name: {"type": "sdk", "name": name}
+                if isinstance(server, SdkMcpServer)
+                else dict(cast("Mapping[str, Any]", server))
                 for name, server in options.mcp_servers.items()
             }
         schema = output_json_schema(options.output_schema)
