@@ -1,6 +1,6 @@
 # Two commands matter: `make test` sets up and passes everything, `make bench` measures.
 
-.PHONY: build install dist dist-python test test-sdk test-sdk-python test-sdk-typescript bless-sdk-typescript lint bench eval bless pictures clean
+.PHONY: build install dist dist-python test test-sdk test-sdk-python test-sdk-typescript test-sdk-go bless-sdk-typescript lint bench eval bless pictures clean
 
 PREFIX ?= $(HOME)/.local
 
@@ -33,6 +33,7 @@ test: lint
 	$(MAKE) test-sdk
 	$(MAKE) test-sdk-python
 	$(MAKE) test-sdk-typescript
+	$(MAKE) test-sdk-go
 
 # The binary under the real SDKs of Claude and Qwen Code, installed from their registries into target/sdk.
 test-sdk:
@@ -52,6 +53,11 @@ dist-python:
 test-sdk-typescript:
 	cargo build --locked -p qwen -p mock-model
 	sdk/typescript/scripts/check
+
+# The Go SDK: generated types, lints, and tests under the race detector.
+test-sdk-go:
+	cargo build --locked -p qwen -p mock-model
+	sdk/go/check
 
 # The TypeScript SDK under Node.js 18, Bun and Deno, which come from the npm registry. Not a part of `make test`.
 .PHONY: test-runtimes

@@ -1,0 +1,525 @@
+// Package hub connects to one `qwen hub` process: it starts it, splits its output into lines, passes each line to the
+// session that it belongs to, and pairs requests with their answers. It contains no supervision: restarts, heartbeats
+// and crash policies are the hub's work.
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/qwen-agent/qwen/sdk/go/wire"
+)
+
+// ProtocolVersion is the version that this SDK implements.
+const ProtocolVersion = "1.0"
+
+// Receiver gets the lines of one session. Its methods are called one after the other and must not block.
+type Receiver interface {
+	// Text gets a line that carries nothing but a piece of text.
+	Text(promptID, text string, seq uint64, line []byte)
+	// Line gets every other line.
+	Line(envelope *Envelope, line []byte)
+	// Lost reports that the hub is gone.
+	Lost(err error)
+}
+
+// Config describes the process.
+type Config struct {
+	Path string
+	Args []string
+	Env  []string
+	Dir  string
+	// StartTimeout bounds the time to the handshake.
+	StartTimeout time.Duration
+	Logger       *slog.Logger
+}
+
+// ErrClosed is the reason for which a connection ends that was closed by its owner.
+var ErrClosed = errors.New("the connection to the hub is closed")
+
+// StartError reports a program that could not be started or is not a hub of this protocol.
+type StartError struct {
+	Message string
+	Exit    Exit
+	Cause   error
+}
+
+func (e *StartError) Error() string { return e.Message }
+func (e *StartError) Unwrap() error { return e.Cause }
+
+// LostError reports that the hub has ended by itself.
+type LostError struct {
+	Exit  Exit
+	Fatal *wire.ErrorBody
+}
+
+func (e *LostError) Error() string {
+	how := "exit code " + strconv.Itoa(e.Exit.Code)
+	if e.Exit.Signal != 0 {
+		how = "signal " + strconv.Itoa(e.Exit.Signal)
+	}
+	text := "the hub has ended unexpectedly (" + how + ")"
+	if e.Fatal != nil {
+		text += ": " + e.Fatal.Message
+	}
+	return text
+}
+
+// RequestError is the hub's or a worker's refusal of a request.
+type RequestError struct {
+	Subtype, Code, Message string
+	Retryable              bool
+}
+
+func (e *RequestError) Error() string { return e.Subtype + " was refused: " + e.Message }
+
+// Handshake is the hub's first line.
+type Handshake struct {
+	ProtocolVersion string
+	Capabilities    []string
+	// Program is the hub's name and version.
+	Program string
+}
+
+type answer struct {
+	result json.RawMessage
+	err    error
+}
+
+// Conn is a running hub. It is safe for concurrent use.
+type Conn struct {
+	config    Config
+	process   *process
+	writer    *lineWriter
+	records   *records
+	handshake chan error
+	hello     Handshake
+	texts     textLines
+	requests  atomic.Uint64
+	// generation counts changes of the receivers, after which remembered text lines are void.
+	generation atomic.Uint64
+
+	mu        sync.Mutex
+	receivers map[string]Receiver
+	pending   map[string]chan answer
+	isClosing bool
+	fatal     *wire.ErrorBody
+	err       error
+	done      chan struct{}
+}
+
+// Start starts the program and waits for its handshake. The context bounds this call only.
+func Start(ctx context.Context, config Config) (*Conn, error) {
+	started, err := startProcess(config.Path, config.Args, config.Env, config.Dir)
+	if err != nil {
+		return nil, &StartError{Message: fmt.Sprintf("cannot start %s: %v", config.Path, err), Cause: err}
+	}
+	c := &Conn{
+		config: config, process: started, writer: newLineWriter(), records: newRecords(config.Logger),
+		handshake: make(chan error, 1), receivers: map[string]Receiver{}, pending: map[string]chan answer{},
+		done: make(chan struct{}),
+	}
+	go c.writer.run(started.stdin, started.ended)
+	go c.run()
+	timer := time.NewTimer(config.StartTimeout)
+	defer timer.Stop()
+	select {
+	case err = <-c.handshake:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-timer.C:
+		err = &StartError{Message: fmt.Sprintf("%s wrote no handshake within %v (start time-out); it may not be a qwen program", config.Path, config.StartTimeout)}
+	}
+	if err != nil {
+		c.Kill()
+		<-c.done
+		var start *StartError
+		if errors.As(err, &start) {
+			start.Exit = c.process.exit
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// Handshake returns what the hub announced.
+func (c *Conn) Handshake() Handshake { return c.hello }
+
+// PID returns the process id of the hub.
+func (c *Conn) PID() int { return c.process.cmd.Process.Pid }
+
+// Done is closed once the hub is gone and all its output has been passed on.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err returns why the connection ended; nil while it is open.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Register passes the lines of a session to its receiver from now on.
+func (c *Conn) Register(sessionID string, receiver Receiver) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	if _, isTaken := c.receivers[sessionID]; isTaken {
+		return fmt.Errorf("the session %s is open already", sessionID)
+	}
+	c.receivers[sessionID] = receiver
+	c.generation.Add(1)
+	return nil
+}
+
+// Unregister passes no more lines to the session's receiver.
+func (c *Conn) Unregister(sessionID string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.receivers, sessionID)
+	c.generation.Add(1)
+	c.records.forget(sessionID)
+}
+
+// ForgetWorkerExit drops the record of an earlier worker of the session.
+func (c *Conn) ForgetWorkerExit(sessionID string) { c.records.forget(sessionID) }
+
+// Post queues a line and returns at once. A line for a hub that is gone is dropped.
+func (c *Conn) Post(line any) {
+	if data, err := encode(line); err == nil {
+		// Receivers learn from Lost that the hub is gone.
+		_ = c.writer.post(data)
+	}
+}
+
+// Send writes a line.
+func (c *Conn) Send(ctx context.Context, line any) error {
+	data, err := encode(line)
+	if err != nil {
+		return err
+	}
+	if err := c.writer.send(ctx, data); err != nil {
+		return c.explain(ctx, err)
+	}
+	return nil
+}
+
+// explain prefers the end of the hub to the failed write that it caused.
+func (c *Conn) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	select {
+	case <-c.done:
+	case <-time.After(drainTimeout):
+	}
+	if ended := c.Err(); ended != nil {
+		return ended
+	}
+	return err
+}
+
+func encode(line any) ([]byte, error) {
+	data, err := json.Marshal(line)
+	if err != nil {
+		return nil, err
+	}
+	return append(data, '\n'), nil
+}
+
+// NextRequestID returns an id that no other request of this connection has.
+func (c *Conn) NextRequestID() string {
+	return "go-" + strconv.FormatUint(c.requests.Add(1), 10)
+}
+
+// Request sends a control request and waits for its answer.
+func (c *Conn) Request(ctx context.Context, sessionID, subtype string, fields map[string]any) (json.RawMessage, error) {
+	line := map[string]any{"type": "control_request", "subtype": subtype}
+	if sessionID != "" {
+		line["session_id"] = sessionID
+	}
+	for key, value := range fields {
+		line[key] = value
+	}
+	return c.Exchange(ctx, subtype, line)
+}
+
+// Exchange sends a line under a new request id and waits for the answer to it.
+func (c *Conn) Exchange(ctx context.Context, subtype string, line map[string]any) (json.RawMessage, error) {
+	id := c.NextRequestID()
+	line["request_id"] = id
+	answered := make(chan answer, 1)
+	c.mu.Lock()
+	if c.err != nil {
+		defer c.mu.Unlock()
+		return nil, c.err
+	}
+	c.pending[id] = answered
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.pending, id)
+	}()
+	if err := c.Send(ctx, line); err != nil {
+		return nil, err
+	}
+	select {
+	case got := <-answered:
+		var refused *RequestError
+		if errors.As(got.err, &refused) {
+			refused.Subtype = subtype
+		}
+		return got.result, got.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// AwaitWorkerExit returns how the session's last worker ended. It waits for the hub's record of it.
+func (c *Conn) AwaitWorkerExit(ctx context.Context, sessionID string) (Exit, bool) {
+	return c.records.await(ctx, sessionID, c.done)
+}
+
+// Close ends the hub's input and waits for its end. When the context ends first, the hub is killed.
+func (c *Conn) Close(ctx context.Context) {
+	c.mu.Lock()
+	c.isClosing = true
+	c.mu.Unlock()
+	c.writer.close()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		c.process.kill()
+		<-c.done
+	}
+}
+
+// Kill ends the hub at once.
+func (c *Conn) Kill() {
+	c.mu.Lock()
+	c.isClosing = true
+	c.mu.Unlock()
+	c.process.kill()
+}
+
+// run reads the hub's output to its end.
+func (c *Conn) run() {
+	var stderr sync.WaitGroup
+	stderr.Go(func() { c.records.read(c.process.stderr) })
+	lines := newLineReader(c.process.stdout)
+	isGreeted := false
+	var generation uint64
+	for {
+		line, err := lines.next()
+		if err != nil {
+			break
+		}
+		if len(line) == 0 {
+			continue
+		}
+		if now := c.generation.Load(); now != generation {
+			generation = now
+			c.texts.forget()
+		}
+		switch {
+		case !isGreeted:
+			isGreeted = c.greet(line)
+		case !c.texts.deliver(line):
+			c.dispatch(line)
+		}
+	}
+	if isWrongProgram := !c.isGone(); isWrongProgram {
+		// A hub without output is of no use.
+		c.process.kill()
+	}
+	<-c.process.ended
+	stderr.Wait()
+	c.process.stdout.Close()
+	c.process.stderr.Close()
+	c.process.exit.Stderr = c.records.tail.String()
+	c.end(isGreeted)
+}
+
+// isGone waits a moment for the process to end, whose output is closed.
+func (c *Conn) isGone() bool {
+	select {
+	case <-c.process.ended:
+		return true
+	case <-time.After(drainTimeout):
+		return false
+	}
+}
+
+// greet reads the first line. It is true once the hub has announced itself.
+func (c *Conn) greet(line []byte) bool {
+	var hello struct {
+		Metadata          wire.Metadata   `json:"metadata"`
+		SystemFingerprint string          `json:"system_fingerprint"`
+		Error             *wire.ErrorBody `json:"error"`
+	}
+	// A line of another program leaves the fields empty.
+	_ = json.Unmarshal(line, &hello)
+	version := hello.Metadata.ProtocolVersion
+	switch {
+	case hello.Error != nil && hello.Error.Message != "":
+		c.refuse(fmt.Sprintf("%s cannot serve sessions: %s", c.config.Path, hello.Error.Message))
+		return false
+	case version == "":
+		shown := string(line[:min(len(line), 200)])
+		c.refuse(fmt.Sprintf("%s is not a qwen program: its first line was %q", c.config.Path, shown))
+		return false
+	case major(version) != major(ProtocolVersion):
+		c.refuse(fmt.Sprintf("%s uses protocol version %s, and this SDK uses %s; install matching versions of both", c.config.Path, version, ProtocolVersion))
+		return false
+	}
+	c.hello = Handshake{version, hello.Metadata.Capabilities, hello.SystemFingerprint}
+	c.handshake <- nil
+	return true
+}
+
+func major(version string) string {
+	number, _, _ := strings.Cut(version, ".")
+	return number
+}
+
+// refuse ends the start with an error. Only the first one counts.
+func (c *Conn) refuse(message string) {
+	select {
+	case c.handshake <- &StartError{Message: message}:
+	default:
+	}
+}
+
+// dispatch passes a line to its session, or an answer to whoever asked.
+func (c *Conn) dispatch(line []byte) {
+	envelope := readEnvelope(line)
+	if envelope.Type == wire.ControlResponseTypeControlResponse {
+		if c.answer(envelope.RequestID, line) {
+			return
+		}
+	}
+	if envelope.Kind() == "" && !envelope.IsMalformed && c.noteFatal(line) {
+		return
+	}
+	c.mu.Lock()
+	receiver := c.receivers[envelope.SessionID]
+	var all []Receiver
+	if envelope.SessionID == "" {
+		// A line without a session concerns every session.
+		for _, each := range c.receivers {
+			all = append(all, each)
+		}
+	}
+	c.mu.Unlock()
+	for _, each := range all {
+		each.Line(envelope, line)
+	}
+	if receiver != nil {
+		c.texts.learn(line, envelope.PromptID, receiver)
+		receiver.Line(envelope, line)
+	}
+}
+
+// noteFatal keeps a fatal error, which the exit that follows explains.
+func (c *Conn) noteFatal(line []byte) bool {
+	var fatal wire.FatalError
+	if json.Unmarshal(line, &fatal) != nil || fatal.Error.Message == "" {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fatal = &fatal.Error
+	return true
+}
+
+// answer passes an answer to the request that it belongs to; false if no one waits for it.
+func (c *Conn) answer(requestID string, line []byte) bool {
+	var response struct {
+		Response struct {
+			Subtype   string          `json:"subtype"`
+			RequestID string          `json:"request_id"`
+			Result    json.RawMessage `json:"result"`
+			Response  json.RawMessage `json:"response"`
+			Error     json.RawMessage `json:"error"`
+		} `json:"response"`
+	}
+	if err := json.Unmarshal(line, &response); err != nil {
+		return false
+	}
+	body := response.Response
+	if requestID == "" {
+		requestID = body.RequestID
+	}
+	c.mu.Lock()
+	answered := c.pending[requestID]
+	delete(c.pending, requestID)
+	c.mu.Unlock()
+	if answered == nil {
+		return false
+	}
+	got := answer{result: body.Result}
+	if got.result == nil {
+		got.result = body.Response
+	}
+	if body.Subtype != "success" {
+		got.err = refusal(body.Error)
+	}
+	answered <- got
+	return true
+}
+
+func refusal(body json.RawMessage) *RequestError {
+	var told wire.ControlError
+	if json.Unmarshal(body, &told) != nil {
+		told.Message = strings.Trim(string(body), `"`)
+	}
+	return &RequestError{Code: told.Code, Message: told.Message, Retryable: told.Retryable}
+}
+
+// end reports the end to everyone who waits.
+func (c *Conn) end(wasGreeted bool) {
+	if !wasGreeted {
+		text := fmt.Sprintf("%s ended before it announced itself (%s); it may not be a qwen program", c.config.Path, describe(c.process.exit))
+		if tail := strings.TrimSpace(c.process.exit.Stderr); tail != "" {
+			text += ": " + tail
+		}
+		c.refuse(text)
+	}
+	c.mu.Lock()
+	c.err = &LostError{c.process.exit, c.fatal}
+	if c.isClosing {
+		c.err = ErrClosed
+	}
+	err := c.err
+	receivers := make([]Receiver, 0, len(c.receivers))
+	for _, receiver := range c.receivers {
+		receivers = append(receivers, receiver)
+	}
+	for id, answered := range c.pending {
+		answered <- answer{err: err}
+		delete(c.pending, id)
+	}
+	c.mu.Unlock()
+	for _, receiver := range receivers {
+		receiver.Lost(err)
+	}
+	close(c.done)
+}
+
+func describe(exit Exit) string {
+	if exit.Signal != 0 {
+		return "signal " + syscall.Signal(exit.Signal).String()
+	}
+	return "exit code " + strconv.Itoa(exit.Code)
+}
