@@ -32,7 +32,9 @@ type controlChannel struct {
 
 // question is a control request of the worker.
 type question struct {
-	line   wire.ControlRequestLine
+	line wire.ControlRequestLine
+	// turn is the one that asks; nil for a question of the session.
+	turn   *turn
 	cancel context.CancelCauseFunc
 }
 
@@ -102,9 +104,10 @@ func (c *controlChannel) handle(line []byte) {
 		c.session.logger.Warn("unreadable control request", "line", string(line[:min(len(line), 200)]))
 		return
 	}
-	ctx, cancel := context.WithCancelCause(c.parent(request.PromptID))
+	asking, parent := c.parent(request.PromptID)
+	ctx, cancel := context.WithCancelCause(parent)
 	ctx, cancelLate := context.WithTimeoutCause(ctx, c.limit(&request), &TimeoutError{"Callback", c.limit(&request)})
-	q := &question{line: request, cancel: func(cause error) { cancel(cause); cancelLate() }}
+	q := &question{line: request, turn: asking, cancel: func(cause error) { cancel(cause); cancelLate() }}
 	c.mu.Lock()
 	if _, isOpen := c.open[request.RequestID]; isOpen {
 		// A client that attached gets open questions again.
@@ -126,17 +129,17 @@ func (c *controlChannel) handle(line []byte) {
 	}()
 }
 
-// parent returns the context of the turn that asks, or of the session.
-func (c *controlChannel) parent(promptID string) context.Context {
+// parent returns the turn that asks and its context, or no turn and that of the session.
+func (c *controlChannel) parent(promptID string) (*turn, context.Context) {
 	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.turns {
 		if t.promptID == promptID || promptID == "" {
-			return t.ctx
+			return t, t.ctx
 		}
 	}
-	return s.ctx
+	return nil, s.ctx
 }
 
 func (c *controlChannel) limit(request *wire.ControlRequestLine) time.Duration {
@@ -161,6 +164,11 @@ func (c *controlChannel) respond(q *question, result any, err error) {
 	}
 	c.mu.Unlock()
 	if !isOpen {
+		return
+	}
+	if q.turn != nil && q.turn.ctx.Err() != nil {
+		// The turn is being cancelled, which withdraws the question. An answer would let the turn run on.
+		q.turn.interrupt()
 		return
 	}
 	response := map[string]any{"subtype": "success", "result": result}

@@ -1,6 +1,7 @@
 package qwen
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -167,6 +168,32 @@ func (e *taggedError) Unwrap() []error {
 		return []error{e.kind}
 	}
 	return []error{e.kind, e.cause}
+}
+
+// workerError reads how a worker ended from the terminal record of its turn.
+func workerError(line []byte) *WorkerError {
+	var record struct {
+		Metadata struct {
+			Error struct {
+				Worker struct {
+					ExitCode *int   `json:"exit_code"`
+					Signal   *int   `json:"signal"`
+					Stderr   string `json:"stderr"`
+				} `json:"worker"`
+			} `json:"error"`
+		} `json:"metadata"`
+	}
+	// Fields of other types count as absent.
+	_ = json.Unmarshal(line, &record)
+	told := record.Metadata.Error.Worker
+	lost := &WorkerError{ExitCode: -1, Stderr: told.Stderr}
+	if told.ExitCode != nil {
+		lost.ExitCode = *told.ExitCode
+	}
+	if told.Signal != nil {
+		lost.Signal = *told.Signal
+	}
+	return lost
 }
 
 // publicError translates an error of the connection.

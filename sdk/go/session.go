@@ -29,6 +29,7 @@ type Session struct {
 	closeErr error
 
 	mu sync.Mutex
+	id string
 	// turns are the open prompts in the order in which they were sent.
 	turns     []*turn
 	followers []*follower
@@ -47,7 +48,7 @@ type Session struct {
 func newSession(m *Manager, options SessionOptions) *Session {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Session{
-		manager: m, options: options, ctx: ctx, cancel: cancel,
+		manager: m, options: options, id: options.ID, ctx: ctx, cancel: cancel,
 		logger: m.options.Logger.With("session_id", options.ID),
 		mirror: newMirror(m.options.Store, options.ID, options.Env),
 	}
@@ -65,7 +66,7 @@ func (s *Session) open(ctx context.Context, forkFrom string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.manager.conn.Register(s.options.ID, s); err != nil {
+	if err := s.manager.conn.Register(s.id, s); err != nil {
 		return publicError(err)
 	}
 	if _, err := s.Request(ctx, "open", fields); err != nil {
@@ -80,8 +81,13 @@ func (s *Session) open(ctx context.Context, forkFrom string) error {
 	return err
 }
 
-// ID returns the session's id, under which it can be resumed.
-func (s *Session) ID() string { return s.options.ID }
+// ID returns the session's id, under which it can be resumed. It changes when the session continues in a fork
+// ([CrashFork]).
+func (s *Session) ID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
 
 // LastResult returns the result of the last turn that ended; nil if none did. It survives the death of a worker.
 func (s *Session) LastResult() *Result {
@@ -128,7 +134,7 @@ func (s *Session) Interrupt(ctx context.Context) error {
 }
 
 func (s *Session) cancelLine(promptID string) map[string]any {
-	return map[string]any{"type": wire.CancelRequestTypeControlCancel, "session_id": s.options.ID, "prompt_id": promptID, "reason": "escape"}
+	return map[string]any{"type": wire.CancelRequestTypeControlCancel, "session_id": s.ID(), "prompt_id": promptID, "reason": "escape"}
 }
 
 // SetModel changes the model; an empty name returns to the one that the session started with.
@@ -183,7 +189,7 @@ func (s *Session) Request(ctx context.Context, subtype string, fields map[string
 	ctx, cancel := s.requestContext(ctx)
 	defer cancel()
 	defer s.awaitAnswer()()
-	answer, err := s.manager.conn.Request(ctx, s.options.ID, subtype, fields)
+	answer, err := s.manager.conn.Request(ctx, s.ID(), subtype, fields)
 	return answer, publicError(err)
 }
 
@@ -230,11 +236,11 @@ func (s *Session) end(ctx context.Context) error {
 	conn := s.manager.conn
 	if wasOpen {
 		// The worker's last hooks are still served.
-		if _, err := conn.Request(ctx, s.options.ID, "close", nil); err != nil {
+		if _, err := conn.Request(ctx, s.ID(), "close", nil); err != nil {
 			s.logger.Debug("close", "error", err)
 		}
 	}
-	conn.Unregister(s.options.ID)
+	conn.Unregister(s.ID())
 	s.fail(ErrClosed)
 	s.cancel()
 	s.control.close(ctx)
@@ -283,8 +289,8 @@ func (s *Session) Lost(err error) {
 
 // Text implements hub.Receiver.
 func (s *Session) Text(promptID, text string, seq uint64, line []byte) {
-	meta := Meta{SessionID: s.options.ID, PromptID: promptID, Seq: seq, Raw: line}
 	t, followers, isReplay := s.route(promptID, seq)
+	meta := Meta{SessionID: s.id, PromptID: promptID, Seq: seq, Raw: line}
 	for _, f := range followers {
 		f.text(meta, text)
 	}
@@ -309,13 +315,40 @@ func (s *Session) Line(envelope *hub.Envelope, line []byte) {
 		s.number(envelope.Seq)
 		return
 	}
-	meta := Meta{SessionID: s.options.ID, PromptID: envelope.PromptID, Seq: envelope.Seq, Raw: line}
 	t, followers, isReplay := s.route(envelope.PromptID, envelope.Seq)
+	meta := Meta{SessionID: s.id, PromptID: envelope.PromptID, Seq: envelope.Seq, Raw: line}
 	for _, f := range followers {
 		f.line(meta, envelope, line)
 	}
 	if t != nil && !isReplay {
 		t.accept(meta, envelope, line)
+	}
+	if envelope.Type == wire.SessionEventTypeXQwenSessionEvent && !isReplay {
+		s.followFork(line)
+	}
+}
+
+// followFork continues under the id of a fork if the line announces one: the session's worker died, and its further
+// lines carry that id. It is called by the reader of the hub's output, which alone changes the id.
+func (s *Session) followFork(line []byte) {
+	var notice struct {
+		Value struct {
+			Kind       string `json:"kind"`
+			SessionID  string `json:"session_id"`
+			ForkedFrom string `json:"forked_from"`
+		} `json:"value"`
+	}
+	value := &notice.Value
+	if json.Unmarshal(line, &notice) != nil || value.Kind != "worker_restarted" || value.ForkedFrom == "" || value.SessionID == "" {
+		return
+	}
+	s.manager.conn.Rename(s.id, value.SessionID)
+	s.mirror.follow(value.SessionID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.id, s.lastSeq = value.SessionID, 0
+	for _, f := range s.followers {
+		f.last = 0
 	}
 }
 
@@ -381,6 +414,6 @@ func (s *Session) applyPause() {
 	}
 	s.isPaused = wanted
 	s.manager.conn.Post(map[string]any{
-		"type": "control_request", "request_id": s.manager.conn.NextRequestID(), "subtype": "flow", "session_id": s.options.ID, "paused": wanted,
+		"type": "control_request", "request_id": s.manager.conn.NextRequestID(), "subtype": "flow", "session_id": s.id, "paused": wanted,
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 )
 
 // Store keeps sessions besides the local disk. A session is an append-only text of JSON lines. Append is called before
@@ -39,6 +40,9 @@ type mirror struct {
 	store     Store
 	sessionID string
 	file      string
+
+	// fork is the session that is copied from the next flush on; nil if it stays the same.
+	fork atomic.Pointer[string]
 
 	mu     sync.Mutex
 	stored int64
@@ -87,6 +91,13 @@ func (m *mirror) restore(ctx context.Context) error {
 	return nil
 }
 
+// follow copies a fork of the session from the next flush on. It never waits for the store.
+func (m *mirror) follow(sessionID string) {
+	if m != nil {
+		m.fork.Store(&sessionID)
+	}
+}
+
 // flush passes new lines on. The worker has synced them before it wrote the terminal record.
 func (m *mirror) flush(ctx context.Context) error {
 	if m == nil {
@@ -94,6 +105,17 @@ func (m *mirror) flush(ctx context.Context) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	fork := m.fork.Swap(nil)
+	if err := m.copy(ctx); err != nil || fork == nil {
+		return err
+	}
+	m.sessionID, m.stored = *fork, 0
+	m.file = filepath.Join(filepath.Dir(m.file), *fork+".jsonl")
+	return m.copy(ctx)
+}
+
+// copy passes the new lines of the current file on. The caller holds the lock.
+func (m *mirror) copy(ctx context.Context) error {
 	file, err := os.Open(m.file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

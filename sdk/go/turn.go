@@ -82,8 +82,10 @@ type turn struct {
 	cancel context.CancelFunc
 	end    func(*Result, error)
 	// joined is closed when the prompt has joined a running turn; nil for a prompt that does not steer.
-	joined  chan struct{}
-	settled sync.Once
+	joined               chan struct{}
+	interrupted, settled sync.Once
+	// unwatch stops watching the caller's context.
+	unwatch func() bool
 
 	// What follows belongs to the reader of the hub's output.
 	reader    turnReader
@@ -100,12 +102,13 @@ func (s *Session) start(ctx context.Context, prompt string, options []TurnOption
 		option(&chosen)
 	}
 	if chosen.promptID == "" {
-		chosen.promptID = s.options.ID + "########" + newID()
+		chosen.promptID = s.ID() + "########" + newID()
 	}
 	t := &turn{session: s, promptID: chosen.promptID}
 	t.ctx, t.cancel = context.WithCancel(ctx)
 	t.queue = newMessageQueue(s.setFull)
-	line, err := chosen.line(s.options.ID, prompt)
+	t.unwatch = func() bool { return true }
+	line, err := chosen.line(s.ID(), prompt)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +116,7 @@ func (s *Session) start(ctx context.Context, prompt string, options []TurnOption
 		t.joined = make(chan struct{})
 		line.Delivery = "steer"
 	}
-	trace, end := s.manager.options.Telemetry.StartTurn(ctx, TurnInfo{s.options.ID, t.promptID})
+	trace, end := s.manager.options.Telemetry.StartTurn(ctx, TurnInfo{line.SessionID, t.promptID})
 	t.end = end
 	line.Traceparent, line.Tracestate = trace.Traceparent, trace.Tracestate
 	s.mu.Lock()
@@ -123,20 +126,26 @@ func (s *Session) start(ctx context.Context, prompt string, options []TurnOption
 	}
 	if err == nil {
 		s.turns = append(s.turns, t)
+		// A caller that is busy in its loop does not delay the end of the turn.
+		t.unwatch = context.AfterFunc(ctx, t.interrupt)
 	}
 	s.mu.Unlock()
 	if err == nil {
-		s.manager.conn.ForgetWorkerExit(s.options.ID)
 		err = publicError(s.manager.conn.Send(ctx, line))
 	}
-	if err != nil {
+	switch {
+	case err == nil && ctx.Err() == nil:
+		s.logger.Debug("prompt sent", "prompt_id", t.promptID)
+		return t, nil
+	case ctx.Err() != nil:
+		// The line may be written all the same, so its turn stays open until its end. The first cancel may be before it.
 		t.abandon()
-		s.remove(t)
-		t.settle(nil, err)
-		return nil, err
+		s.manager.conn.Post(s.cancelLine(t.promptID))
+		return nil, context.Cause(ctx)
 	}
-	s.logger.Debug("prompt sent", "prompt_id", t.promptID)
-	return t, nil
+	s.remove(t)
+	t.settle(nil, err)
+	return nil, err
 }
 
 func (o *turnOptions) line(sessionID, prompt string) (*wire.ChatRequest, error) {
@@ -274,7 +283,7 @@ func (t *turn) yieldAll(ctx context.Context, batch []Message, yield func(Message
 	return true
 }
 
-// afterResult stores what the turn added, and explains the death of a worker.
+// afterResult stores what the turn added. It returns an error if that failed, or if the turn's worker died.
 func (s *Session) afterResult(ctx context.Context, result *Result) error {
 	if err := s.mirror.flush(ctx); err != nil {
 		return err
@@ -282,10 +291,8 @@ func (s *Session) afterResult(ctx context.Context, result *Result) error {
 	if result.Error == nil || result.Error.Code != "worker_lost" {
 		return nil
 	}
-	lost := &WorkerError{ExitCode: -1, Message: result.Error.Message, LastResult: result.previous}
-	if exit, ok := s.manager.conn.AwaitWorkerExit(ctx, s.options.ID); ok {
-		lost.ExitCode, lost.Signal, lost.Stderr = exit.Code, exit.Signal, exit.Stderr
-	}
+	lost := workerError(result.Raw)
+	lost.Message, lost.LastResult = result.Error.Message, result.previous
 	return lost
 }
 
@@ -355,22 +362,30 @@ func (t *turn) finish(result *Result) {
 func (t *turn) settle(result *Result, err error) {
 	t.settled.Do(func() {
 		t.queue.end(err)
+		t.unwatch()
 		t.cancel()
 		t.end(result, err)
 	})
 }
 
+// interrupt asks for the end of the turn if it is open.
+func (t *turn) interrupt() {
+	t.interrupted.Do(func() {
+		s := t.session
+		s.mu.Lock()
+		isOpen := slices.Contains(s.turns, t) && s.err == nil
+		s.mu.Unlock()
+		t.cancel()
+		if isOpen {
+			s.manager.conn.Post(s.cancelLine(t.promptID))
+		}
+	})
+}
+
 // abandon interrupts the turn if it has not ended. What still comes of it is dropped.
 func (t *turn) abandon() {
-	s := t.session
-	s.mu.Lock()
-	isOpen := slices.Contains(s.turns, t) && s.err == nil
-	s.mu.Unlock()
-	t.cancel()
+	t.interrupt()
 	t.queue.drop()
-	if isOpen {
-		s.manager.conn.Post(s.cancelLine(t.promptID))
-	}
 }
 
 // remove takes a turn out of the open ones.

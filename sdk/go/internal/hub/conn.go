@@ -124,7 +124,7 @@ func Start(ctx context.Context, config Config) (*Conn, error) {
 		return nil, &StartError{Message: fmt.Sprintf("cannot start %s: %v", config.Path, err), Cause: err}
 	}
 	c := &Conn{
-		config: config, process: started, writer: newLineWriter(), records: newRecords(config.Logger),
+		config: config, process: started, writer: newLineWriter(), records: &records{logger: config.Logger},
 		handshake: make(chan error, 1), receivers: map[string]Receiver{}, pending: map[string]chan answer{},
 		done: make(chan struct{}),
 	}
@@ -188,11 +188,20 @@ func (c *Conn) Unregister(sessionID string) {
 	defer c.mu.Unlock()
 	delete(c.receivers, sessionID)
 	c.generation.Add(1)
-	c.records.forget(sessionID)
 }
 
-// ForgetWorkerExit drops the record of an earlier worker of the session.
-func (c *Conn) ForgetWorkerExit(sessionID string) { c.records.forget(sessionID) }
+// Rename passes the lines of another session to the receiver: a fork in which the session continues.
+func (c *Conn) Rename(from, to string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	receiver, ok := c.receivers[from]
+	if !ok {
+		return
+	}
+	delete(c.receivers, from)
+	c.receivers[to] = receiver
+	c.generation.Add(1)
+}
 
 // Post queues a line and returns at once. A line for a hub that is gone is dropped.
 func (c *Conn) Post(line any) {
@@ -284,11 +293,6 @@ func (c *Conn) Exchange(ctx context.Context, subtype string, line map[string]any
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-}
-
-// AwaitWorkerExit returns how the session's last worker ended. It waits for the hub's record of it.
-func (c *Conn) AwaitWorkerExit(ctx context.Context, sessionID string) (Exit, bool) {
-	return c.records.await(ctx, sessionID, c.done)
 }
 
 // Close ends the hub's input and waits for its end. When the context ends first, the hub is killed.
