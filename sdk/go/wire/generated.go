@@ -23,65 +23,65 @@ var StreamTypes = []string{
 
 // AnsiCode: An escape sequence that was removed.
 type AnsiCode struct {
-	// The sequence as it was.
+	// The original sequence.
 	Code string `json:"code"`
-	// Where it stood, in Unicode scalar values of the record's text.
+	// Its position in the record's text, in Unicode scalar values.
 	Offset int64 `json:"offset"`
 }
 
-// AssistantMessage: What the model said.
+// AssistantMessage: The model's message.
 type AssistantMessage struct {
-	// The text; absent when there are only calls.
+	// The text; absent if the message has only tool calls.
 	Content string `json:"content,omitempty"`
 	// `assistant`
 	Role string `json:"role"`
-	// The calls.
+	// The tool calls.
 	ToolCalls []WireToolCall `json:"tool_calls,omitempty"`
 }
 
-// Values of AssistantRole: Who writes.
+// Values of AssistantRole: The role of the author.
 const (
 	// `assistant`
 	AssistantRoleAssistant = "assistant"
 )
 
-// CancelLine: The end of a cancel request.
+// CancelLine: The result of a cancel request.
 type CancelLine struct {
-	// What happened, in a sentence.
+	// A message for users about what was cancelled.
 	Message string `json:"message,omitempty"`
-	// The turn or queued prompt that was meant.
+	// The id of the turn or queued prompt that the request named.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The reason that the request gave.
+	// The `reason` of the request.
 	Reason string `json:"reason,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
-	// `ok`, or `noop` where there was nothing to cancel.
+	// `ok`, or `noop` if there was nothing to cancel.
 	Status string `json:"status"`
 	// `result/cancel`
 	Type string `json:"type"`
 }
 
-// CancelRequestLine: Stop what you are doing.
+// CancelRequestLine: A request to cancel a turn.
 type CancelRequestLine struct {
-	// The turn or queued prompt that is meant; absent means whatever runs.
+	// The id of the turn or queued prompt to cancel; by default the running turn.
 	PromptID string `json:"prompt_id,omitempty"`
-	// Why; by default `escape`.
+	// The reason; by default `escape`.
 	Reason string `json:"reason,omitempty"`
-	// Where an answer on the control channel is wanted too.
+	// Set to receive a response on the control channel as well.
 	RequestID string `json:"request_id,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
 	// `control/cancel`
 	Type string `json:"type"`
 }
 
-// Values of CancelRequestType: What asks us to stop.
+// Values of CancelRequestType: The literal `control/cancel`.
 const (
 	// `control/cancel`
 	CancelRequestTypeControlCancel = "control/cancel"
 )
 
-// Values of CancelType: What the end of a cancel request says it is.
+// Values of CancelType: The literal `result/cancel`.
 const (
 	// `result/cancel`
 	CancelTypeResultCancel = "result/cancel"
@@ -101,11 +101,11 @@ type ChatCompletion struct {
 	Model string `json:"model"`
 	// `chat.completion`
 	Object string `json:"object"`
-	// The turn; absent outside one.
+	// The id of the turn's prompt; absent outside a turn.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
-	// Which program wrote the stream; only in the handshake.
+	// The program that wrote the stream; only in the handshake.
 	SystemFingerprint string `json:"system_fingerprint,omitempty"`
 	// Tokens: of the message, or in the terminal record of the whole turn.
 	Usage *TokenUsage `json:"usage,omitempty"`
@@ -125,45 +125,45 @@ type ChatCompletionChunk struct {
 	Model string `json:"model,omitempty"`
 	// `chat.completion.chunk`
 	Object string `json:"object,omitempty"`
-	// The turn; absent outside one.
+	// The id of the turn's prompt; absent outside a turn.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
-	// Which program wrote the stream; only in the handshake.
+	// The program that wrote the stream; only in the handshake.
 	SystemFingerprint string `json:"system_fingerprint,omitempty"`
 	// Tokens: of the message in its last chunk, of the whole turn in the turn's last chunk.
 	Usage *TokenUsage `json:"usage,omitempty"`
 }
 
-// ChatRequest: The Qwen Chat Request: something said to the agent.
+// ChatRequest: The Qwen Chat Request: input for the agent.
 type ChatRequest struct {
-	// It continues the turn of the same `prompt_id`.
+	// True if the request continues the turn with the same `prompt_id`.
 	Continuation bool `json:"continuation,omitempty"`
 	// `queue` (the default) waits for the end of the running turn; `steer` joins it before its next model call.
 	Delivery string `json:"delivery,omitempty"`
-	// What is said.
+	// The origin and content of the request.
 	Input RequestInput `json:"input"`
-	// Another model for this request.
+	// A model for this request only.
 	Model string `json:"model,omitempty"`
 	// Overrides for this request.
 	Options *RequestOptions `json:"options,omitempty"`
-	// The turn; by default `<session_id>########<turn>`.
+	// The id of the prompt, unique in its session; by default `<session_id>########<turn>`.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The protocol version that the host relies on.
+	// The protocol version that the host requires.
 	ProtocolVersion string `json:"protocol_version,omitempty"`
-	// Capabilities that the host relies on.
+	// The capabilities that the host requires.
 	Requires []string `json:"requires,omitempty"`
-	// The prompt is sent again: it joins the turn of the same `prompt_id`.
+	// True for a repeated prompt: it joins the turn with the same `prompt_id`.
 	Resend bool `json:"resend,omitempty"`
-	// The session; `_new` asks for a new one.
+	// The id of the session; `_new` creates one.
 	SessionID string `json:"session_id,omitempty"`
-	// The call that is answered; needed where the origin is `tool_response`.
+	// The id of the tool call that is answered; required with origin `tool_response`.
 	ToolCallID string `json:"tool_call_id,omitempty"`
-	// The call that is answered, as it was asked for.
+	// The tool call that is answered, as it was requested.
 	ToolRequest *ToolRequest `json:"tool_request,omitempty"`
-	// The host's place in a trace (W3C Trace Context), under which the turn belongs; may stand in `metadata` too.
+	// The host's W3C trace context, the parent of the turn's span; also accepted in `metadata`.
 	Traceparent string `json:"traceparent,omitempty"`
-	// What goes with it.
+	// Additional information about the request.
 	Tracestate string `json:"tracestate,omitempty"`
 }
 
@@ -179,7 +179,7 @@ type Choice struct {
 
 // ChunkChoice: The one choice of a chunk.
 type ChunkChoice struct {
-	// What is new.
+	// The increment.
 	Delta Delta `json:"delta"`
 	// Null until the message's last chunk.
 	FinishReason string `json:"finish_reason,omitempty"`
@@ -187,47 +187,47 @@ type ChunkChoice struct {
 	Index int64 `json:"index,omitempty"`
 }
 
-// Values of ChunkObject: What a chunk says it is.
+// Values of ChunkObject: The literal `chat.completion.chunk`.
 const (
 	// `chat.completion.chunk`
 	ChunkObjectChatCompletionChunk = "chat.completion.chunk"
 )
 
-// CommandLine: The end of a command.
+// CommandLine: The result of a slash command.
 type CommandLine struct {
-	// The command as it was understood.
+	// The parsed command.
 	Command CommandName `json:"command"`
-	// What the host cannot do in this run, because there is no control channel.
+	// Features that are unavailable because there is no control channel.
 	Limitation string `json:"limitation,omitempty"`
-	// The prompt that held the command.
+	// The id of the prompt that contained the command.
 	PromptID string `json:"prompt_id"`
-	// What came of it.
+	// The outcome of the command.
 	Result CommandOutcome `json:"result"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id"`
 	// `result/command`
 	Type string `json:"type"`
 }
 
-// CommandName: A command and its arguments.
+// CommandName: A parsed command with its arguments.
 type CommandName struct {
-	// The rest, as typed.
+	// The arguments as typed.
 	Args string `json:"args,omitempty"`
 	// `slash`, `at` or `help`
 	Kind string `json:"kind"`
-	// Its name and sub-names.
+	// The command's name followed by the names of its subcommands.
 	Path []string `json:"path"`
 }
 
-// CommandOutcome: What came of a command.
+// CommandOutcome: The outcome of a command.
 type CommandOutcome struct {
-	// The words of a message, or the prompt that is submitted.
+	// The text of a message, or the submitted prompt.
 	Content string `json:"content,omitempty"`
-	// What the dialog shows.
+	// The content of the dialog.
 	Data json.RawMessage `json:"data,omitempty"`
 	// The name of the dialog.
 	Dialog string `json:"dialog,omitempty"`
-	// How loud a message is: `info`, `warning` or `error`.
+	// The level of a message: `info`, `warning` or `error`.
 	Level string `json:"level,omitempty"`
 	// The tool that was run.
 	Tool *ToolUse `json:"tool,omitempty"`
@@ -235,65 +235,65 @@ type CommandOutcome struct {
 	Type string `json:"type"`
 }
 
-// Values of CommandType: What the end of a command says it is.
+// Values of CommandType: The literal `result/command`.
 const (
 	// `result/command`
 	CommandTypeResultCommand = "result/command"
 )
 
-// Values of CompletionObject: What a message-level line says it is.
+// Values of CompletionObject: The literal `chat.completion`.
 const (
 	// `chat.completion`
 	CompletionObjectChatCompletion = "chat.completion"
 )
 
-// CompletionTokens: Of the completion's tokens.
+// CompletionTokens: Details of the completion tokens.
 type CompletionTokens struct {
-	// Those spent on thinking.
+	// Tokens spent on thinking.
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
-// ConfirmationRecord: What someone is asked to agree to. Which fields are set depends on the kind.
+// ConfirmationRecord: The content of a permission request. Which fields are set depends on the kind.
 type ConfirmationRecord struct {
 	// The command line.
 	Command string `json:"command,omitempty"`
 	// The unified diff.
 	Diff string `json:"diff,omitempty"`
-	// The path as people know it.
+	// The path as displayed to users.
 	FileName string `json:"file_name,omitempty"`
 	// The absolute path.
 	FilePath string `json:"file_path,omitempty"`
-	// The text after.
+	// The text after the change.
 	Modified string `json:"modified,omitempty"`
-	// The text before; null when the file is new.
+	// The text before the change; null for a new file.
 	Original string `json:"original,omitempty"`
 	// The plan, in Markdown.
 	Plan string `json:"plan,omitempty"`
-	// What will happen.
+	// A description of the call.
 	Prompt string `json:"prompt,omitempty"`
-	// The programs that it starts.
+	// The programs that the command starts.
 	RootCommand string `json:"root_command,omitempty"`
-	// The server.
+	// The name of the MCP server.
 	ServerName string `json:"server_name,omitempty"`
 	// Line counts.
 	Stat *LineCounts `json:"stat,omitempty"`
-	// A heading.
+	// A title.
 	Title string `json:"title,omitempty"`
-	// The tool's name for people.
+	// The display name of the tool.
 	ToolDisplayName string `json:"tool_display_name,omitempty"`
-	// The tool's name there.
+	// The name of the tool on its server.
 	ToolName string `json:"tool_name,omitempty"`
 	// Which of the kinds it is.
 	Type string `json:"type"`
-	// Addresses that will be visited.
+	// URLs that the call would fetch.
 	Urls []string `json:"urls,omitempty"`
 }
 
-// ControlAnswer: An answer, or why there is none.
+// ControlAnswer: A result or an error.
 type ControlAnswer struct {
-	// Why there is none.
+	// The error.
 	Error *ControlError `json:"error,omitempty"`
-	// The answer.
+	// The content of the response.
 	Result json.RawMessage `json:"result,omitempty"`
 	// `success` or `error`
 	Subtype string `json:"subtype"`
@@ -301,115 +301,115 @@ type ControlAnswer struct {
 
 // ControlCancelInput: A request on the control channel is withdrawn.
 type ControlCancelInput struct {
-	// The request's id.
+	// The id of the control request.
 	RequestID string `json:"request_id"`
 	// `control_cancel_request`
 	Type string `json:"type"`
 }
 
-// ControlCancelLine: A question of ours that no longer matters.
+// ControlCancelLine: A withdrawn control request.
 type ControlCancelLine struct {
-	// The turn under way.
+	// The id of the running turn's prompt.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The question's id.
+	// The id of the control request, repeated in its response.
 	RequestID string `json:"request_id"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
 	// `control_cancel_request`
 	Type string `json:"type"`
 }
 
-// Values of ControlCancelType: What a withdrawn question says it is.
+// Values of ControlCancelType: The literal `control_cancel_request`.
 const (
 	// `control_cancel_request`
 	ControlCancelTypeControlCancelRequest = "control_cancel_request"
 )
 
-// ControlError: Why there is no answer.
+// ControlError: The error of a control request.
 type ControlError struct {
-	// A stable word for programs.
+	// A stable identifier for programs.
 	Code string `json:"code,omitempty"`
-	// What went wrong.
+	// The error message.
 	Message string `json:"message"`
-	// Whether trying again may help.
+	// True if a retry may succeed.
 	Retryable bool `json:"retryable,omitempty"`
 }
 
-// ControlInput: A request on the control channel: flat, with `subtype` and its fields beside it, or nested, with both in `request`.
+// ControlInput: A control request: flat, with `subtype` and its fields at the top level, or nested, with both in `request`.
 type ControlInput struct {
-	// Nested: what is asked.
+	// Nested form: the request.
 	Request *NestedRequest `json:"request,omitempty"`
-	// The request's id, to be repeated in the answer.
+	// The id of the request, repeated in the response.
 	RequestID string `json:"request_id"`
-	// Flat: what is asked, such as `interrupt`.
+	// Flat form: the kind of request, such as `interrupt`.
 	Subtype string `json:"subtype,omitempty"`
 	// `control_request`
 	Type string `json:"type"`
 }
 
-// ControlMetadata: Why we ask whether a call may run.
+// ControlMetadata: The reason for a permission request.
 type ControlMetadata struct {
-	// The sub-agent that asks.
+	// The id of the sub-agent that sent the request; absent for the main agent.
 	AgentID string `json:"agent_id,omitempty"`
-	// The path that is out of bounds, where that is the reason.
+	// The path outside the workspace that caused the request, if one did.
 	BlockedPath string `json:"blocked_path,omitempty"`
-	// What a person may be shown.
+	// Information to display to the user.
 	Confirmation *ConfirmationRecord `json:"confirmation,omitempty"`
-	// Why we ask.
+	// The reason for the request.
 	Reason string `json:"reason"`
-	// The call.
+	// The tool call.
 	ToolCallID string `json:"tool_call_id,omitempty"`
 }
 
-// ControlRequestLine: A question on the control channel.
+// ControlRequestLine: A control request.
 type ControlRequestLine struct {
-	// `hook_callback`: the host's name for its function.
+	// `hook_callback`: the id under which the host registered the hook.
 	CallbackID string `json:"callback_id,omitempty"`
-	// `hook_callback`: what the function is told.
+	// `hook_callback`: the input of the hook.
 	Input json.RawMessage `json:"input,omitempty"`
 	// `mcp_message`: the JSON-RPC message.
 	Message json.RawMessage `json:"message,omitempty"`
-	// `can_use_tool`: why we ask, and what a person may be shown.
+	// `can_use_tool`: the reason for the request and information to display.
 	Metadata *ControlMetadata `json:"metadata,omitempty"`
-	// The turn; absent outside one.
+	// The id of the turn's prompt; absent outside a turn.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The question's id, to be repeated in the answer.
+	// The id of the control request, repeated in its response.
 	RequestID string `json:"request_id"`
-	// `mcp_message`: the server.
+	// `mcp_message`: the name of the server.
 	ServerName string `json:"server_name,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id"`
 	// `can_use_tool`, `hook_callback` or `mcp_message`
 	Subtype string `json:"subtype"`
-	// `can_use_tool`: what wants to run.
+	// `can_use_tool`: the arguments of the call.
 	Tool *ToolUse `json:"tool,omitempty"`
-	// `hook_callback`: the call that it is about.
+	// `hook_callback`: the id of the tool call that it concerns.
 	ToolUseID string `json:"tool_use_id,omitempty"`
 	// `control_request`
 	Type string `json:"type"`
 }
 
-// Values of ControlRequestType: What a question on the control channel says it is.
+// Values of ControlRequestType: The literal `control_request`.
 const (
 	// `control_request`
 	ControlRequestTypeControlRequest = "control_request"
 )
 
-// ControlResponseLine: An answer on the control channel, in the flat form.
+// ControlResponseLine: A response on the control channel, in the flat form.
 type ControlResponseLine struct {
-	// The turn under way.
+	// The id of the running turn's prompt.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The question's id.
+	// The id of the control request, repeated in its response.
 	RequestID string `json:"request_id"`
-	// The answer.
+	// The content of the response.
 	Response ControlAnswer `json:"response"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
 	// `control_response`
 	Type string `json:"type"`
 }
 
-// Values of ControlResponseType: What an answer on the control channel says it is.
+// Values of ControlResponseType: The literal `control_response`.
 const (
 	// `control_response`
 	ControlResponseTypeControlResponse = "control_response"
@@ -417,11 +417,11 @@ const (
 
 // ConversationMessage: An entry of the conversation.
 type ConversationMessage struct {
-	// What is said.
+	// The content of the message.
 	Content json.RawMessage `json:"content,omitempty"`
 	// `system`, `developer`, `user`, `assistant` or `tool`
 	Role string `json:"role"`
-	// The call that a tool message answers.
+	// The id of the call that a tool message answers.
 	ToolCallID string `json:"tool_call_id,omitempty"`
 	// The calls of an assistant message.
 	ToolCalls []json.RawMessage `json:"tool_calls,omitempty"`
@@ -431,25 +431,25 @@ type ConversationMessage struct {
 type ConversationRequest struct {
 	// The conversation.
 	Messages []ConversationMessage `json:"messages"`
-	// Another model for this request.
+	// A model for this request only.
 	Model string `json:"model,omitempty"`
-	// The turn.
+	// The id of the turn's prompt.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The session; `_new` asks for a new one.
+	// The id of the session; `_new` creates one.
 	SessionID string `json:"session_id,omitempty"`
 }
 
-// DeclaredCommand: A command and its arguments.
+// DeclaredCommand: A parsed command with its arguments.
 type DeclaredCommand struct {
-	// The rest, as typed.
+	// The arguments as typed.
 	Args string `json:"args,omitempty"`
 	// `slash`, `at` or `help`
 	Kind string `json:"kind"`
-	// Its name and sub-names.
+	// The command's name followed by the names of its subcommands.
 	Path []string `json:"path"`
 }
 
-// Values of DeclaredKind: What kind of command.
+// Values of DeclaredKind: The kind of command.
 const (
 	// `/name`
 	DeclaredKindSlash = "slash"
@@ -459,99 +459,99 @@ const (
 	DeclaredKindHelp = "help"
 )
 
-// Delta: What is new in a chunk.
+// Delta: The increment of a chunk.
 type Delta struct {
-	// More text.
+	// The next piece of text.
 	Content string `json:"content,omitempty"`
-	// Who writes; in a message's first chunk.
+	// The role of the author; only in a message's first chunk.
 	Role string `json:"role,omitempty"`
-	// More of a call.
+	// Increments of tool calls.
 	ToolCalls []ToolCallDelta `json:"tool_calls,omitempty"`
 }
 
 // ErrorBody: An error in OpenAI's form.
 type ErrorBody struct {
-	// A stable word for programs.
+	// A stable identifier for programs.
 	Code string `json:"code,omitempty"`
-	// What was asked, what went wrong, what to do.
+	// What was attempted, what failed, and what to do next.
 	Message string `json:"message"`
-	// The field that was wrong.
+	// The invalid field of the request.
 	Param string `json:"param,omitempty"`
-	// Whether trying again may help.
+	// True if a retry may succeed.
 	Retryable bool `json:"retryable,omitempty"`
-	// The HTTP status, where a server gave one.
+	// The HTTP status code, if a server returned one.
 	Status *int64 `json:"status,omitempty"`
-	// What kind of error.
+	// The kind of error.
 	Type string `json:"type"`
 }
 
 // FatalError: The line of a fatal error.
 type FatalError struct {
-	// What went wrong.
+	// The error.
 	Error ErrorBody `json:"error"`
 }
 
-// FilePart: A medium at an address.
+// FilePart: A medium given by its URL.
 type FilePart struct {
-	// The address.
+	// The URL.
 	FileURI string `json:"file_uri"`
-	// Its type.
+	// The MIME type.
 	MimeType string `json:"mime_type,omitempty"`
 }
 
-// FunctionCall: What is called, and with what.
+// FunctionCall: The function and its arguments.
 type FunctionCall struct {
 	// The arguments, a JSON object as text.
 	Arguments string `json:"arguments"`
-	// The tool.
+	// The name of the tool.
 	Name string `json:"name"`
 }
 
-// FunctionDelta: More of what is called.
+// FunctionDelta: An increment of a function call.
 type FunctionDelta struct {
-	// More of the arguments' text.
+	// The next piece of the arguments as JSON text.
 	Arguments string `json:"arguments,omitempty"`
-	// The tool; in the first piece.
+	// The name of the tool; only in the first piece.
 	Name string `json:"name,omitempty"`
 }
 
-// FunctionResponse: A tool's answer.
+// FunctionResponse: The result of a tool that the host ran.
 type FunctionResponse struct {
-	// The call; by default the request's `tool_call_id`.
+	// The id of the call; by default the request's `tool_call_id`.
 	ID string `json:"id,omitempty"`
-	// The tool.
+	// The name of the tool.
 	Name string `json:"name,omitempty"`
-	// What it gave back: a text, or an object with `output` or `error`.
+	// The result: a text, or an object with `output` or `error`.
 	Response json.RawMessage `json:"response"`
 }
 
-// FunctionSchema: A tool as the model is told about it.
+// FunctionSchema: The function definition of a tool.
 type FunctionSchema struct {
-	// What it does.
+	// A description of the tool for the model.
 	Description string `json:"description,omitempty"`
-	// Its name.
+	// The name of the function.
 	Name string `json:"name"`
 	// The JSON Schema of its arguments.
 	Parameters map[string]json.RawMessage `json:"parameters,omitempty"`
 }
 
-// Values of FunctionType: What kind of tool a call names.
+// Values of FunctionType: The kind of tool of a call.
 const (
 	// `function`
 	FunctionTypeFunction = "function"
 )
 
-// HeartbeatLine: A sign of life.
+// HeartbeatLine: A heartbeat.
 type HeartbeatLine struct {
-	// What the turn under way is doing: `thinking`, `tool`, or `waiting` for the host to run one.
+	// The activity of the running turn: `thinking`, `tool`, or `waiting` while the host runs a tool.
 	Activity string `json:"activity,omitempty"`
-	// The turn under way.
+	// The id of the running turn's prompt.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id"`
 	// `ok`
 	Status string `json:"status"`
-	// The tool that runs, or is waited for.
+	// The name of the tool that is running or that the host runs.
 	Tool string `json:"tool,omitempty"`
 	// Seconds since the Unix epoch.
 	Ts int64 `json:"ts"`
@@ -559,61 +559,61 @@ type HeartbeatLine struct {
 	Type string `json:"type"`
 }
 
-// HeartbeatRequestLine: Are you there?
+// HeartbeatRequestLine: A request for a heartbeat.
 type HeartbeatRequestLine struct {
-	// From now on send one every so many milliseconds; 0 stops that.
+	// The interval of periodic heartbeats in milliseconds; 0 stops them.
 	IntervalMs *int64 `json:"interval_ms,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
 	// `heartbeat_request`
 	Type string `json:"type"`
 }
 
-// Values of HeartbeatRequestType: What asks for a sign of life.
+// Values of HeartbeatRequestType: The literal `heartbeat_request`.
 const (
 	// `heartbeat_request`
 	HeartbeatRequestTypeHeartbeatRequest = "heartbeat_request"
 )
 
-// Values of HeartbeatType: What a heartbeat says it is.
+// Values of HeartbeatType: The literal `result/heartbeat`.
 const (
 	// `result/heartbeat`
 	HeartbeatTypeResultHeartbeat = "result/heartbeat"
 )
 
-// HintCancelLine: The suggestions asked for are no longer wanted.
+// HintCancelLine: Withdraws a request for suggestions.
 type HintCancelLine struct {
-	// The prompt id of the request.
+	// The `prompt_id` of the request.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
 	// `command_hint_cancel`
 	Type string `json:"type"`
 }
 
-// Values of HintCancelType: What withdraws a request for suggestions.
+// Values of HintCancelType: The literal `command_hint_cancel`.
 const (
 	// `command_hint_cancel`
 	HintCancelTypeCommandHintCancel = "command_hint_cancel"
 )
 
-// HintContext: Where something is typed.
+// HintContext: The context of the text that is being typed.
 type HintContext struct {
 	// The directory that paths are relative to.
 	Cwd string `json:"cwd,omitempty"`
-	// What is selected.
+	// The selected text.
 	SelectedText string `json:"selected_text,omitempty"`
 }
 
-// HintLine: Suggestions for what is being typed.
+// HintLine: Completions of the text that is being typed.
 type HintLine struct {
-	// What went wrong.
+	// The error.
 	Message string `json:"message,omitempty"`
-	// What goes beside them.
+	// Additional information about the suggestions.
 	Metadata HintMetadata `json:"metadata"`
-	// The request's prompt id.
+	// The `prompt_id` of the request.
 	PromptID string `json:"prompt_id"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id"`
 	// `ok`, `loading` or `error`
 	Status string `json:"status"`
@@ -625,37 +625,37 @@ type HintLine struct {
 	Type string `json:"type"`
 }
 
-// HintMetadata: What goes beside suggestions.
+// HintMetadata: Additional information about suggestions.
 type HintMetadata struct {
-	// The text already names one of them exactly.
+	// True if the text already equals one of the suggestions.
 	IsPerfectMatch bool `json:"is_perfect_match"`
 }
 
-// HintRequestLine: What could be typed here?
+// HintRequestLine: A request for suggestions.
 type HintRequestLine struct {
-	// Where it is typed.
+	// The context of the text.
 	Context *HintContext `json:"context,omitempty"`
-	// Where the cursor is, in characters.
+	// The position of the cursor in characters.
 	Cursor *int64 `json:"cursor,omitempty"`
-	// The request's own prompt id, to be repeated in the answer.
+	// The id of the request, repeated in the response.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
 	// The text so far.
 	Text string `json:"text"`
-	// `slash` or `at`; by default what the text starts with.
+	// `slash` or `at`; by default derived from the first character of the text.
 	Trigger string `json:"trigger,omitempty"`
 	// `command_hint_request`
 	Type string `json:"type"`
 }
 
-// Values of HintRequestType: What a request for suggestions says it is.
+// Values of HintRequestType: The literal `command_hint_request`.
 const (
 	// `command_hint_request`
 	HintRequestTypeCommandHintRequest = "command_hint_request"
 )
 
-// Values of HintType: What suggestions say they are.
+// Values of HintType: The literal `result/command_hint`.
 const (
 	// `result/command_hint`
 	HintTypeResultCommandHint = "result/command_hint"
@@ -663,17 +663,17 @@ const (
 
 // HostTool: A tool that the host runs.
 type HostTool struct {
-	// The tool.
+	// The function definition of the tool.
 	Function FunctionSchema `json:"function"`
 	// `function`
 	Type string `json:"type,omitempty"`
 }
 
-// InlinePart: A medium in line.
+// InlinePart: A medium whose data is inside the message.
 type InlinePart struct {
-	// Its bytes, as base64.
+	// The bytes as base64.
 	Data string `json:"data"`
-	// Its type.
+	// The MIME type.
 	MimeType string `json:"mime_type,omitempty"`
 }
 
@@ -689,13 +689,13 @@ type LineCounts struct {
 	UserRemovedLines int64 `json:"user_removed_lines"`
 }
 
-// Metadata: What goes beside the OpenAI fields.
+// Metadata: Information beyond OpenAI's fields.
 type Metadata struct {
-	// What a host may rely on, by name; in the handshake.
+	// The names of the supported capabilities; only in the handshake.
 	Capabilities []string `json:"capabilities,omitempty"`
-	// Control requests of the turn that went wrong, also in its summary; only in its terminal record.
+	// Failed control requests of the turn, also in its summary; only in its terminal record.
 	ControlErrors []ErrorBody `json:"control_errors,omitempty"`
-	// What went wrong, or which limit was reached.
+	// The error, or the limit that was reached.
 	Error *ErrorBody `json:"error,omitempty"`
 	// The input format; in the handshake.
 	InputFormat string `json:"input_format,omitempty"`
@@ -709,169 +709,169 @@ type Metadata struct {
 	Turn *TurnSummary `json:"turn,omitempty"`
 }
 
-// Metrics: Numbers that go with a notice.
+// Metrics: Figures that belong to a notice.
 type Metrics struct {
 	// The attempt that failed, from 1.
 	Attempt *int64 `json:"attempt,omitempty"`
-	// Tokens after compression.
+	// Tokens after compaction.
 	CompressedTokens *int64 `json:"compressed_tokens,omitempty"`
-	// How long we wait before the next attempt.
+	// The delay before the next attempt in milliseconds.
 	DelayMs *int64 `json:"delay_ms,omitempty"`
 	// The limit that was reached.
 	Limit *int64 `json:"limit,omitempty"`
-	// How many retries there may be.
+	// The maximum number of retries.
 	MaxRetries *int64 `json:"max_retries,omitempty"`
-	// Tokens before compression.
+	// Tokens before compaction.
 	OriginalTokens *int64 `json:"original_tokens,omitempty"`
 	// The HTTP status of the failed attempt.
 	Status *int64 `json:"status,omitempty"`
 }
 
-// ModelTokens: What one model spent.
+// ModelTokens: The usage of one model.
 type ModelTokens struct {
-	// Of the prompt's tokens, those served from the provider's cache.
+	// The part of the prompt tokens served from the provider's cache.
 	CachedTokens *int64 `json:"cached_tokens,omitempty"`
-	// Calls made to it.
+	// The number of calls to the model.
 	Calls int64 `json:"calls"`
-	// Tokens written by it.
+	// Output tokens.
 	CompletionTokens int64 `json:"completion_tokens"`
-	// The price in US dollars, when prices are known.
+	// The cost in US dollars; 0 if the model's prices are unknown.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
-	// Tokens read by it.
+	// Input tokens.
 	PromptTokens int64 `json:"prompt_tokens"`
-	// Of the completion's tokens, those spent on thinking.
+	// The part of the completion tokens spent on thinking.
 	ReasoningTokens *int64 `json:"reasoning_tokens,omitempty"`
-	// Both together.
+	// The sum of both.
 	TotalTokens int64 `json:"total_tokens"`
 }
 
 // NamedSchema: A JSON Schema and its name.
 type NamedSchema struct {
-	// A name for it, which changes nothing.
+	// A name for the schema, without effect.
 	Name string `json:"name,omitempty"`
 	// The schema.
 	Schema map[string]json.RawMessage `json:"schema"`
 }
 
-// NestedAnswer: An answer in the nested form.
+// NestedAnswer: A response in the nested form.
 type NestedAnswer struct {
-	// Why there is none.
+	// The error.
 	Error string `json:"error,omitempty"`
-	// The question's id.
+	// The id of the control request, repeated in its response.
 	RequestID string `json:"request_id"`
-	// The answer.
+	// The content of the response.
 	Response json.RawMessage `json:"response,omitempty"`
 	// `success` or `error`
 	Subtype string `json:"subtype"`
 }
 
-// NestedRequest: What is asked, in the nested form.
+// NestedRequest: The request in the nested form.
 type NestedRequest struct {
-	// What is asked, such as `interrupt`.
+	// The kind of request, such as `interrupt`.
 	Subtype string `json:"subtype"`
 }
 
-// NestedResponseLine: An answer on the control channel, in the nested form; whoever asked in it is answered in it.
+// NestedResponseLine: A response on the control channel in the nested form, used for requests in that form.
 type NestedResponseLine struct {
-	// The turn under way.
+	// The id of the running turn's prompt.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The answer.
+	// The content of the response.
 	Response NestedAnswer `json:"response"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
 	// `control_response`
 	Type string `json:"type"`
 }
 
-// Values of Origin: Who speaks.
+// Values of Origin: The origin of an input.
 const (
-	// A person or the program that acts for one.
+	// The user, or a program acting for the user.
 	OriginUser = "user"
 	// A tool that the host ran.
 	OriginToolResponse = "tool_response"
-	// The host, giving context for the next turn.
+	// The host, adding context for the next turn.
 	OriginSystem = "system"
 )
 
-// PermissionDenial: A call that was refused.
+// PermissionDenial: A tool call that was refused.
 type PermissionDenial struct {
-	// What it wanted to do.
+	// The arguments of the call, a JSON object.
 	Arguments json.RawMessage `json:"arguments"`
-	// Why it was refused.
+	// The reason for the refusal.
 	Reason string `json:"reason"`
-	// The call.
+	// The id of the tool call.
 	ToolCallID string `json:"tool_call_id"`
-	// The tool.
+	// The name of the tool.
 	ToolName string `json:"tool_name"`
 }
 
-// PromptTokens: Of the prompt's tokens.
+// PromptTokens: Details of the prompt tokens.
 type PromptTokens struct {
-	// Those newly written to it.
+	// Tokens newly written to the provider's cache.
 	CacheWriteTokens *int64 `json:"cache_write_tokens,omitempty"`
-	// Those served from the provider's cache.
+	// Tokens served from the provider's cache.
 	CachedTokens int64 `json:"cached_tokens"`
 }
 
-// RequestInput: What is said.
+// RequestInput: The content of a request: its origin and its text or command.
 type RequestInput struct {
-	// A command declared as such.
+	// A command given explicitly.
 	Command *DeclaredCommand `json:"command,omitempty"`
-	// The same as `continuation` beside `input`, where that has none.
+	// The same as the top-level `continuation`, used if that is absent.
 	Continuation bool `json:"continuation,omitempty"`
-	// Who speaks; by default the user.
+	// The origin; by default the user.
 	Origin string `json:"origin,omitempty"`
-	// What is said; needed unless there is a command.
+	// The content; required unless there is a command.
 	Parts json.RawMessage `json:"parts,omitempty"`
-	// The same as `tool_call_id` beside `input`, where that has none.
+	// The same as the top-level `tool_call_id`, used if that is absent.
 	ToolCallID string `json:"tool_call_id,omitempty"`
-	// The same as `tool_request` beside `input`, where that has none.
+	// The same as the top-level `tool_request`, used if that is absent.
 	ToolRequest *ToolRequest `json:"tool_request,omitempty"`
 }
 
 // RequestOptions: Overrides for one request.
 type RequestOptions struct {
-	// How hard the model thinks: `low`, `medium`, `high`, …
+	// The reasoning effort: `low`, `medium`, `high`, …
 	Effort string `json:"effort,omitempty"`
-	// The longest answer, in tokens.
+	// The output limit in tokens.
 	MaxTokens *int64 `json:"max_tokens,omitempty"`
-	// Another model.
+	// The model for this request.
 	Model string `json:"model,omitempty"`
-	// The form of the result.
+	// The format of the result.
 	ResponseFormat *ResponseFormat `json:"response_format,omitempty"`
-	// Makes sampling repeatable, where the provider can.
+	// The seed for repeatable sampling, if the provider supports it.
 	Seed *int64 `json:"seed,omitempty"`
-	// A text, or texts, at which the model stops.
+	// One or more stop sequences.
 	Stop json.RawMessage `json:"stop,omitempty"`
-	// How freely the model samples.
+	// The sampling temperature.
 	Temperature *float64 `json:"temperature,omitempty"`
-	// Only these tools may be used.
+	// An allow-list of tools for this request.
 	ToolOverrides []string `json:"tool_overrides,omitempty"`
 	// Tools that the host runs, as OpenAI function schemas.
 	Tools []HostTool `json:"tools,omitempty"`
-	// How much of the probability it samples from.
+	// The nucleus sampling threshold.
 	TopP *float64 `json:"top_p,omitempty"`
 }
 
-// RequestPart: A piece of what is said: a text, a tool's answer, or a medium. `type` may be left out where the one other key says what it is.
+// RequestPart: A part of the content: a text, a tool result or a medium. `type` may be absent if the only other key identifies the kind.
 type RequestPart struct {
-	// A medium at an address.
+	// A medium given by its URL.
 	FileData *FilePart `json:"file_data,omitempty"`
-	// A tool's answer.
+	// The result of a tool that the host ran.
 	FunctionResponse *FunctionResponse `json:"function_response,omitempty"`
-	// An image at an address, in OpenAI's form: the address, or an object with `url`.
+	// An image in OpenAI's form: a URL, or an object with `url`.
 	ImageURL json.RawMessage `json:"image_url,omitempty"`
-	// A medium in line.
+	// A medium whose data is inside the message.
 	InlineData *InlinePart `json:"inline_data,omitempty"`
 	// An image or a document in Claude's form.
 	Source map[string]json.RawMessage `json:"source,omitempty"`
-	// A text.
+	// A plain text.
 	Text string `json:"text,omitempty"`
 	// `text`, `function_response`, `file_data`, `inline_data`, `image_url`, `image`, `document` or `tool_result`
 	Type string `json:"type,omitempty"`
 }
 
-// ResponseFormat: The form of a result, in the words of OpenAI. Which fields are set depends on the kind.
+// ResponseFormat: The format of a result, in OpenAI's form. Which fields are set depends on the kind.
 type ResponseFormat struct {
 	// The schema and its name.
 	JSONSchema *NamedSchema `json:"json_schema,omitempty"`
@@ -879,29 +879,29 @@ type ResponseFormat struct {
 	Type string `json:"type"`
 }
 
-// ResultDisplay: What people are shown of a tool's work. Which fields are set depends on the kind.
+// ResultDisplay: The result of a tool for display. Which fields are set depends on the kind.
 type ResultDisplay struct {
 	// The sub-agent's name.
 	Agent string `json:"agent,omitempty"`
-	// What it was asked to do.
+	// The task given to the sub-agent.
 	Description string `json:"description,omitempty"`
 	// The unified diff.
 	Diff string `json:"diff,omitempty"`
-	// The path as people know it.
+	// The path as displayed to users.
 	FileName string `json:"file_name,omitempty"`
 	// Which of the kinds it is.
 	Kind string `json:"kind"`
-	// For filtering: `tool`.
+	// A category for filtering: `tool`.
 	LogScope string `json:"log_scope,omitempty"`
-	// A line about it.
+	// A one-line summary.
 	Message string `json:"message,omitempty"`
-	// The text after.
+	// The text after the change.
 	Modified string `json:"modified,omitempty"`
-	// The text before; null when the file is new.
+	// The text before the change; null for a new file.
 	Original string `json:"original,omitempty"`
 	// The plan, in Markdown.
 	Plan string `json:"plan,omitempty"`
-	// What it said at the end.
+	// The sub-agent's final report.
 	Result string `json:"result,omitempty"`
 	// Line counts.
 	Stat *LineCounts `json:"stat,omitempty"`
@@ -909,11 +909,11 @@ type ResultDisplay struct {
 	Status string `json:"status,omitempty"`
 	// The text.
 	Text string `json:"text,omitempty"`
-	// The things.
+	// The items of the list.
 	Todos []TodoRecord `json:"todos,omitempty"`
-	// Its tokens so far.
+	// The tokens used so far.
 	Tokens int64 `json:"tokens,omitempty"`
-	// Its tool calls so far.
+	// The number of tool calls so far.
 	ToolCalls int64 `json:"tool_calls,omitempty"`
 }
 
@@ -921,23 +921,23 @@ type ResultDisplay struct {
 type SessionEventRecord struct {
 	// `Finished`, `ChatCompressed`, `MaxSessionTurns`, `USER_CANCELLED`, `MAX_TOKENS`, `Retry`, `ModelFallback`, `LoopDetected`, `ModeChanged`, `Steered` or `Custom`
 	Event string `json:"event"`
-	// What happened, in a sentence.
+	// A message for users about the event.
 	Message string `json:"message,omitempty"`
-	// Numbers that go with it.
+	// Figures that belong to the event.
 	Metrics *Metrics `json:"metrics,omitempty"`
-	// The call whose sub-agent it is about.
+	// The id of the tool call that started the sub-agent.
 	ParentToolCallID string `json:"parent_tool_call_id,omitempty"`
-	// The turn; absent outside one. Of `Steered`, the prompt that joins; `value.turn` is the turn.
+	// The id of the turn's prompt; absent outside a turn. For `Steered` the id of the prompt that joins; `value.turn` is the turn.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
 	// `x-qwen-session-event`
 	Type string `json:"type"`
-	// What a custom event carries.
+	// The payload of a custom event.
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// Values of SessionEventType: What a session event says it is.
+// Values of SessionEventType: The literal `x-qwen-session-event`.
 const (
 	// `x-qwen-session-event`
 	SessionEventTypeXQwenSessionEvent = "x-qwen-session-event"
@@ -945,15 +945,15 @@ const (
 
 // Span: A styled range, counted in Unicode scalar values of the record's text.
 type Span struct {
-	// The first one after it.
+	// The position after the last character.
 	End int64 `json:"end"`
-	// The first one in it.
+	// The position of the first character.
 	Start int64 `json:"start"`
-	// How it looks.
+	// The style.
 	Style SpanStyle `json:"style"`
 }
 
-// SpanStyle: How a range looks.
+// SpanStyle: The style of a range.
 type SpanStyle struct {
 	// The name of a colour in the theme, such as `AccentGreen`.
 	ThemeToken string `json:"theme_token"`
@@ -961,45 +961,45 @@ type SpanStyle struct {
 
 // SuggestionItem: A suggestion.
 type SuggestionItem struct {
-	// What it means.
+	// A description of the suggestion.
 	Description string `json:"description,omitempty"`
-	// What is shown.
+	// The text to display.
 	Label string `json:"label"`
-	// What is inserted.
+	// The text to insert.
 	Value string `json:"value"`
 }
 
-// TerminalRecord: What a terminal would have shown: a tool's output, a log line, or the end of a run.
+// TerminalRecord: Terminal output: a tool's output, a log line, or the end of a run.
 type TerminalRecord struct {
-	// The escapes that were removed, and where they stood.
+	// The removed escape sequences with their positions.
 	Ansi []AnsiCode `json:"ansi,omitempty"`
 	// `stdout` or `stderr`
 	Channel string `json:"channel"`
-	// How loud a console line is.
+	// The level of a console line.
 	ConsoleLevel string `json:"console_level,omitempty"`
-	// How the run ended; only where the source is `system`.
+	// The exit code of the run; only if the source is `system`.
 	ExitCode *int64 `json:"exit_code,omitempty"`
-	// Which part of the program wrote: `system`, `tool` or `debug`.
+	// The origin of the output: `system`, `tool` or `debug`.
 	LogScope string `json:"log_scope,omitempty"`
-	// The call whose sub-agent's tool wrote.
+	// The id of the tool call that started the sub-agent whose tool wrote.
 	ParentToolCallID string `json:"parent_tool_call_id,omitempty"`
-	// The turn; absent outside one.
+	// The id of the turn's prompt; absent outside a turn.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
 	// `assistant`, `tool`, `console` or `system`
 	Source string `json:"source"`
 	// Styled ranges of `text`.
 	Spans []Span `json:"spans,omitempty"`
-	// What was written, escapes removed.
+	// The output without escape sequences.
 	Text string `json:"text,omitempty"`
-	// The call that wrote.
+	// The id of the tool call that wrote.
 	ToolCallID string `json:"tool_call_id,omitempty"`
 	// `x-qwen-terminal`
 	Type string `json:"type"`
 }
 
-// Values of TerminalType: What a terminal record says it is.
+// Values of TerminalType: The literal `x-qwen-terminal`.
 const (
 	// `x-qwen-terminal`
 	TerminalTypeXQwenTerminal = "x-qwen-terminal"
@@ -1009,113 +1009,113 @@ const (
 type ThoughtRecord struct {
 	// The thought.
 	Description string `json:"description"`
-	// The call whose sub-agent thinks.
+	// The id of the tool call that started the sub-agent.
 	ParentToolCallID string `json:"parent_tool_call_id,omitempty"`
-	// The turn.
+	// The id of the turn's prompt.
 	PromptID string `json:"prompt_id,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
-	// What it is about, in a few words.
+	// The subject of the thought.
 	Subject string `json:"subject"`
 	// `x-qwen-thought`
 	Type string `json:"type"`
 }
 
-// Values of ThoughtType: What a thought says it is.
+// Values of ThoughtType: The literal `x-qwen-thought`.
 const (
 	// `x-qwen-thought`
 	ThoughtTypeXQwenThought = "x-qwen-thought"
 )
 
-// TodoRecord: One thing to do.
+// TodoRecord: An item of a to-do list.
 type TodoRecord struct {
-	// What to do.
+	// The text of the item.
 	Content string `json:"content"`
-	// Its id.
+	// The id of the item.
 	ID string `json:"id"`
 	// `pending`, `in_progress` or `completed`
 	Status string `json:"status"`
 }
 
-// TokenUsage: Tokens, in OpenAI's words.
+// TokenUsage: Token counts under OpenAI's names.
 type TokenUsage struct {
 	// Tokens written by the model.
 	CompletionTokens int64 `json:"completion_tokens"`
-	// Of the completion's.
+	// Details of the completion tokens.
 	CompletionTokensDetails *CompletionTokens `json:"completion_tokens_details,omitempty"`
-	// The provider reported none and these are an estimate.
+	// True if the provider reported no usage and the counts are estimates.
 	Estimated bool `json:"estimated,omitempty"`
 	// Tokens read by the model.
 	PromptTokens int64 `json:"prompt_tokens"`
-	// Of the prompt's.
+	// Details of the prompt tokens.
 	PromptTokensDetails *PromptTokens `json:"prompt_tokens_details,omitempty"`
-	// Both together.
+	// The sum of both.
 	TotalTokens int64 `json:"total_tokens"`
 }
 
-// ToolCallDelta: More of a call.
+// ToolCallDelta: Increments of tool calls.
 type ToolCallDelta struct {
-	// What is called.
+	// The function that is called.
 	Function FunctionDelta `json:"function"`
-	// The call's id; in its first piece.
+	// The id of the call; only in its first piece.
 	ID string `json:"id,omitempty"`
-	// The call's place in its message.
+	// The index of the call in its message.
 	Index int64 `json:"index"`
-	// `function`; in its first piece.
+	// `function`; only in the first piece.
 	Type string `json:"type,omitempty"`
 }
 
-// ToolDisplayRecord: How a tool call stands.
+// ToolDisplayRecord: The state of a tool call.
 type ToolDisplayRecord struct {
-	// What someone is asked to agree to, while they are asked.
+	// The content of the permission request while it is open.
 	Confirmation *ConfirmationRecord `json:"confirmation,omitempty"`
-	// The call whose sub-agent calls.
+	// The id of the tool call that started the sub-agent.
 	ParentToolCallID string `json:"parent_tool_call_id,omitempty"`
 	// The call has not started.
 	Pending bool `json:"pending,omitempty"`
-	// The turn.
+	// The id of the turn's prompt.
 	PromptID string `json:"prompt_id,omitempty"`
-	// What people are shown.
+	// The result for display.
 	ResultDisplay *ResultDisplay `json:"result_display,omitempty"`
-	// The session.
+	// The id of the session.
 	SessionID string `json:"session_id,omitempty"`
 	// `pending`, `confirming`, `executing`, `success`, `error` or `canceled`
 	Status string `json:"status"`
 	// Seconds since the Unix epoch.
 	Timestamp int64 `json:"timestamp"`
-	// The call.
+	// The id of the tool call.
 	ToolCallID string `json:"tool_call_id"`
-	// The tool.
+	// The name of the tool.
 	ToolName string `json:"tool_name,omitempty"`
 	// `x-qwen-tool-display`
 	Type string `json:"type"`
 }
 
-// Values of ToolDisplayType: What a tool display says it is.
+// Values of ToolDisplayType: The literal `x-qwen-tool-display`.
 const (
 	// `x-qwen-tool-display`
 	ToolDisplayTypeXQwenToolDisplay = "x-qwen-tool-display"
 )
 
-// ToolRequest: A call as it was asked for.
+// ToolRequest: A tool call as it was requested.
 type ToolRequest struct {
-	// Its arguments.
+	// The arguments of the call, a JSON object.
 	Args map[string]json.RawMessage `json:"args,omitempty"`
-	// The call.
+	// The tool call.
 	CallId string `json:"callId,omitempty"`
-	// The tool.
+	// The name of the tool.
 	Name string `json:"name,omitempty"`
 }
 
 // ToolUse: A tool and its arguments.
 type ToolUse struct {
-	// The arguments, an object.
+	// The arguments of the call, a JSON object.
 	Arguments map[string]json.RawMessage `json:"arguments"`
-	// The tool.
+	// The name of the tool.
 	Name string `json:"name"`
 }
 
-// Values of Trigger: What triggers suggestions.
+// Values of Trigger: The trigger of suggestions.
 const (
 	// `/`
 	TriggerSlash = "slash"
@@ -1125,35 +1125,35 @@ const (
 
 // TurnSummary: The summary of a turn.
 type TurnSummary struct {
-	// A continuation of a turn that had ended, under the same `prompt_id`.
+	// True if the turn continued one that had ended under the same `prompt_id`.
 	Continuation bool `json:"continuation,omitempty"`
-	// Control requests that went wrong.
+	// Failed control requests.
 	ControlErrors []ErrorBody `json:"control_errors,omitempty"`
-	// From start to end.
+	// The duration of the turn in milliseconds.
 	DurationMs int64 `json:"duration_ms"`
-	// Model calls made.
+	// The number of model calls.
 	ModelCalls int64 `json:"model_calls"`
-	// Calls that were refused.
+	// The tool calls that were refused.
 	PermissionDenials []PermissionDenial `json:"permission_denials"`
 	// `done`, `error`, `cancelled`, `interrupted` or the limit that was reached.
 	Status string `json:"status"`
-	// The answer as data, where a schema was asked for.
+	// The validated structured output, if a schema was given.
 	StructuredOutput json.RawMessage `json:"structured_output,omitempty"`
-	// Tool calls made.
+	// The number of tool calls.
 	ToolCalls int64 `json:"tool_calls"`
-	// Tokens by model.
+	// Usage by model.
 	UsageByModel map[string]ModelTokens `json:"usage_by_model"`
 }
 
 // UserLine: The user line of the Claude and Qwen Code SDKs.
 type UserLine struct {
-	// What is said.
+	// The message of the user.
 	Message UserMessage `json:"message"`
-	// Not looked at: the line belongs to the session that runs.
+	// Ignored: the line belongs to the running session.
 	SessionID string `json:"session_id,omitempty"`
-	// The host's place in a trace (W3C Trace Context), under which the turn belongs.
+	// The host's W3C trace context, the parent of the turn's span.
 	Traceparent string `json:"traceparent,omitempty"`
-	// What goes with it.
+	// Additional information about the request.
 	Tracestate string `json:"tracestate,omitempty"`
 	// `user`
 	Type string `json:"type"`
@@ -1161,23 +1161,23 @@ type UserLine struct {
 	UUID string `json:"uuid,omitempty"`
 }
 
-// UserMessage: What the user says.
+// UserMessage: The user's message.
 type UserMessage struct {
-	// A text, or blocks.
+	// A plain text or a list of blocks.
 	Content json.RawMessage `json:"content"`
 	// `user`
 	Role string `json:"role"`
 }
 
-// Values of UserType: What a user line says it is.
+// Values of UserType: The literal `user`.
 const (
 	// `user`
 	UserTypeUser = "user"
 )
 
-// WireToolCall: A call, whole.
+// WireToolCall: A complete tool call.
 type WireToolCall struct {
-	// What is called.
+	// The function that is called.
 	Function FunctionCall `json:"function"`
 	// The call's id.
 	ID string `json:"id"`
