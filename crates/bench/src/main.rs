@@ -1,7 +1,7 @@
 //! `bench`: what a turn of the release binary costs, measured on real processes against the mock model.
 //!
 //! The harness itself stays small on purpose: the kernel counts the memory of whoever starts a program into
-//! the program's peak. So the mock runs in a process of its own, and output is judged as it streams by.
+//! the program's peak. So the mock runs in its own process, and output is judged as it streams by.
 
 mod baseline;
 mod child;

@@ -13,7 +13,6 @@ pub fn percentile(samples: &mut [f64], at: f64) -> f64 {
     samples.get(rank.max(1) - 1).copied().unwrap_or(0.0)
 }
 
-/// The middle one.
 pub fn median(samples: impl IntoIterator<Item = f64>) -> f64 {
     percentile(&mut samples.into_iter().collect::<Vec<_>>(), 0.5)
 }

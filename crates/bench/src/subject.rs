@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::mock::Mock;
 use crate::output::Mode;
 
-/// The release binary.
+/// The release binary under measurement, with its environment.
 pub struct Subject {
     path: PathBuf,
 }
@@ -59,7 +59,7 @@ impl Subject {
         }
     }
 
-    /// One turn.
+    /// Returns the command that runs one turn.
     pub fn turn(&self, mode: Mode, mock: &Mock, home: &IsolatedHome) -> Command {
         let mut command = Command::new(&self.path);
         command.args(Self::turn_args(mode));
@@ -108,7 +108,6 @@ impl IsolatedHome {
         make().map_err(|error: std::io::Error| format!("cannot make a temporary directory: {error}"))
     }
 
-    /// The working directory.
     pub fn work(&self) -> PathBuf {
         self.dir.path().join("work")
     }

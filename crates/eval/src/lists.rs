@@ -2,7 +2,6 @@
 
 /// Something to do with lists.
 pub struct Task {
-    /// The prompt.
     pub prompt: String,
     right: Vec<i64>,
 }

@@ -16,9 +16,7 @@ use tokio::sync::mpsc;
 
 /// Plays prompts with one agent.
 pub struct Player {
-    /// The agent.
     pub agent: &'static str,
-    /// How it thinks.
     pub thinking: ThinkingOptions,
     model: Arc<dyn Model>,
 }
@@ -38,7 +36,7 @@ impl Player {
         Ok(Self { agent, thinking, model })
     }
 
-    /// Plays one prompt.
+    /// Runs one prompt to its end and judges the answer.
     pub async fn play(&self, prompt: &str) -> Played {
         let (sender, mut receiver) = mpsc::channel(256);
         let emit = Emitter::new(sender);

@@ -4,15 +4,15 @@ use std::fmt;
 
 /// One way to solve a set of problems.
 pub struct Row {
-    /// The problems.
+    /// The set of problems, with its size.
     pub problems: String,
-    /// The way.
+    /// The agent and its options.
     pub way: String,
-    /// How it did.
+    /// The share of problems solved.
     pub result: String,
     /// Model calls a problem.
     pub calls: f64,
-    /// Tokens a problem.
+    /// Tokens per problem, on average.
     pub tokens: f64,
     /// The target, and whether it is met.
     pub wanted: Option<(String, bool)>,

@@ -49,7 +49,7 @@ pub(crate) fn read_request(input: &mut impl BufRead) -> io::Result<Option<RawReq
         read_chunks(input)?
     } else {
         let length = header("content-length").map_or(Ok(0), str::parse::<u64>);
-        let length = length.map_err(|_| bad("a content-length that is no number"))?;
+        let length = length.map_err(|_| bad("a content-length that is not a number"))?;
         read_exactly(input, length)?
     };
     let keep_alive = !old && !header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));

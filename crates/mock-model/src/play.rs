@@ -91,7 +91,7 @@ fn answer(number: usize, stream: &TcpStream, shared: &Shared, arrival: Arrival) 
         _ => return refuse(404, "mock-model answers POST …/chat/completions and POST …/messages"),
     };
     let Ok(body) = serde_json::from_slice(&raw.body) else {
-        return refuse(400, "mock-model: the body of the request is no JSON");
+        return refuse(400, "mock-model: the body of the request is not valid JSON");
     };
     let request = Request {
         wire,

@@ -34,7 +34,7 @@ impl Script {
     /// Parses a script; the error names the invalid step and reply.
     pub fn parse(text: &str) -> Result<Self, String> {
         let script: Value =
-            serde_json::from_str(text).map_err(|error| format!("the script is no JSON: {error}"))?;
+            serde_json::from_str(text).map_err(|error| format!("the script is not valid JSON: {error}"))?;
         let repeat = script["loop"] == true;
         let replies = script.as_array().or_else(|| script["replies"].as_array());
         let replies = replies.ok_or("a script is an array of replies, or an object with `replies`")?;

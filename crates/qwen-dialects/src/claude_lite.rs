@@ -75,7 +75,7 @@ pub enum Frame<'a> {
     },
     /// An error.
     Error {
-        /// The error.
+        /// The error, if the request failed.
         error: ErrorObject<'a>,
     },
     /// The end of the turn, its terminal record.

@@ -22,7 +22,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// The running tasks.
+    /// Every dialect, in the order of the documentation.
     pub const ALL: [Self; 6] =
         [Self::Qwen, Self::Claude, Self::ClaudeLite, Self::Loom, Self::LoomExport, Self::Core];
 

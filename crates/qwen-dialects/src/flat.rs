@@ -48,7 +48,7 @@ pub enum ResultNote<'a> {
         suggestions: Vec<HintSuggestion<'a>>,
         /// Additional information.
         metadata: HintMetadata,
-        /// The error message.
+        /// The error message for users.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Cow<'a, str>>,
     },
@@ -177,7 +177,7 @@ pub struct HookPayload<'a> {
 pub struct McpPayload<'a> {
     /// The name of the MCP server.
     pub server_name: Cow<'a, str>,
-    /// The JSON-RPC message.
+    /// The JSON-RPC message for the server.
     pub message: Payload<'a>,
 }
 
@@ -210,7 +210,7 @@ pub enum FlatResponse<'a> {
     },
     /// The request failed.
     Error {
-        /// The error.
+        /// The error, if the request failed.
         error: FlatError<'a>,
     },
 }
@@ -244,7 +244,7 @@ pub enum NestedResponse<'a> {
     Error {
         /// The id of the control request.
         request_id: Cow<'a, str>,
-        /// The error.
+        /// The error, if the request failed.
         error: Cow<'a, str>,
     },
 }
@@ -339,7 +339,7 @@ fn push_cancel(result: &CancelResult, out: &mut Vec<u8>) {
             &ControlLine::ControlResponse(ControlResponse::Flat {
                 request_id: request_id.as_ref().into(),
                 response: FlatResponse::Success {
-                    result: Payload::of(&Outcome { status, message: &result.message }),
+                    result: Payload::serialize(&Outcome { status, message: &result.message }),
                 },
             }),
         );

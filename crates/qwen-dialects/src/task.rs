@@ -10,7 +10,7 @@ pub(crate) fn notice(event: &TaskEvent) -> Option<(&'static str, String)> {
     match &event.news {
         TaskUpdate::Started => notice(
             "TaskStarted",
-            format!("The task {} goes on in the background: {}", task.id, task.description),
+            format!("The task {} continues in the background: {}", task.id, task.description),
         ),
         TaskUpdate::Progress { .. } => None,
         TaskUpdate::Ended(end) => {

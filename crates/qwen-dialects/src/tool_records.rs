@@ -61,7 +61,7 @@ macro_rules! confirmation_records {
 
         impl<'a> $name<'a> {
             /// The record of `confirmation`; `edit` makes the variant of a changed file.
-            fn of(
+            fn from_confirmation(
                 confirmation: &'a Confirmation,
                 $($common: $common_type,)*
                 edit: impl FnOnce(Cow<'a, str>, &'a FileDiff) -> Self,

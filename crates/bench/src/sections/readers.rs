@@ -64,7 +64,7 @@ async fn ask(session: &Session) -> Result<f64, String> {
 struct Times {
     /// In a kernel that has no other session.
     alone: Vec<f64>,
-    /// In a kernel with a session that nobody reads.
+    /// In a kernel with a session that no client reads.
     beside: Vec<f64>,
 }
 

@@ -58,19 +58,16 @@ impl Program {
         self
     }
 
-    /// Adds an argument.
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_owned());
         self
     }
 
-    /// Adds arguments.
     pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
 
-    /// Sets a variable.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
         self
@@ -109,7 +106,6 @@ impl Program {
         self.home.path().join(".qwen")
     }
 
-    /// The working directory.
     pub fn cwd_path(&self) -> &Path {
         self.other_cwd.as_deref().unwrap_or_else(|| self.cwd.path())
     }

@@ -131,7 +131,6 @@ impl Run {
         run
     }
 
-    /// The process id.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
@@ -302,7 +301,8 @@ impl Watch {
 }
 
 fn parse(line: &str) -> Result<Value, String> {
-    serde_json::from_str(line).map_err(|error| format!("wrote a line that is no JSON ({error}): {line}"))
+    serde_json::from_str(line)
+        .map_err(|error| format!("wrote a line that is not valid JSON ({error}): {line}"))
 }
 
 fn feed(mut stdin: ChildStdin, pieces: &Receiver<Vec<u8>>) {

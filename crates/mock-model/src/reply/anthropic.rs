@@ -75,7 +75,6 @@ pub fn arguments(index: usize, piece: &str) -> Step {
     delta(index, &json!({ "type": "input_json_delta", "partial_json": piece }))
 }
 
-/// A block ends.
 pub fn block_stop(index: usize) -> Step {
     event("content_block_stop", json!({ "index": index }))
 }

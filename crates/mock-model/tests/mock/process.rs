@@ -109,7 +109,7 @@ fn standard_error_can_be_waited_for() {
 }
 
 #[test]
-#[should_panic(expected = "wrote a line that is no JSON")]
+#[should_panic(expected = "wrote a line that is not valid JSON")]
 fn a_line_that_is_no_json_fails_with_the_line() {
     shell("echo plain").start().json();
 }

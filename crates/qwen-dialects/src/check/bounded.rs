@@ -27,7 +27,7 @@ impl<T> Default for Sessions<T> {
 
 impl<T: Default + Idle> Sessions<T> {
     /// The state of the session `id`. If there are too many, idle sessions are forgotten first.
-    pub(crate) fn of(&mut self, id: &str) -> &mut T {
+    pub(crate) fn get_or_insert(&mut self, id: &str) -> &mut T {
         if self.by_id.len() >= SESSIONS && !self.by_id.contains_key(id) {
             self.by_id.retain(|_, session| !session.is_idle());
             if self.by_id.len() >= SESSIONS {
@@ -161,14 +161,14 @@ mod tests {
     #[test]
     fn sessions_at_rest_are_forgotten_first_and_the_table_never_overflows() {
         let mut sessions = Sessions::<Busy>::default();
-        sessions.of("busy").0 = true;
+        sessions.get_or_insert("busy").0 = true;
         for n in 0..2 * SESSIONS {
-            sessions.of(&n.to_string());
+            sessions.get_or_insert(&n.to_string());
             assert!(sessions.by_id.len() <= SESSIONS);
         }
-        assert!(sessions.of("busy").0);
+        assert!(sessions.get_or_insert("busy").0);
         for n in 0..2 * SESSIONS {
-            sessions.of(&n.to_string()).0 = true;
+            sessions.get_or_insert(&n.to_string()).0 = true;
             assert!(sessions.by_id.len() <= SESSIONS);
         }
     }

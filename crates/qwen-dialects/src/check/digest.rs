@@ -14,7 +14,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn compute(text: &str) -> Self {
         let mut digest = Self::default();
         digest.add(text);
         digest
@@ -49,7 +49,7 @@ mod tests {
         for piece in ["Hel", "", "lo ", "wörld"] {
             joined.add(piece);
         }
-        assert_eq!(joined, Digest::of("Hello wörld"));
-        assert_ne!(joined, Digest::of("Hello world!"));
+        assert_eq!(joined, Digest::compute("Hello wörld"));
+        assert_ne!(joined, Digest::compute("Hello world!"));
     }
 }

@@ -4,7 +4,7 @@
 /// The longest value that is assembled.
 const LONGEST: usize = 1 << 20;
 
-/// An incomplete value.
+/// A JSON value that spans several lines and is still incomplete.
 #[derive(Debug)]
 pub(super) struct MultilineValue {
     /// The line on which it began.

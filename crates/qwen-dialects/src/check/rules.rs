@@ -6,7 +6,7 @@ use crate::dialect::Dialect;
 /// One rule of the checker.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// Stable.
+    /// The stable name under which findings report the rule.
     pub name: &'static str,
     pub applies_to: &'static str,
     /// The severity of a violation.
@@ -422,7 +422,7 @@ pub const RULES: &[Rule] = &[
         name: "block",
         applies_to: "claude",
         level: Level::Error,
-        promise: "blocks count from 0, one is open at a time, and its pieces are of its own kind",
+        promise: "blocks count from 0, one is open at a time, and its pieces have its kind",
         example: Example::Lines(
             Dialect::Claude,
             &[
@@ -488,7 +488,7 @@ pub const RULES: &[Rule] = &[
         name: "uuid",
         applies_to: "claude",
         level: Level::Warning,
-        promise: "each line has a name of its own",
+        promise: "each line has its own id",
         example: Example::Lines(
             Dialect::Claude,
             &[

@@ -95,7 +95,7 @@ impl OpenMessage {
 }
 
 impl Speaker {
-    pub(super) fn of(parent: Option<CallId>) -> Self {
+    pub(super) fn new(parent: Option<CallId>) -> Self {
         Self { parent, message: None }
     }
 

@@ -221,7 +221,7 @@ impl ClaudeEncoder {
                 let known =
                     self.sub_agents.iter().position(|speaker| speaker.parent.as_ref() == Some(parent));
                 let at = known.unwrap_or_else(|| {
-                    self.sub_agents.push(Speaker::of(Some(parent.clone())));
+                    self.sub_agents.push(Speaker::new(Some(parent.clone())));
                     self.sub_agents.len() - 1
                 });
                 &mut self.sub_agents[at]
@@ -302,7 +302,7 @@ impl ClaudeEncoder {
             output_style: self.reader.output_style.as_ref().into(),
             agents: words(&start.agents),
             skills: words(&start.skills),
-            plugins: plugins.iter().map(Payload::of).collect(),
+            plugins: plugins.iter().map(Payload::serialize).collect(),
         };
         if self.stream.qwen_sdk {
             // Qwen's CLI names this line after its session.

@@ -30,7 +30,7 @@ pub(super) struct PromptEcho {
     pub uuid: Option<Arc<str>>,
 }
 
-/// The reported usage.
+/// The usage that a `result` reports.
 pub(super) struct ReportedUsage<'a> {
     pub usage: &'a Usage,
     /// Tokens by model, of all turns so far.

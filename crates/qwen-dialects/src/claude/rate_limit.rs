@@ -47,7 +47,6 @@ pub struct RateLimitInfo<'a> {
     pub overage_disabled_reason: Option<Cow<'a, str>>,
 }
 
-/// Writes the line.
 pub(super) fn push(stream: &mut Stream, limit: &RateLimit, out: &mut Vec<u8>) {
     let uuid = stream.uuids.next();
     let rate_limit_info = RateLimitInfo {

@@ -18,7 +18,7 @@ use crate::qwen::wire::wire_struct;
 const LONGEST_TEXT: usize = 8 * 1024;
 
 wire_struct! {
-    /// A task started.
+    /// The start of a background task.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct TaskStarted<'a> {
         /// The id of the task.
@@ -57,7 +57,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A task ended.
+    /// The end of a background task.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct TaskNotification<'a> {
         /// The id of the task.

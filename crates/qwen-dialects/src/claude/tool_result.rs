@@ -64,7 +64,7 @@ impl Stream {
     fn tool_outcome<'a>(&self, end: &'a ToolEnd) -> ToolOutcome<'a> {
         let mut outcome = ToolOutcome::from(end);
         if self.claude_host && end.status == ToolStatus::Success {
-            outcome.output = ToolOutput::of(end);
+            outcome.output = ToolOutput::from_end(end);
             if matches!(outcome.output, Some(ToolOutput::Agent { .. })) {
                 outcome.status = "completed".into();
             }

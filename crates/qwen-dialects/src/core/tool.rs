@@ -38,7 +38,7 @@ pub struct ToolCallRequest<'a> {
 /// A call that needs permission.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCallConfirmation<'a> {
-    /// The tool call.
+    /// The tool call that needs permission.
     #[serde(borrow)]
     pub request: ToolCallRequest<'a>,
     /// The content of the permission request.
@@ -56,7 +56,7 @@ confirmation_records!(
     ) {
         /// The name of the file, without its directory.
         file_name: Cow<'a, str>,
-        /// The absolute path.
+        /// The absolute path of the file.
         file_path: Cow<'a, str>,
         /// The unified diff.
         file_diff: Cow<'a, str>,
@@ -74,7 +74,7 @@ impl<'a> ConfirmationDetails<'a> {
     /// What is shown of `confirmation`, answered at `on_confirm`.
     pub(crate) fn new(confirmation: &'a Confirmation, on_confirm: &'a str) -> Self {
         let on_confirm = Cow::Borrowed(on_confirm);
-        Self::of(confirmation, on_confirm.clone(), |title, diff| Self::Edit {
+        Self::from_confirmation(confirmation, on_confirm.clone(), |title, diff| Self::Edit {
             title,
             on_confirm,
             file_name: Cow::Borrowed(base_name(&diff.file_name)),
@@ -102,7 +102,7 @@ pub struct ToolCallResponse<'a> {
     pub response_parts: Vec<ResponsePart<'a>>,
     /// The result for display.
     pub result_display: ShownResult<'a>,
-    /// The error.
+    /// The error, if the request failed.
     #[serde(default)]
     pub error: Option<Cow<'a, str>>,
     /// A stable identifier of the error.
@@ -123,7 +123,7 @@ pub struct ToolCallResponse<'a> {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResponsePart<'a> {
-    /// A text block.
+    /// The text of a text part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Cow<'a, str>>,
     /// A medium whose data is inside the message.
@@ -154,7 +154,7 @@ impl<'a> From<&'a Media> for ResponsePart<'a> {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InlineData<'a> {
-    /// The MIME type.
+    /// The MIME type of the data.
     pub mime_type: Cow<'a, str>,
     /// The bytes as base64.
     pub data: Cow<'a, str>,
@@ -164,9 +164,9 @@ pub struct InlineData<'a> {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileData<'a> {
-    /// The MIME type.
+    /// The MIME type of the data.
     pub mime_type: Cow<'a, str>,
-    /// The URL.
+    /// The URL of the file.
     pub file_uri: Cow<'a, str>,
 }
 

@@ -58,13 +58,13 @@ pub enum CoreLine<'a> {
     UserCancelled(#[serde(borrow)] Cancelled<'a>),
 }
 
-/// A thought.
+/// A completed thought of the model.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ThoughtValue<'a> {
     /// The subject of the thought.
     #[serde(borrow)]
     pub subject: Cow<'a, str>,
-    /// The thought.
+    /// The text of the thought.
     #[serde(borrow)]
     pub description: Cow<'a, str>,
     /// The id of the tool call that started the sub-agent.
@@ -76,9 +76,9 @@ pub struct ThoughtValue<'a> {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Compression {
-    /// Tokens before compaction.
+    /// The number of tokens before compaction.
     pub original_token_count: u64,
-    /// Tokens after compaction.
+    /// The number of tokens after compaction.
     pub new_token_count: u64,
 }
 
@@ -106,7 +106,7 @@ pub struct RetryValue<'a> {
     /// The HTTP status code, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The error message.
+    /// The error message for users.
     #[serde(borrow)]
     pub message: Cow<'a, str>,
 }
@@ -120,7 +120,7 @@ pub struct FallbackValue<'a> {
     /// The model that continues the turn.
     #[serde(borrow)]
     pub to: Cow<'a, str>,
-    /// The reason.
+    /// The reason for the end.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
 }
@@ -128,7 +128,7 @@ pub struct FallbackValue<'a> {
 /// The new approval mode.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ModeValue<'a> {
-    /// The mode.
+    /// The name of the mode.
     #[serde(borrow)]
     pub mode: Cow<'a, str>,
 }
@@ -142,15 +142,15 @@ pub struct SteeredValue<'a> {
     pub prompt_id: Cow<'a, str>,
 }
 
-/// A recoverable error.
+/// A recoverable error; the turn or the process continues.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorValue<'a> {
-    /// The error.
+    /// The error, if the request failed.
     #[serde(borrow)]
     pub error: ErrorBody<'a>,
 }
 
-/// A completed turn.
+/// A turn that completed.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Finished<'a> {
     /// `STOP`, `MAX_TOKENS` or `SAFETY`
@@ -164,7 +164,7 @@ pub struct Finished<'a> {
 /// A turn that failed or reached a limit.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Failed<'a> {
-    /// The cause.
+    /// The cause of the failure.
     #[serde(borrow)]
     pub error: Failure<'a>,
     /// The rest of the terminal record; absent where the process ends outside a turn.
@@ -221,7 +221,7 @@ pub struct Refusal<'a> {
     /// The name of the tool.
     #[serde(borrow)]
     pub name: Cow<'a, str>,
-    /// The reason.
+    /// The reason for the end.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
 }

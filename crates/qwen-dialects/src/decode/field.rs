@@ -168,7 +168,6 @@ impl<'a> Value<'a> {
         Ok(count)
     }
 
-    /// A whole number.
     pub(super) fn integer(&self) -> Result<i64> {
         if let Ok(integer) = self.text.parse::<i64>() {
             return Ok(integer);
@@ -215,7 +214,7 @@ impl<'a> Value<'a> {
         Ok(Object { fields, path: self.path.clone() })
     }
 
-    /// The value verbatim.
+    /// Returns the value as it was written.
     pub(super) fn json(&self) -> Json {
         Json::trusted(self.text)
     }
@@ -247,7 +246,7 @@ impl<'a> Object<'a> {
         names.iter().find_map(|name| self.get(name))
     }
 
-    /// A required field.
+    /// Returns a required field, or an error that names it.
     pub(super) fn need(&self, name: &str, expected: &str) -> Result<Value<'a>> {
         self.get(name).ok_or_else(|| missing(&self.path_of(name), expected))
     }

@@ -1,4 +1,4 @@
-//! The content of `custom` events, for which spec 2 has no event of its own.
+//! The content of `custom` events, which cover what spec 2 has no event for.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub enum Custom<'a> {
     Thought {
         /// The subject of the thought.
         subject: Cow<'a, str>,
-        /// The thought.
+        /// The text of the thought.
         description: Cow<'a, str>,
     },
     /// A notice about the session.
@@ -77,7 +77,7 @@ pub enum Custom<'a> {
     },
 }
 
-/// A command.
+/// A command with its arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Command<'a> {
     /// `slash`, `at` or `help`.
@@ -127,7 +127,7 @@ impl<'de> Deserialize<'de> for CustomValue<'_> {
         let value = Value::deserialize(deserializer)?;
         Ok(match Custom::deserialize(&value) {
             Ok(custom) if serde_json::to_value(&custom).is_ok_and(|again| again == value) => custom.into(),
-            _ => Self::Other(Payload::of(&value)),
+            _ => Self::Other(Payload::serialize(&value)),
         })
     }
 }

@@ -54,7 +54,7 @@ loom_events!(
         Updates {
             /// The node's name.
             node_id: Cow<'a, str>,
-            /// The state.
+            /// The whole state of the graph.
             state: Payload<'a>,
         },
         /// Any other value as a bare object.
@@ -82,7 +82,7 @@ pub struct Chunk<'a> {
 /// The origin of a piece.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChunkMetadata<'a> {
-    /// The node's name.
+    /// The name of the node.
     pub loom_node: Cow<'a, str>,
 }
 

@@ -35,7 +35,7 @@ wire_struct! {
         pub node_id?: Cow<'a, str>,
         /// The number of the line in its stream, from 1 without gaps.
         pub event_id?: u64,
-        /// The event.
+        /// The event inside the envelope.
         #[serde(flatten)]
         pub body: Body<'a>,
     }
@@ -95,9 +95,9 @@ macro_rules! loom_events {
             $($pieces)*
             /// Tokens of a model call.
             Usage {
-                /// Input tokens.
+                /// The number of input tokens.
                 prompt_tokens: u64,
-                /// Output tokens.
+                /// The number of output tokens.
                 completion_tokens: u64,
                 /// The sum of both.
                 total_tokens: u64,
@@ -119,7 +119,7 @@ macro_rules! loom_events {
             },
             /// Tree: a branch was abandoned.
             TotBacktrack {
-                /// The reason.
+                /// The reason for the end.
                 reason: Cow<'a, str>,
                 /// The depth at which the search continues.
                 to_depth: u64,
@@ -149,7 +149,7 @@ macro_rules! loom_events {
             GotNodeFailed {
                 /// The thought.
                 $node: Cow<'a, str>,
-                /// The error.
+                /// The error, if the request failed.
                 error: Cow<'a, str>,
             },
             $($expand)*
@@ -221,14 +221,14 @@ loom_events!(
     } {
         /// The whole state.
         Values {
-            /// The state.
+            /// The whole state of the graph.
             state: Payload<'a>,
         },
         /// The merged state after a node.
         Updates {
             /// The node's name.
             id: Cow<'a, str>,
-            /// The state.
+            /// The whole state of the graph.
             state: Payload<'a>,
         },
         /// Any other event.
@@ -265,7 +265,7 @@ pub struct Checkpoint<'a> {
     pub timestamp: Cow<'a, str>,
     /// The number of completed steps.
     pub step: u64,
-    /// The state.
+    /// The whole state of the graph.
     pub state: Payload<'a>,
     /// The thread, which is the id of the session.
     pub thread_id: Cow<'a, str>,

@@ -61,7 +61,7 @@ pub(crate) struct Frame {
     id: String,
     /// The model of the current message or turn.
     model: Arc<str>,
-    greeted: bool,
+    handshake_taken: bool,
 }
 
 impl Frame {
@@ -72,7 +72,7 @@ impl Frame {
             session_id: info.session_id.clone(),
             prompt_id: None,
             model: info.model.clone(),
-            greeted: false,
+            handshake_taken: false,
         }
     }
 
@@ -146,8 +146,8 @@ impl Frame {
     }
 
     /// True if the handshake is still due; further calls return false.
-    pub(crate) fn greets(&mut self) -> bool {
-        !std::mem::replace(&mut self.greeted, true)
+    pub(crate) fn take_handshake(&mut self) -> bool {
+        !std::mem::replace(&mut self.handshake_taken, true)
     }
 
     /// What the handshake announces.

@@ -51,7 +51,7 @@ pub(super) trait ChatStream: Sized {
 
     /// Writes the handshake before the first line.
     fn greet(&mut self, at: Timestamp, out: &mut Vec<u8>) {
-        if self.state_mut().frame.greets() {
+        if self.state_mut().frame.take_handshake() {
             let frame = &self.state().frame;
             let (fingerprint, metadata) = (Some(frame.fingerprint()), frame.announcement());
             self.push_metadata(at, MetadataLine { finish_reason: None, fingerprint, metadata }, out);

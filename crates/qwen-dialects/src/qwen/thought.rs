@@ -15,7 +15,6 @@ pub(crate) struct Thoughts {
 }
 
 impl Thoughts {
-    /// More thinking.
     pub(crate) fn add(&mut self, parent: Option<&CallId>, text: &str) {
         let Some(parent) = parent else {
             self.main.push_str(text);

@@ -25,7 +25,7 @@ pub(crate) enum Last {
 pub(crate) struct Closing {
     /// A message that turned out not to be the answer, to be written first.
     pub before: Option<Box<MessageEnd>>,
-    /// The answer's text.
+    /// The text of the final answer.
     pub content: Arc<str>,
     /// True if the answer's text was part of a streamed message.
     pub streamed: bool,

@@ -8,7 +8,6 @@ const TAIL: usize = 4;
 /// The maximum number of stored bytes of one line.
 const LINE: usize = 4096;
 
-/// A running call.
 #[derive(Debug, Default)]
 pub(super) struct CallView {
     pub(super) name: String,
@@ -104,7 +103,7 @@ mod tests {
     use super::*;
 
     /// The lines shown for output in these pieces.
-    fn shown(pieces: &[&str]) -> Vec<String> {
+    fn display(pieces: &[&str]) -> Vec<String> {
         let mut call = CallView::default();
         let mut lines: Vec<String> = pieces.iter().flat_map(|piece| call.push(piece)).collect();
         lines.extend(call.finish());
@@ -113,16 +112,16 @@ mod tests {
 
     #[test]
     fn short_output_is_shown_whole_however_it_comes() {
-        assert_eq!(shown(&["a\nb\n"]), ["a", "b"]);
-        assert_eq!(shown(&["a", "a\n", "b", "b"]), ["aa", "bb"]);
-        assert_eq!(shown(&["a\n\nb"]), ["a", "", "b"]);
-        assert!(shown(&[""]).is_empty());
+        assert_eq!(display(&["a\nb\n"]), ["a", "b"]);
+        assert_eq!(display(&["a", "a\n", "b", "b"]), ["aa", "bb"]);
+        assert_eq!(display(&["a\n\nb"]), ["a", "", "b"]);
+        assert!(display(&[""]).is_empty());
     }
 
     #[test]
     fn long_output_is_shown_from_both_ends() {
         let text: Vec<String> = (0..100).map(|n| n.to_string()).collect();
-        let lines = shown(&[&text.join("\n")]);
+        let lines = display(&[&text.join("\n")]);
         assert_eq!(lines[..2], ["0", "1"]);
         assert_eq!(lines[HEAD], "… 88 more lines …");
         assert_eq!(lines[HEAD + 1..], ["96", "97", "98", "99"]);

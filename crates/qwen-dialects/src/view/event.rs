@@ -17,7 +17,7 @@ pub(super) struct ViewLine {
 }
 
 impl ViewLine {
-    pub(super) fn of(event: ViewEvent) -> Self {
+    pub(super) fn new(event: ViewEvent) -> Self {
         Self { session: None, parent: None, node: None, number: None, event }
     }
 }

@@ -68,7 +68,7 @@ impl Viewer {
         }
         let lines = match Object::parse(text) {
             Ok(object) => self.read(&object),
-            Err(_) => vec![ViewLine::of(ViewEvent::Unknown(text.to_owned()))],
+            Err(_) => vec![ViewLine::new(ViewEvent::Unknown(text.to_owned()))],
         };
         for line in lines {
             self.order.push(line, &mut |line| {
@@ -79,7 +79,7 @@ impl Viewer {
 
     /// Reports a line that exceeded `limit` bytes and was therefore not read.
     pub fn push_oversized(&mut self, limit: usize, out: &mut Vec<u8>) {
-        let note = ViewLine::of(ViewEvent::Unknown(format!("a line longer than {limit} bytes")));
+        let note = ViewLine::new(ViewEvent::Unknown(format!("a line longer than {limit} bytes")));
         self.order
             .push(note, &mut |line| self.sequencer.push(line, &mut |line| self.renderer.show(line, out)));
     }
@@ -102,10 +102,10 @@ impl Viewer {
             for event in &document.events {
                 match Object::parse(event.get()) {
                     Ok(event) => lines.extend(self.read_line(&event)),
-                    Err(_) => lines.push(ViewLine::of(ViewEvent::Unknown(event.get().to_owned()))),
+                    Err(_) => lines.push(ViewLine::new(ViewEvent::Unknown(event.get().to_owned()))),
                 }
             }
-            let last = lines.last().cloned().unwrap_or_else(|| ViewLine::of(ViewEvent::Nothing));
+            let last = lines.last().cloned().unwrap_or_else(|| ViewLine::new(ViewEvent::Nothing));
             // The events of a document may already include the end of the turn.
             if !lines.iter().any(|line| matches!(line.event, ViewEvent::TurnEnd(_))) {
                 let end = End { reply: document.reply, ..End::default() };
@@ -114,7 +114,7 @@ impl Viewer {
                 lines.push(ViewLine {
                     number,
                     session: last.session,
-                    ..ViewLine::of(ViewEvent::TurnEnd(end))
+                    ..ViewLine::new(ViewEvent::TurnEnd(end))
                 });
             }
             return lines;
@@ -139,6 +139,6 @@ impl Viewer {
         let other = || guessed.filter(|guessed| Some(*guessed) != self.dialect);
         known
             .or_else(|| read::reader(other()?).read(object))
-            .unwrap_or_else(|| vec![ViewLine::of(ViewEvent::Unknown(object.text.to_owned()))])
+            .unwrap_or_else(|| vec![ViewLine::new(ViewEvent::Unknown(object.text.to_owned()))])
     }
 }

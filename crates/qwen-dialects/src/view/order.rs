@@ -41,7 +41,9 @@ impl Order {
         // Several sessions may share one numbering; then consecutive lines are in order.
         let follows = self.last.is_some_and(|last| last.checked_add(1) == Some(number));
         self.last = Some(number);
-        self.sessions.of(line.session.as_deref().unwrap_or_default()).push(number, follows, line, show);
+        self.sessions
+            .get_or_insert(line.session.as_deref().unwrap_or_default())
+            .push(number, follows, line, show);
     }
 
     /// Shows the waiting lines.
@@ -105,12 +107,12 @@ mod tests {
     use super::*;
 
     /// The numbers in display order; `finished` at the end of the stream.
-    fn shown(numbers: &[u64], finished: bool) -> Vec<u64> {
+    fn display(numbers: &[u64], finished: bool) -> Vec<u64> {
         let mut order = Order::default();
         let mut shown = Vec::new();
         let mut show = |line: ViewLine| shown.extend(line.number);
         for number in numbers {
-            let line = ViewLine { number: Some(*number), ..ViewLine::of(ViewEvent::Nothing) };
+            let line = ViewLine { number: Some(*number), ..ViewLine::new(ViewEvent::Nothing) };
             order.push(line, &mut show);
         }
         if finished {
@@ -132,17 +134,17 @@ mod tests {
             (vec![500, 501, 502], vec![500, 501, 502]),
             (vec![u64::MAX, u64::MAX], vec![u64::MAX]),
         ] {
-            assert_eq!(shown(&came, false), expected, "{came:?}");
+            assert_eq!(display(&came, false), expected, "{came:?}");
         }
     }
 
     #[test]
     fn a_line_that_never_comes_is_not_waited_for_for_ever() {
         let gap: Vec<u64> = (1..5).chain(7..200).collect();
-        assert_eq!(shown(&gap, false), gap);
-        assert_eq!(shown(&[1, 2, 9, 8], false), [1, 2]);
-        assert_eq!(shown(&[1, 2, 9, 8], true), [1, 2, 8, 9]);
+        assert_eq!(display(&gap, false), gap);
+        assert_eq!(display(&[1, 2, 9, 8], false), [1, 2]);
+        assert_eq!(display(&[1, 2, 9, 8], true), [1, 2, 8, 9]);
         let late: Vec<u64> = (1..5).chain(6..100).chain([5]).collect();
-        assert_eq!(shown(&late, true), late);
+        assert_eq!(display(&late, true), late);
     }
 }

@@ -177,7 +177,7 @@ impl Renderer {
         self.node = Some(node.into());
     }
 
-    /// Closes the transcript.
+    /// Ends the transcript and reports turns that are still open.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         self.end_line(out);
         let open: Vec<String> = self
@@ -211,7 +211,7 @@ impl Renderer {
     }
 
     fn session(&mut self) -> &mut SessionView {
-        self.sessions.of(self.speaker.session.as_deref().unwrap_or_default())
+        self.sessions.get_or_insert(self.speaker.session.as_deref().unwrap_or_default())
     }
 
     /// The thoughts of the last search.

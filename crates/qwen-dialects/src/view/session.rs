@@ -11,7 +11,7 @@ pub(super) struct SessionView {
     pub(super) in_turn: bool,
     /// True if a part of the answer was shown.
     pub(super) has_text: bool,
-    /// The running calls.
+    /// The calls that have started and not ended.
     pub(super) calls: Open<CallView>,
     /// The names of node runs.
     pub(super) nodes: Open<String>,

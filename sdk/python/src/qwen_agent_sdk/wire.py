@@ -19,19 +19,19 @@ class WireModel(BaseModel):
 class AnsiCode(WireModel):
     """An escape sequence that was removed."""
     code: str
-    """The original sequence."""
+    """The escape sequence that was removed."""
     offset: int
     """Its position in the record's text, in Unicode scalar values."""
 
 
 class AssistantMessage(WireModel):
-    """The model's message."""
+    """A message of the model."""
     role: AssistantRole
     """`assistant`"""
     content: str | None = None
     """The text; absent if the message has only tool calls."""
     tool_calls: list[WireToolCall] | None = None
-    """The tool calls."""
+    """The tool calls of the message."""
 
 
 class CancelLine(WireModel):
@@ -149,25 +149,25 @@ class Choice(WireModel):
     finish_reason: str
     """`stop`, `tool_calls`, `length`, `content_filter` or `error`."""
     index: int
-    """Always 0."""
+    """The index of the choice; always 0."""
     message: AssistantMessage
-    """The message."""
+    """The message that the line carries."""
 
 
 class ChunkChoice(WireModel):
     """The one choice of a chunk."""
     delta: Delta
-    """The increment."""
+    """The increment of the message."""
     finish_reason: str | None = None
     """Null until the message's last chunk."""
     index: int = Field(default=0)
-    """Always 0."""
+    """The index of the choice; always 0."""
 
 
 class CommandLine(WireModel):
     """The result of a slash command."""
     command: CommandName
-    """The parsed command."""
+    """The command as it was parsed."""
     prompt_id: str
     """The id of the prompt that contained the command."""
     result: CommandOutcome
@@ -219,7 +219,7 @@ class ConfirmationRecordEdit(WireModel):
     file_name: str
     """The path as displayed to users."""
     file_path: str
-    """The absolute path."""
+    """The absolute path of the file."""
     modified: str
     """The text after the change."""
     stat: LineCounts
@@ -280,7 +280,7 @@ class ControlAnswer(WireModel):
     subtype: str
     """`success` or `error`"""
     error: ControlError | None = None
-    """The error."""
+    """The error, if the request failed."""
     result: Any = None
     """The content of the response."""
 
@@ -308,7 +308,7 @@ class ControlCancelLine(WireModel):
 class ControlError(WireModel):
     """The error of a control request."""
     message: str
-    """The error message."""
+    """The error message for users."""
     code: str | None = None
     """A stable identifier for programs."""
     retryable: bool = Field(default=False)
@@ -338,11 +338,11 @@ class ControlMetadata(WireModel):
     confirmation: ConfirmationRecord | None = None
     """Information to display to the user."""
     tool_call_id: str | None = None
-    """The tool call."""
+    """The id of the tool call."""
 
 
 class ControlRequestLine(WireModel):
-    """A control request."""
+    """A control request to the host, in the flat form."""
     request_id: str
     """The id of the control request, repeated in its response."""
     session_id: str
@@ -398,7 +398,7 @@ class ConversationMessage(WireModel):
 class ConversationRequest(WireModel):
     """The OpenAI request: a whole conversation, whose last user message is the prompt."""
     messages: list[ConversationMessage]
-    """The conversation."""
+    """The messages of the conversation, oldest first."""
     model: str | None = None
     """A model for this request only."""
     prompt_id: str | None = None
@@ -446,15 +446,15 @@ class ErrorBody(WireModel):
 class FatalError(WireModel):
     """The line of a fatal error."""
     error: ErrorBody
-    """The error."""
+    """The error, if the request failed."""
 
 
 class FilePart(WireModel):
     """A medium given by its URL."""
     file_uri: str
-    """The URL."""
+    """The URL of the file."""
     mime_type: str | None = None
-    """The MIME type."""
+    """The MIME type of the data."""
 
 
 class FunctionCall(WireModel):
@@ -494,7 +494,7 @@ class FunctionSchema(WireModel):
 
 
 class HeartbeatLine(WireModel):
-    """A heartbeat."""
+    """A heartbeat of the worker."""
     session_id: str
     """The id of the session."""
     status: str
@@ -536,7 +536,7 @@ class HintContext(WireModel):
     cwd: str | None = None
     """The directory that paths are relative to."""
     selected_text: str | None = None
-    """The selected text."""
+    """The text that is selected in the editor."""
 
 
 class HintLine(WireModel):
@@ -556,7 +556,7 @@ class HintLine(WireModel):
     type: HintType
     """`result/command_hint`"""
     message: str | None = None
-    """The error."""
+    """The error, if there is one."""
 
 
 class HintMetadata(WireModel):
@@ -596,7 +596,7 @@ class InlinePart(WireModel):
     data: str
     """The bytes as base64."""
     mime_type: str | None = None
-    """The MIME type."""
+    """The MIME type of the data."""
 
 
 class LineCounts(WireModel):
@@ -636,7 +636,7 @@ class Metrics(WireModel):
     attempt: int | None = None
     """The attempt that failed, from 1."""
     compressed_tokens: int | None = None
-    """Tokens after compaction."""
+    """The number of tokens after compaction."""
     delay_ms: int | None = None
     """The delay before the next attempt in milliseconds."""
     limit: int | None = None
@@ -644,7 +644,7 @@ class Metrics(WireModel):
     max_retries: int | None = None
     """The maximum number of retries."""
     original_tokens: int | None = None
-    """Tokens before compaction."""
+    """The number of tokens before compaction."""
     status: int | None = None
     """The HTTP status of the failed attempt."""
 
@@ -654,9 +654,9 @@ class ModelTokens(WireModel):
     calls: int
     """The number of calls to the model."""
     completion_tokens: int
-    """Output tokens."""
+    """The number of output tokens."""
     prompt_tokens: int
-    """Input tokens."""
+    """The number of input tokens."""
     total_tokens: int
     """The sum of both."""
     cached_tokens: int | None = None
@@ -670,7 +670,7 @@ class ModelTokens(WireModel):
 class NamedSchema(WireModel):
     """A JSON Schema and its name."""
     schema_: dict[str, Any] = Field(alias="schema")
-    """The schema."""
+    """The JSON Schema of the result."""
     name: str | None = None
     """A name for the schema, without effect."""
 
@@ -682,7 +682,7 @@ class NestedAnswer(WireModel):
     subtype: str
     """`success` or `error`"""
     error: str | None = None
-    """The error."""
+    """The error, if the request failed."""
     response: Any = None
     """The content of the response."""
 
@@ -756,7 +756,7 @@ class RequestOptions(WireModel):
     stop: Stop | None = None
     """One or more stop sequences."""
     temperature: float | None = None
-    """The sampling temperature."""
+    """The sampling temperature of the model."""
     tool_overrides: list[str] | None = None
     """An allow-list of tools for this request."""
     tools: list[HostTool] | None = None
@@ -779,7 +779,7 @@ identifies the kind."""
     source: dict[str, Any] | None = None
     """An image or a document in Claude's form."""
     text: str | None = None
-    """A plain text."""
+    """The text of a text part."""
     type: str | None = None
     """`text`, `function_response`, `file_data`, `inline_data`, `image_url`, `image`, `document` or `tool_result`"""
 
@@ -805,7 +805,7 @@ class ResultDisplayString(WireModel):
     """A plain text."""
     kind: Literal["string"]
     text: str
-    """The text."""
+    """The text of the block."""
     log_scope: str | None = None
     """A category for filtering: `tool`."""
 
@@ -887,7 +887,7 @@ class Span(WireModel):
     start: int
     """The position of the first character."""
     style: SpanStyle
-    """The style."""
+    """The style of the range."""
 
 
 class SpanStyle(WireModel):
@@ -897,7 +897,7 @@ class SpanStyle(WireModel):
 
 
 class SuggestionItem(WireModel):
-    """A suggestion."""
+    """A completion of the text that is being typed."""
     label: str
     """The text to display."""
     value: str
@@ -937,9 +937,9 @@ class TerminalRecord(WireModel):
 
 
 class ThoughtRecord(WireModel):
-    """A thought."""
+    """A thought of the model."""
     description: str
-    """The thought."""
+    """The text of the thought."""
     subject: str
     """The subject of the thought."""
     type: ThoughtType
@@ -1021,7 +1021,7 @@ class ToolRequest(WireModel):
     args: dict[str, Any] | None = None
     """The arguments of the call, a JSON object."""
     callId: str | None = None
-    """The tool call."""
+    """The id of the tool call."""
     name: str | None = None
     """The name of the tool."""
 
@@ -1047,11 +1047,11 @@ class TurnSummary(WireModel):
     tool_calls: int
     """The number of tool calls."""
     usage_by_model: dict[str, ModelTokens]
-    """Usage by model."""
+    """The usage of the turn by model."""
     continuation: bool | None = None
     """True if the turn continued one that had ended under the same `prompt_id`."""
     control_errors: list[ErrorBody] | None = None
-    """Failed control requests."""
+    """The control requests of the turn that failed."""
     structured_output: Any = None
     """The validated structured output, if a schema was given."""
 
@@ -1073,7 +1073,7 @@ class UserLine(WireModel):
 
 
 class UserMessage(WireModel):
-    """The user's message."""
+    """A message of the user."""
     content: RequestParts
     """A plain text or a list of blocks."""
     role: UserType
@@ -1085,7 +1085,7 @@ class WireToolCall(WireModel):
     function: FunctionCall
     """The function that is called."""
     id: str
-    """The call's id."""
+    """The id of the call, unique in its session."""
     type: FunctionType
     """`function`"""
 

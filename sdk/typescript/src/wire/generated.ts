@@ -19,19 +19,19 @@ export const STREAM_TYPES = [
 
 /** An escape sequence that was removed. */
 export interface AnsiCode {
-  /** The original sequence. */
+  /** The escape sequence that was removed. */
   code: string;
   /** Its position in the record's text, in Unicode scalar values. */
   offset: number;
 }
 
-/** The model's message. */
+/** A message of the model. */
 export interface AssistantMessage {
   /** The text; absent if the message has only tool calls. */
   content?: string | null;
   /** `assistant` */
   role: AssistantRole;
-  /** The tool calls. */
+  /** The tool calls of the message. */
   tool_calls?: WireToolCall[] | null;
 }
 
@@ -85,15 +85,15 @@ export interface ChatCompletion {
 export interface Choice {
   /** `stop`, `tool_calls`, `length`, `content_filter` or `error`. */
   finish_reason: string;
-  /** Always 0. */
+  /** The index of the choice; always 0. */
   index: number;
-  /** The message. */
+  /** The message that the line carries. */
   message: AssistantMessage;
 }
 
 /** The result of a slash command. */
 export interface CommandLine {
-  /** The parsed command. */
+  /** The command as it was parsed. */
   command: CommandName;
   /** Features that are unavailable because there is no control channel. */
   limitation?: string | null;
@@ -151,7 +151,7 @@ export type ConfirmationRecord = {
   diff: string;
   /** The path as displayed to users. */
   file_name: string;
-  /** The absolute path. */
+  /** The absolute path of the file. */
   file_path: string;
   /** The text after the change. */
   modified: string;
@@ -198,7 +198,7 @@ export type ConfirmationRecord = {
 
 /** A result or an error. */
 export interface ControlAnswer {
-  /** The error. */
+  /** The error, if the request failed. */
   error?: ControlError | null;
   /** The content of the response. */
   result?: unknown;
@@ -225,7 +225,7 @@ export type ControlCancelType = "control_cancel_request";
 export interface ControlError {
   /** A stable identifier for programs. */
   code?: string | null;
-  /** The error message. */
+  /** The error message for users. */
   message: string;
   /** True if a retry may succeed. */
   retryable?: boolean;
@@ -241,11 +241,11 @@ export interface ControlMetadata {
   confirmation?: ConfirmationRecord | null;
   /** The reason for the request. */
   reason: string;
-  /** The tool call. */
+  /** The id of the tool call. */
   tool_call_id?: string | null;
 }
 
-/** A control request. */
+/** A control request to the host, in the flat form. */
 export interface ControlRequestLine {
   /** `hook_callback`: the id under which the host registered the hook. */
   callback_id?: string | null;
@@ -311,7 +311,7 @@ export interface ErrorBody {
 
 /** The line of a fatal error. */
 export interface FatalError {
-  /** The error. */
+  /** The error, if the request failed. */
   error: ErrorBody;
 }
 
@@ -326,7 +326,7 @@ export interface FunctionCall {
 /** The kind of tool of a call. */
 export type FunctionType = "function";
 
-/** A heartbeat. */
+/** A heartbeat of the worker. */
 export interface HeartbeatLine {
   /** The activity of the running turn: `thinking`, `tool`, or `waiting` while the host runs a tool. */
   activity?: string | null;
@@ -349,7 +349,7 @@ export type HeartbeatType = "result/heartbeat";
 
 /** Completions of the text that is being typed. */
 export interface HintLine {
-  /** The error. */
+  /** The error, if there is one. */
   message?: string | null;
   /** Additional information about the suggestions. */
   metadata: HintMetadata;
@@ -412,7 +412,7 @@ export interface Metadata {
 export interface Metrics {
   /** The attempt that failed, from 1. */
   attempt?: number | null;
-  /** Tokens after compaction. */
+  /** The number of tokens after compaction. */
   compressed_tokens?: number | null;
   /** The delay before the next attempt in milliseconds. */
   delay_ms?: number | null;
@@ -420,7 +420,7 @@ export interface Metrics {
   limit?: number | null;
   /** The maximum number of retries. */
   max_retries?: number | null;
-  /** Tokens before compaction. */
+  /** The number of tokens before compaction. */
   original_tokens?: number | null;
   /** The HTTP status of the failed attempt. */
   status?: number | null;
@@ -432,11 +432,11 @@ export interface ModelTokens {
   cached_tokens?: number | null;
   /** The number of calls to the model. */
   calls: number;
-  /** Output tokens. */
+  /** The number of output tokens. */
   completion_tokens: number;
   /** The cost in US dollars; 0 if the model's prices are unknown. */
   cost_usd?: number | null;
-  /** Input tokens. */
+  /** The number of input tokens. */
   prompt_tokens: number;
   /** The part of the completion tokens spent on thinking. */
   reasoning_tokens?: number | null;
@@ -446,7 +446,7 @@ export interface ModelTokens {
 
 /** A response in the nested form. */
 export interface NestedAnswer {
-  /** The error. */
+  /** The error, if the request failed. */
   error?: string | null;
   /** The id of the control request, repeated in its response. */
   request_id: string;
@@ -493,7 +493,7 @@ export type ResultDisplay = {
   kind: "string";
   /** A category for filtering: `tool`. */
   log_scope?: string | null;
-  /** The text. */
+  /** The text of the block. */
   text: string;
 } | {
   /** The unified diff. */
@@ -562,7 +562,7 @@ export interface Span {
   end: number;
   /** The position of the first character. */
   start: number;
-  /** The style. */
+  /** The style of the range. */
   style: SpanStyle;
 }
 
@@ -572,7 +572,7 @@ export interface SpanStyle {
   theme_token: string;
 }
 
-/** A suggestion. */
+/** A completion of the text that is being typed. */
 export interface SuggestionItem {
   /** A description of the suggestion. */
   description?: string | null;
@@ -615,9 +615,9 @@ export interface TerminalRecord {
 /** The literal `x-qwen-terminal`. */
 export type TerminalType = "x-qwen-terminal";
 
-/** A thought. */
+/** A thought of the model. */
 export interface ThoughtRecord {
-  /** The thought. */
+  /** The text of the thought. */
   description: string;
   /** The id of the tool call that started the sub-agent. */
   parent_tool_call_id?: string | null;
@@ -701,7 +701,7 @@ export interface ToolUse {
 export interface TurnSummary {
   /** True if the turn continued one that had ended under the same `prompt_id`. */
   continuation?: boolean;
-  /** Failed control requests. */
+  /** The control requests of the turn that failed. */
   control_errors?: ErrorBody[];
   /** The duration of the turn in milliseconds. */
   duration_ms: number;
@@ -715,7 +715,7 @@ export interface TurnSummary {
   structured_output?: unknown;
   /** The number of tool calls. */
   tool_calls: number;
-  /** Usage by model. */
+  /** The usage of the turn by model. */
   usage_by_model: Record<string, ModelTokens>;
 }
 
@@ -723,7 +723,7 @@ export interface TurnSummary {
 export interface WireToolCall {
   /** The function that is called. */
   function: FunctionCall;
-  /** The call's id. */
+  /** The id of the call, unique in its session. */
   id: string;
   /** `function` */
   type: FunctionType;
@@ -772,11 +772,11 @@ export interface ChatCompletionChunk {
 
 /** The one choice of a chunk. */
 export interface ChunkChoice {
-  /** The increment. */
+  /** The increment of the message. */
   delta: Delta;
   /** Null until the message's last chunk. */
   finish_reason?: string | null;
-  /** Always 0. */
+  /** The index of the choice; always 0. */
   index?: number;
 }
 
@@ -914,7 +914,7 @@ export interface ConversationMessage {
 
 /** The OpenAI request: a whole conversation, whose last user message is the prompt. */
 export interface ConversationRequest {
-  /** The conversation. */
+  /** The messages of the conversation, oldest first. */
   messages: ConversationMessage[];
   /** A model for this request only. */
   model?: string | null;
@@ -939,9 +939,9 @@ export type DeclaredKind = "slash" | "at" | "help";
 
 /** A medium given by its URL. */
 export interface FilePart {
-  /** The URL. */
+  /** The URL of the file. */
   file_uri: string;
-  /** The MIME type. */
+  /** The MIME type of the data. */
   mime_type?: string | null;
 }
 
@@ -995,7 +995,7 @@ export type HintCancelType = "command_hint_cancel";
 export interface HintContext {
   /** The directory that paths are relative to. */
   cwd?: string | null;
-  /** The selected text. */
+  /** The text that is selected in the editor. */
   selected_text?: string | null;
 }
 
@@ -1032,7 +1032,7 @@ export interface HostTool {
 export interface InlinePart {
   /** The bytes as base64. */
   data: string;
-  /** The MIME type. */
+  /** The MIME type of the data. */
   mime_type?: string | null;
 }
 
@@ -1040,7 +1040,7 @@ export interface InlinePart {
 export interface NamedSchema {
   /** A name for the schema, without effect. */
   name?: string | null;
-  /** The schema. */
+  /** The JSON Schema of the result. */
   schema: Record<string, unknown>;
 }
 
@@ -1084,7 +1084,7 @@ export interface RequestOptions {
   seed?: number | null;
   /** One or more stop sequences. */
   stop?: Stop | null;
-  /** The sampling temperature. */
+  /** The sampling temperature of the model. */
   temperature?: number | null;
   /** An allow-list of tools for this request. */
   tool_overrides?: string[] | null;
@@ -1106,7 +1106,7 @@ export interface RequestPart {
   inline_data?: InlinePart | null;
   /** An image or a document in Claude's form. */
   source?: Record<string, unknown> | null;
-  /** A plain text. */
+  /** The text of a text part. */
   text?: string | null;
   /** `text`, `function_response`, `file_data`, `inline_data`, `image_url`, `image`, `document` or `tool_result` */
   type?: string | null;
@@ -1133,7 +1133,7 @@ export type Stop = string | string[];
 export interface ToolRequest {
   /** The arguments of the call, a JSON object. */
   args?: Record<string, unknown> | null;
-  /** The tool call. */
+  /** The id of the tool call. */
   callId?: string | null;
   /** The name of the tool. */
   name?: string | null;
@@ -1158,7 +1158,7 @@ export interface UserLine {
   uuid?: string | null;
 }
 
-/** The user's message. */
+/** A message of the user. */
 export interface UserMessage {
   /** A plain text or a list of blocks. */
   content: RequestParts;

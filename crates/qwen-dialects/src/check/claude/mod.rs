@@ -162,7 +162,7 @@ impl Rules for ClaudeRules {
         {
             report.warning("uuid", format!("the `uuid` {uuid} names another line already"));
         }
-        let session = self.sessions.of(&self.last_session);
+        let session = self.sessions.get_or_insert(&self.last_session);
         match &message {
             Message::System(line) => session.notice(&line.notice, report),
             Message::Assistant(line) => {

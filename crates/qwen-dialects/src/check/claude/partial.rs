@@ -46,7 +46,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(block: &Block<'_>) -> Self {
+    fn from_block(block: &Block<'_>) -> Self {
         match block {
             Block::Text { .. } => Self::Text,
             Block::Thinking { .. } => Self::Thinking,
@@ -101,7 +101,7 @@ impl Partial {
     /// Judges the whole of a text block, which comes after its last piece.
     pub(super) fn whole_text(&mut self, text: &str, report: &mut Report) {
         if let Some(joined) = self.closed.take()
-            && joined != Digest::of(text)
+            && joined != Digest::compute(text)
         {
             report.error("pieces", "the text of this block is not what its pieces joined are");
         }
@@ -128,9 +128,10 @@ impl Partial {
             report.error("block", format!("the block has index {index}, but the next one is {expected}"));
         }
         self.next = Some(index.saturating_add(1));
-        let text = if let Block::Text { text } = block { Digest::of(text) } else { Digest::default() };
+        let text = if let Block::Text { text } = block { Digest::compute(text) } else { Digest::default() };
         let call = if let Block::ToolUse { id, .. } = block { Some(id.to_string()) } else { None };
-        self.block = Some(Growing { index, kind: Kind::of(block), call, text, input: Some(String::new()) });
+        self.block =
+            Some(Growing { index, kind: Kind::from_block(block), call, text, input: Some(String::new()) });
     }
 
     fn delta(&mut self, index: u32, delta: &Delta<'_>, report: &mut Report) {

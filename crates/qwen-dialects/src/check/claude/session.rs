@@ -192,7 +192,7 @@ impl Session {
             self.calls.must_be_answered(report);
         }
         if let (Subtype::Success, Some(answer)) = (result.subtype, &result.result) {
-            let answer = Digest::of(answer);
+            let answer = Digest::compute(answer);
             let silent = self.last.calls && answer.is_empty();
             if answer != self.last.text && !silent {
                 report.error(

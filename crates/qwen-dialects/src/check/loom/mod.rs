@@ -55,7 +55,7 @@ impl Rules for LoomRules {
         if *self.last_session != *envelope.session {
             self.last_session = envelope.session.as_ref().into();
         }
-        let session = self.sessions.of(&envelope.session);
+        let session = self.sessions.get_or_insert(&envelope.session);
         session.number(envelope.number, self.last_event_id, report);
         if envelope.number.is_some() {
             self.last_event_id = envelope.number;
@@ -68,7 +68,7 @@ impl Rules for LoomRules {
     }
 
     fn reply(&mut self, reply: &str, report: &mut Report) {
-        let session = self.sessions.of(&self.last_session);
+        let session = self.sessions.get_or_insert(&self.last_session);
         session.reply(reply, false, report);
         // In a stream the reply is a separate line with its own number.
         self.last_event_id = session.skip_number();

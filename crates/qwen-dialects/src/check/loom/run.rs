@@ -143,7 +143,7 @@ impl Run {
             report.error("node", format!("the reply comes before the `node_exit` of {:?}", node.name));
         }
         self.tools.must_be_ended("the reply", report);
-        let reply = Digest::of(reply);
+        let reply = Digest::compute(reply);
         let (last, last_message) = (self.text, self.last_message);
         match self.ended {
             Some(Ended::Failed) if !reply.is_empty() => {
@@ -288,7 +288,7 @@ impl Run {
 /// A digest of a JSON value that is independent of key order and white space.
 fn canonical(json: &str) -> Option<Digest> {
     let value: serde_json::Value = serde_json::from_str(json).ok()?;
-    Some(Digest::of(&value.to_string()))
+    Some(Digest::compute(&value.to_string()))
 }
 
 /// True if `body` may occur outside of a run.

@@ -67,7 +67,7 @@ impl Rules for QwenRules {
                     report.error("envelope", "every line of a stream has a `session_id`");
                     return;
                 };
-                self.sessions.of(session).record(&record, report);
+                self.sessions.get_or_insert(session).record(&record, report);
             }
         }
     }
@@ -130,7 +130,7 @@ impl QwenRules {
             report.error("envelope", message);
         }
         let documents = self.opening == Opening::Documents;
-        self.sessions.of(session_id).completion(completion, documents, report);
+        self.sessions.get_or_insert(session_id).completion(completion, documents, report);
     }
 
     /// Checks how the stream begins: with the handshake, or as a sequence of documents.

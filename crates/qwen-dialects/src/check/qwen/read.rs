@@ -119,7 +119,7 @@ fn message(line: ChatCompletion<'_>) -> Result<Completion<'_>, Violation> {
         }
     });
     let one = choices.next().is_none();
-    whole(completion!(line, false, choice), one)
+    require_one_choice(completion!(line, false, choice), one)
 }
 
 fn chunk(line: ChatCompletionChunk<'_>) -> Result<Completion<'_>, Violation> {
@@ -145,10 +145,10 @@ fn chunk(line: ChatCompletionChunk<'_>) -> Result<Completion<'_>, Violation> {
         }
     });
     let one = choices.next().is_none();
-    whole(completion!(line, true, choice), one)
+    require_one_choice(completion!(line, true, choice), one)
 }
 
-fn whole(completion: Completion<'_>, one_choice: bool) -> Result<Completion<'_>, Violation> {
+fn require_one_choice(completion: Completion<'_>, one_choice: bool) -> Result<Completion<'_>, Violation> {
     if !one_choice {
         return Err(Violation::new("shape", "a line has one choice, or none in the handshake"));
     }

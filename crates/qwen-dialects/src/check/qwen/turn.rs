@@ -6,7 +6,7 @@ use super::read::Completion;
 use super::records::Record;
 use crate::qwen::wire::record::ToolDisplayRecord;
 
-/// A running turn.
+/// The state of a running turn that later lines are checked against.
 #[derive(Default)]
 pub(super) struct Turn {
     /// Chunks: true while a message is incomplete.
@@ -27,7 +27,7 @@ enum CallStatus {
 }
 
 impl CallStatus {
-    fn of(record: &ToolDisplayRecord<'_>) -> Self {
+    fn from_record(record: &ToolDisplayRecord<'_>) -> Self {
         match &*record.status {
             "pending" => Self::Pending,
             "confirming" => Self::Confirming,
@@ -105,7 +105,7 @@ impl Turn {
     }
 
     fn display(&mut self, record: &ToolDisplayRecord<'_>, report: &mut Report) {
-        let status = CallStatus::of(record);
+        let status = CallStatus::from_record(record);
         let call = &*record.tool_call_id;
         match self.calls.get_mut(call) {
             None => {

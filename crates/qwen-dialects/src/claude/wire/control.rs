@@ -78,7 +78,7 @@ pub struct CanUseTool<'a> {
 /// A file that a tool call concerns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileLocation<'a> {
-    /// The absolute path.
+    /// The absolute path of the file.
     pub path: Cow<'a, str>,
 }
 
@@ -89,7 +89,7 @@ pub enum ProposedChange<'a> {
     /// A change of a text file.
     #[serde(rename_all = "camelCase")]
     Diff {
-        /// The absolute path.
+        /// The absolute path of the file.
         path: Cow<'a, str>,
         /// The text before the change; null for a new file.
         old_text: Option<Cow<'a, str>>,
@@ -168,7 +168,7 @@ pub struct Rule<'a> {
 /// A button that the host may show.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Button<'a> {
-    /// The label.
+    /// The label of the button.
     pub label: Cow<'a, str>,
     /// A description of the suggestion.
     pub description: Cow<'a, str>,
@@ -218,7 +218,7 @@ fn in_claudes_words(mut payload: HookPayload<'_>) -> HookPayload<'_> {
         && let Some(serde_json::Value::String(mode)) = input.get_mut("permission_mode")
     {
         *mode = claude_mode(mode).to_owned();
-        payload.input = Payload::of(&input);
+        payload.input = Payload::serialize(&input);
     }
     payload
 }

@@ -51,7 +51,7 @@ pub enum RichDisplay<'a> {
     FileDiff {
         /// The path relative to the workspace.
         file_name: Cow<'a, str>,
-        /// The absolute path.
+        /// The absolute path of the file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file_path: Option<Cow<'a, str>>,
         /// The unified diff.

@@ -87,7 +87,7 @@ pub struct ConversationReset<'a> {
 /// A message about the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SystemLine<'a> {
-    /// What there is to say.
+    /// The content of the message.
     #[serde(flatten)]
     pub notice: Notice<'a>,
     /// The id of the session.
@@ -96,7 +96,7 @@ pub struct SystemLine<'a> {
     pub uuid: Cow<'a, str>,
 }
 
-/// What there is to say about the session.
+/// The content of the message about the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub enum Notice<'a> {
@@ -104,7 +104,7 @@ pub enum Notice<'a> {
     Init(Box<Init<'a>>),
     /// The activity of the session.
     SessionStateChanged {
-        /// The state.
+        /// The whole state of the graph.
         state: SessionState,
         /// True if the line is meant for the SDK and not for its user.
         #[serde(default)]
@@ -122,7 +122,7 @@ pub enum Notice<'a> {
         error_status: Option<u16>,
         /// The kind of failure, such as `rate_limit`.
         error: Cow<'a, str>,
-        /// The error message.
+        /// The error message for users.
         #[serde(default)]
         message: Cow<'a, str>,
     },
@@ -223,7 +223,7 @@ pub enum Notice<'a> {
         from: Cow<'a, str>,
         /// The model that continues the turn.
         to: Cow<'a, str>,
-        /// The reason.
+        /// The reason for the end.
         reason: Cow<'a, str>,
     },
     /// A loop was detected.
@@ -251,12 +251,12 @@ pub enum Notice<'a> {
     },
     /// An input line was rejected; the process continues.
     InputError {
-        /// The error.
+        /// The error, if the request failed.
         error: ErrorObject<'a>,
     },
     /// A recoverable error; the turn continues.
     Error {
-        /// The error.
+        /// The error, if the request failed.
         error: ErrorObject<'a>,
     },
 }
@@ -264,7 +264,7 @@ pub enum Notice<'a> {
 /// The state of the session at the start of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Init<'a> {
-    /// The working directory.
+    /// The working directory of the session.
     pub cwd: Cow<'a, str>,
     /// The names of the available tools.
     pub tools: Vec<Cow<'a, str>>,
@@ -290,7 +290,7 @@ pub struct Init<'a> {
     /// The version of this program.
     #[serde(default)]
     pub qwen_code_version: Cow<'a, str>,
-    /// The output style.
+    /// The name of the output style.
     #[serde(default)]
     pub output_style: Cow<'a, str>,
     /// The names of the available sub-agents.
@@ -318,9 +318,9 @@ pub struct ServerState<'a> {
 pub struct CompactMetadata<'a> {
     /// The trigger: `manual` or `auto`.
     pub trigger: Cow<'a, str>,
-    /// Tokens before compaction.
+    /// The number of tokens before compaction.
     pub pre_tokens: u64,
-    /// Tokens after compaction.
+    /// The number of tokens after compaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_tokens: Option<u64>,
 }
@@ -368,7 +368,7 @@ pub struct UserLine<'a> {
     /// The id of the tool call that started the sub-agent; null for the main agent.
     #[serde(default)]
     pub parent_tool_use_id: Option<Cow<'a, str>>,
-    /// The message.
+    /// The message that the line carries.
     pub message: UserMessage<'a>,
     /// The outcome of the call as structured data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -388,6 +388,6 @@ pub struct StreamEventLine<'a> {
     /// The id of the tool call that started the sub-agent; null for the main agent.
     #[serde(default)]
     pub parent_tool_use_id: Option<Cow<'a, str>>,
-    /// The streaming event.
+    /// The event of the streamed message.
     pub event: StreamEvent<'a>,
 }

@@ -31,7 +31,7 @@ pub struct ResultLine<'a> {
     /// The final text of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Cow<'a, str>>,
-    /// The error messages.
+    /// The error messages; absent after success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errors: Option<Vec<Cow<'a, str>>>,
     /// The error, in the form that Qwen's SDKs read.
@@ -115,7 +115,7 @@ pub struct ModelTokens {
     /// The part of the output tokens spent on thinking; absent if the server does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_tokens: Option<u64>,
-    /// Always 0.
+    /// Web searches by the model's server; always 0.
     #[serde(default)]
     pub web_search_requests: u64,
     /// The context window in tokens; 0 if unknown.

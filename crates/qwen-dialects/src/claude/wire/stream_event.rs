@@ -27,7 +27,7 @@ pub enum StreamEvent<'a> {
     ContentBlockDelta {
         /// The index of the block in its message, from 0.
         index: u32,
-        /// The increment.
+        /// The increment of the message.
         delta: Delta<'a>,
     },
     /// A block is complete.
@@ -83,7 +83,7 @@ pub enum Delta<'a> {
 pub struct StopDelta<'a> {
     /// The stop reason; null if the message was interrupted.
     pub stop_reason: Option<Cow<'a, str>>,
-    /// Always null.
+    /// The stop sequence that ended the message; always null.
     #[serde(default)]
     pub stop_sequence: Option<Cow<'a, str>>,
 }

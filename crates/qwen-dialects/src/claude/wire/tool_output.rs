@@ -1,4 +1,4 @@
-//! What Claude's CLI says about the result of its own tools, beside the text for the model. Hooks get the same
+//! The description of tool results that Claude's CLI adds to the text for the model. Hooks get the same
 //! fields (`qwen-engine`, `hooks/tool_response.rs`).
 
 use std::borrow::Cow;
@@ -90,13 +90,13 @@ pub enum ToolOutput<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChange<'a> {
-    /// The absolute path.
+    /// The absolute path of the file.
     pub file_path: Cow<'a, str>,
     /// The text before; null if the file is new.
     pub original_file: Option<Cow<'a, str>>,
     /// The hunks of the change.
     pub structured_patch: Vec<Hunk<'a>>,
-    /// Always false.
+    /// True if the user changed the edit; always false.
     pub user_modified: bool,
 }
 
@@ -122,7 +122,7 @@ pub struct Hunk<'a> {
 pub struct ReadFile<'a> {
     /// The path as it was asked for.
     pub file_path: Cow<'a, str>,
-    /// The lines.
+    /// The lines that were read.
     pub content: Cow<'a, str>,
     /// How many there are.
     pub num_lines: u64,
@@ -138,13 +138,13 @@ pub struct ReportText<'a> {
     /// `text`.
     #[serde(rename = "type")]
     pub kind: Cow<'a, str>,
-    /// The text.
+    /// The text of the block.
     pub text: Cow<'a, str>,
 }
 
 impl<'a> ToolOutput<'a> {
-    /// What is said about the result of a successful call; none for tools of which nothing is known.
-    pub(in crate::claude) fn of(end: &'a ToolEnd) -> Option<Self> {
+    /// Describes the result of a successful call as the vendor does; none for tools without such a description.
+    pub(in crate::claude) fn from_end(end: &'a ToolEnd) -> Option<Self> {
         let arguments: Map<String, Value> = serde_json::from_str(end.call.arguments.as_str()).ok()?;
         let given = |name: &str| arguments.get(name).cloned().unwrap_or_default();
         let text = |name: &str| Cow::Owned(given(name).as_str().unwrap_or_default().to_owned());
@@ -152,19 +152,19 @@ impl<'a> ToolOutput<'a> {
             ("Write", Some(Display::FileDiff(diff))) => Self::Written {
                 kind: if diff.original.is_some() { "update" } else { "create" }.into(),
                 content: diff.modified.as_ref().into(),
-                change: FileChange::of(diff),
+                change: FileChange::from_diff(diff),
             },
             ("Edit", Some(Display::FileDiff(diff))) => Self::Edited {
                 old_string: text("old_string"),
                 new_string: text("new_string"),
                 replace_all: given("replace_all").as_bool().unwrap_or(false),
-                change: FileChange::of(diff),
+                change: FileChange::from_diff(diff),
             },
             ("MultiEdit" | "NotebookEdit", Some(Display::FileDiff(diff))) => {
-                Self::Changed(FileChange::of(diff))
+                Self::Changed(FileChange::from_diff(diff))
             }
             ("Read", _) if end.media.is_empty() => {
-                Self::Read { kind: "text".into(), file: ReadFile::of(text("file_path"), &end.text) }
+                Self::Read { kind: "text".into(), file: ReadFile::from_result(text("file_path"), &end.text) }
             }
             ("Bash", _) => Self::Command {
                 stdout: end.text.as_ref().into(),
@@ -196,7 +196,7 @@ impl<'a> ToolOutput<'a> {
 
 impl<'a> ReadFile<'a> {
     /// The lines in the text of a result. Where they are not the whole file, a note in front says which they are.
-    fn of(file_path: Cow<'a, str>, text: &'a str) -> Self {
+    fn from_result(file_path: Cow<'a, str>, text: &'a str) -> Self {
         let part = text.strip_prefix("[lines ").and_then(|rest| {
             let (note, content) = rest.split_once("]\n")?;
             let (first, rest) = note.split_once(" to ")?;
@@ -212,7 +212,7 @@ impl<'a> ReadFile<'a> {
 }
 
 impl<'a> FileChange<'a> {
-    fn of(diff: &'a FileDiff) -> Self {
+    fn from_diff(diff: &'a FileDiff) -> Self {
         Self {
             file_path: diff.file_path.as_ref().into(),
             original_file: diff.original.as_deref().map(Cow::Borrowed),

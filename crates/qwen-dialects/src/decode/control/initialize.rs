@@ -37,12 +37,12 @@ fn is_requested(value: &Value<'_>) -> bool {
 pub(in crate::decode) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
     let text = |names: &[&str]| fields.any(names).map(|value| joined(&value)).transpose();
     let mut sdk_mcp_servers = match fields.any(&["sdkMcpServers", "sdk_mcp_servers"]) {
-        Some(value) => named(&value)?.into_iter().map(|(name, _)| name).collect(),
+        Some(value) => parse_named_items(&value)?.into_iter().map(|(name, _)| name).collect(),
         None => Vec::new(),
     };
     let mut mcp_servers = Vec::new();
     if let Some(value) = fields.any(&["mcpServers", "mcp_servers"]) {
-        for (name, config) in named(&value)? {
+        for (name, config) in parse_named_items(&value)? {
             if is_sdk_server(&config)? {
                 if !sdk_mcp_servers.contains(&name) {
                     sdk_mcp_servers.push(name);
@@ -60,7 +60,7 @@ pub(in crate::decode) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
         sdk_mcp_servers,
         mcp_servers,
         agents: match fields.get("agents") {
-            Some(value) => named(&value)?.into_iter().map(agent).collect::<Result<_>>()?,
+            Some(value) => parse_named_items(&value)?.into_iter().map(agent).collect::<Result<_>>()?,
             None => Vec::new(),
         },
         without_agents: fields.get("agents").is_some_and(|value| value.json().as_str() == "[]"),
@@ -129,7 +129,7 @@ fn schema(value: &Value<'_>) -> Result<Json> {
 }
 
 /// Named items: a map, a list of objects with `name`, or a list of names.
-fn named<'a>(value: &Value<'a>) -> Result<Vec<(Arc<str>, Value<'a>)>> {
+fn parse_named_items<'a>(value: &Value<'a>) -> Result<Vec<(Arc<str>, Value<'a>)>> {
     if value.kind() == Kind::Object {
         return Ok(value.object()?.entries().map(|(name, value)| (name.into(), value)).collect());
     }

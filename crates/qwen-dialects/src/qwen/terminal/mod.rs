@@ -55,9 +55,9 @@ enum Step {
 pub(in crate::qwen) struct Rendered<'t> {
     /// The text, escapes removed.
     pub text: Cow<'t, str>,
-    /// Its styled ranges.
+    /// The styled ranges of the text.
     pub spans: Vec<Span<'static>>,
-    /// The escapes.
+    /// The escape sequences that were removed from the text.
     pub ansi: Vec<AnsiCode<'static>>,
 }
 

@@ -19,7 +19,7 @@ words! {
 }
 
 wire_struct! {
-    /// A control request.
+    /// A control request to the host, in the flat form.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ControlRequestLine<'a> {
         /// `control_request`
@@ -61,7 +61,7 @@ wire_struct! {
     pub struct ControlMetadata<'a> {
         /// The reason for the request.
         pub reason: Cow<'a, str>,
-        /// The tool call.
+        /// The id of the tool call.
         pub tool_call_id?: Cow<'a, str>,
         /// Information to display to the user.
         pub confirmation?: ConfirmationRecord<'a>,
@@ -101,7 +101,7 @@ wire_struct! {
         #[schemars(with = "Option<serde_json::Value>")]
         #[serde(borrow)]
         pub result?: &'a RawValue,
-        /// The error.
+        /// The error, if the request failed.
         pub error?: ControlError<'a>,
     }
 }
@@ -110,7 +110,7 @@ wire_struct! {
     /// The error of a control request.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ControlError<'a> {
-        /// The error message.
+        /// The error message for users.
         pub message: Cow<'a, str>,
         /// True if a retry may succeed.
         #[serde(default)]
@@ -149,7 +149,7 @@ wire_struct! {
         #[schemars(with = "Option<serde_json::Value>")]
         #[serde(borrow)]
         pub response?: &'a RawValue,
-        /// The error.
+        /// The error, if the request failed.
         pub error?: Cow<'a, str>,
     }
 }

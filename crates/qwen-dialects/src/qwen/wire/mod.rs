@@ -51,7 +51,7 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// A payload that passes through as it is; what is no JSON after all becomes `null` rather than a broken line.
+/// A payload that passes through as it is; invalid JSON becomes `null` rather than a broken line.
 pub(crate) fn raw(json: &Json) -> &RawValue {
     serde_json::from_str(json.as_str()).unwrap_or(RawValue::NULL)
 }
@@ -136,23 +136,23 @@ completion_line! {
 /// The one choice of a `chat.completion`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Choice<'a> {
-    /// Always 0.
+    /// The index of the choice; always 0.
     pub index: u32,
-    /// The message.
+    /// The message that the line carries.
     pub message: AssistantMessage<'a>,
     /// `stop`, `tool_calls`, `length`, `content_filter` or `error`.
     pub finish_reason: Cow<'a, str>,
 }
 
 wire_struct! {
-    /// The model's message.
+    /// A message of the model.
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     pub struct AssistantMessage<'a> {
         /// `assistant`
         pub role: AssistantRole,
         /// The text; absent if the message has only tool calls.
         pub content?: Cow<'a, str>,
-        /// The tool calls.
+        /// The tool calls of the message.
         pub tool_calls?: Vec<WireToolCall<'a>>,
     }
 }
@@ -160,7 +160,7 @@ wire_struct! {
 /// A complete tool call.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct WireToolCall<'a> {
-    /// The call's id.
+    /// The id of the call, unique in its session.
     pub id: Cow<'a, str>,
     /// `function`
     #[serde(rename = "type")]
@@ -181,10 +181,10 @@ pub struct FunctionCall<'a> {
 /// The one choice of a chunk.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ChunkChoice<'a> {
-    /// Always 0.
+    /// The index of the choice; always 0.
     #[serde(default)]
     pub index: u32,
-    /// The increment.
+    /// The increment of the message.
     pub delta: Delta<'a>,
     /// Null until the message's last chunk.
     #[serde(default)]
@@ -328,10 +328,10 @@ wire_struct! {
         /// The tool calls that were refused.
         #[serde(borrow)]
         pub permission_denials: Vec<PermissionDenial<'a>>,
-        /// Failed control requests.
+        /// The control requests of the turn that failed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub control_errors: Vec<ErrorBody<'a>>,
-        /// Usage by model.
+        /// The usage of the turn by model.
         pub usage_by_model: BTreeMap<Cow<'a, str>, ModelTokens>,
         /// The validated structured output, if a schema was given.
         #[schemars(with = "Option<serde_json::Value>")]
@@ -364,9 +364,9 @@ wire_struct! {
     pub struct ModelTokens {
         /// The number of calls to the model.
         pub calls: u64,
-        /// Input tokens.
+        /// The number of input tokens.
         pub prompt_tokens: u64,
-        /// Output tokens.
+        /// The number of output tokens.
         pub completion_tokens: u64,
         /// The sum of both.
         pub total_tokens: u64,
@@ -435,6 +435,6 @@ pub(crate) fn error_type(kind: ErrorKind) -> &'static str {
 /// The line of a fatal error.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct FatalError<'a> {
-    /// The error.
+    /// The error, if the request failed.
     pub error: ErrorBody<'a>,
 }

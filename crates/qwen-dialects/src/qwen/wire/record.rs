@@ -28,7 +28,7 @@ pub struct Span<'a> {
     pub start: u64,
     /// The position after the last character.
     pub end: u64,
-    /// The style.
+    /// The style of the range.
     pub style: SpanStyle<'a>,
 }
 
@@ -44,7 +44,7 @@ pub struct SpanStyle<'a> {
 pub struct AnsiCode<'a> {
     /// Its position in the record's text, in Unicode scalar values.
     pub offset: u64,
-    /// The original sequence.
+    /// The escape sequence that was removed.
     pub code: Cow<'a, str>,
 }
 
@@ -127,7 +127,7 @@ display_records!(
     ResultDisplay {
         /// A plain text.
         String {
-            /// The text.
+            /// The text of the block.
             text: Cow<'a, str>,
             /// A category for filtering: `tool`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,7 +226,7 @@ confirmation_records!(
     ConfirmationRecord () {
         /// The path as displayed to users.
         file_name: Cow<'a, str>,
-        /// The absolute path.
+        /// The absolute path of the file.
         file_path: Cow<'a, str>,
         /// The unified diff.
         diff: Cow<'a, str>,
@@ -254,7 +254,7 @@ pub(crate) fn confirmation_title(confirmation: &Confirmation) -> Cow<'_, str> {
 
 impl<'a> From<&'a Confirmation> for ConfirmationRecord<'a> {
     fn from(confirmation: &'a Confirmation) -> Self {
-        Self::of(confirmation, |title, diff| Self::Edit {
+        Self::from_confirmation(confirmation, |title, diff| Self::Edit {
             title,
             file_name: Cow::Borrowed(&diff.file_name),
             file_path: Cow::Borrowed(&diff.file_path),
@@ -267,7 +267,7 @@ impl<'a> From<&'a Confirmation> for ConfirmationRecord<'a> {
 }
 
 wire_struct! {
-    /// A thought.
+    /// A thought of the model.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ThoughtRecord<'a> {
         /// `x-qwen-thought`
@@ -275,7 +275,7 @@ wire_struct! {
         pub kind: ThoughtType,
         /// The subject of the thought.
         pub subject: Cow<'a, str>,
-        /// The thought.
+        /// The text of the thought.
         pub description: Cow<'a, str>,
         /// The id of the tool call that started the sub-agent.
         pub parent_tool_call_id?: Cow<'a, str>,
@@ -319,9 +319,9 @@ wire_struct! {
     /// Figures that belong to a notice.
     #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
     pub struct Metrics {
-        /// Tokens before compaction.
+        /// The number of tokens before compaction.
         pub original_tokens?: u64,
-        /// Tokens after compaction.
+        /// The number of tokens after compaction.
         pub compressed_tokens?: u64,
         /// The limit that was reached.
         pub limit?: u64,

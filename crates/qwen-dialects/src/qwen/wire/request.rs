@@ -134,7 +134,7 @@ wire_struct! {
         /// `text`, `function_response`, `file_data`, `inline_data`, `image_url`, `image`, `document` or `tool_result`
         #[serde(rename = "type")]
         pub kind?: String,
-        /// A plain text.
+        /// The text of a text part.
         pub text?: String,
         /// The result of a tool that the host ran.
         #[serde(alias = "functionResponse")]
@@ -169,10 +169,10 @@ wire_struct! {
     /// A medium given by its URL.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct FilePart {
-        /// The URL.
+        /// The URL of the file.
         #[serde(alias = "fileUri")]
         pub file_uri: String,
-        /// The MIME type.
+        /// The MIME type of the data.
         #[serde(alias = "mimeType")]
         pub mime_type?: String,
     }
@@ -184,7 +184,7 @@ wire_struct! {
     pub struct InlinePart {
         /// The bytes as base64.
         pub data: String,
-        /// The MIME type.
+        /// The MIME type of the data.
         #[serde(alias = "mimeType")]
         pub mime_type?: String,
     }
@@ -196,7 +196,7 @@ wire_struct! {
     pub struct RequestOptions {
         /// The model for this request.
         pub model?: String,
-        /// The sampling temperature.
+        /// The sampling temperature of the model.
         pub temperature?: f64,
         /// The nucleus sampling threshold.
         pub top_p?: f64,
@@ -238,7 +238,7 @@ wire_struct! {
     pub struct NamedSchema {
         /// A name for the schema, without effect.
         pub name?: String,
-        /// The schema.
+        /// The JSON Schema of the result.
         pub schema: serde_json::Map<String, serde_json::Value>,
     }
 }
@@ -284,7 +284,7 @@ wire_struct! {
     #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "camelCase")]
     pub struct ToolRequest {
-        /// The tool call.
+        /// The id of the tool call.
         #[serde(alias = "call_id")]
         pub call_id?: String,
         /// The name of the tool.
@@ -300,7 +300,7 @@ wire_struct! {
     pub struct ConversationRequest {
         /// A model for this request only.
         pub model?: String,
-        /// The conversation.
+        /// The messages of the conversation, oldest first.
         #[schemars(length(min = 1))]
         pub messages: Vec<ConversationMessage>,
         /// The id of the session; `_new` creates one.
@@ -346,7 +346,7 @@ wire_struct! {
     }
 }
 
-/// The user's message.
+/// A message of the user.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct UserMessage {
     /// `user`
@@ -394,7 +394,7 @@ wire_struct! {
     pub struct HintContext {
         /// The directory that paths are relative to.
         pub cwd?: String,
-        /// The selected text.
+        /// The text that is selected in the editor.
         pub selected_text?: String,
     }
 }
@@ -472,7 +472,7 @@ wire_struct! {
 pub struct NestedRequest {
     /// The kind of request, such as `interrupt`.
     pub subtype: String,
-    /// Its fields.
+    /// The fields of the request.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }

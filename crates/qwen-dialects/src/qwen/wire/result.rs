@@ -30,7 +30,7 @@ wire_struct! {
         pub session_id: Cow<'a, str>,
         /// The id of the prompt that contained the command.
         pub prompt_id: Cow<'a, str>,
-        /// The parsed command.
+        /// The command as it was parsed.
         pub command: CommandName<'a>,
         /// The outcome of the command.
         #[serde(borrow)]
@@ -120,13 +120,13 @@ wire_struct! {
         pub suggestions: Vec<SuggestionItem<'a>>,
         /// Additional information about the suggestions.
         pub metadata: HintMetadata,
-        /// The error.
+        /// The error, if there is one.
         pub message?: Cow<'a, str>,
     }
 }
 
 wire_struct! {
-    /// A suggestion.
+    /// A completion of the text that is being typed.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct SuggestionItem<'a> {
         /// The text to display.
@@ -146,7 +146,7 @@ pub struct HintMetadata {
 }
 
 wire_struct! {
-    /// A heartbeat.
+    /// A heartbeat of the worker.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct HeartbeatLine<'a> {
         /// `result/heartbeat`

@@ -11,7 +11,6 @@ use crate::claude::wire::result::ResultLine;
 use crate::claude::wire::stream_event::{Delta, StreamEvent};
 use crate::claude::wire::{Message, Notice, UserLine};
 
-/// Reads the stream.
 #[derive(Default)]
 pub(super) struct ClaudeReader {
     /// The messages that were shown in pieces, most recent last; their complete blocks are not shown again.
@@ -46,7 +45,7 @@ impl Reader for ClaudeReader {
             Message::ConversationReset(line) => {
                 let new = line.new_conversation_id;
                 vec![ViewEvent::Notice(format!(
-                    "the conversation is cleared and goes on in the session {new}"
+                    "the conversation is cleared and continues in the session {new}"
                 ))]
             }
             Message::ControlRequest(ControlRequest { request, .. }) => vec![question(request)],
@@ -55,7 +54,7 @@ impl Reader for ClaudeReader {
         let session: Option<Box<str>> = object.str("session_id").map(Into::into);
         let parent: Option<Box<str>> = parent.map(|id| id.as_ref().into());
         let to_line =
-            |seen| ViewLine { session: session.clone(), parent: parent.clone(), ..ViewLine::of(seen) };
+            |seen| ViewLine { session: session.clone(), parent: parent.clone(), ..ViewLine::new(seen) };
         Some(seen.into_iter().map(to_line).collect())
     }
 }
@@ -115,7 +114,7 @@ fn notice(notice: Notice<'_>) -> ViewEvent {
             compact_metadata.pre_tokens
         )),
         Notice::ModelFallback { from, to, reason } => {
-            ViewEvent::Notice(format!("{to} goes on in place of {from}: {reason}"))
+            ViewEvent::Notice(format!("{to} continues in place of {from}: {reason}"))
         }
         Notice::LoopDetected { message } => ViewEvent::Notice(message.into()),
         Notice::Steered { prompt_id, .. } => {

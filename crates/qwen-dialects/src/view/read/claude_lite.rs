@@ -41,6 +41,6 @@ impl Reader for LiteReader {
                 ..End::default()
             }),
         };
-        Some(vec![ViewLine { session: self.session.clone(), ..ViewLine::of(seen) }])
+        Some(vec![ViewLine { session: self.session.clone(), ..ViewLine::new(seen) }])
     }
 }

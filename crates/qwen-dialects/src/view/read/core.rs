@@ -6,7 +6,6 @@ use super::{Reader, channel_of};
 use crate::check::syntax::Object;
 use crate::core::wire::{CoreLine, TurnTotals};
 
-/// Reads the stream.
 pub(super) struct CoreReader;
 
 impl Reader for CoreReader {
@@ -63,7 +62,7 @@ impl Reader for CoreReader {
                 retry.attempt, retry.max_retries, retry.message
             )),
             CoreLine::ModelFallback(fallback) => ViewEvent::Notice(format!(
-                "{} goes on in place of {}: {}",
+                "{} continues in place of {}: {}",
                 fallback.to, fallback.from, fallback.reason
             )),
             CoreLine::ModeChanged(mode) => {
@@ -87,7 +86,7 @@ impl Reader for CoreReader {
                 end(code, Some(failed.error.message.into()), failed.turn.as_ref())
             }
         };
-        Some(vec![ViewLine { parent: parent.map(|id| id.as_ref().into()), ..ViewLine::of(seen) }])
+        Some(vec![ViewLine { parent: parent.map(|id| id.as_ref().into()), ..ViewLine::new(seen) }])
     }
 }
 

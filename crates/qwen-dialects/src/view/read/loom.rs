@@ -9,7 +9,7 @@ use crate::loom::custom::{CommandOutcome, Custom, CustomValue};
 use crate::loom::export::Exported;
 use crate::loom::wire::{Body, Frame, NodeResult, ReplyFrame};
 
-/// Reads either form.
+/// Reads `loom` and `loom-export`.
 pub(super) struct LoomReader {
     /// True for single keys and no envelope.
     pub(super) export: bool,
@@ -23,7 +23,7 @@ impl Reader for LoomReader {
             return Some(vec![ViewLine {
                 session: reply.session_id.map(|id| id.as_ref().into()),
                 number: reply.event_id,
-                ..ViewLine::of(ViewEvent::TurnEnd(end))
+                ..ViewLine::new(ViewEvent::TurnEnd(end))
             }]);
         }
         let about_connection = if self.export { channel_of(None, object) } else { channel(object) };
@@ -42,7 +42,7 @@ fn view_line(frame: Frame<'_>) -> ViewLine {
         session: frame.session_id.as_deref().map(Into::into),
         number: frame.event_id,
         node: frame.node_id.as_deref().map(Into::into),
-        ..ViewLine::of(ViewEvent::Nothing)
+        ..ViewLine::new(ViewEvent::Nothing)
     };
     if let Body::Custom { value: CustomValue::Known(custom) } = &frame.body
         && let Custom::Subagent { parent, event } = custom.as_ref()

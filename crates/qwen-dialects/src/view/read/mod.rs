@@ -54,7 +54,7 @@ pub(super) fn channel(object: &Object<'_>) -> Option<Vec<ViewLine>> {
         "result/command" => command(object.get("result")?),
         _ => return None,
     };
-    Some(vec![ViewLine { session: object.str("session_id").map(Into::into), ..ViewLine::of(seen) }])
+    Some(vec![ViewLine { session: object.str("session_id").map(Into::into), ..ViewLine::new(seen) }])
 }
 
 fn question(object: &Object<'_>) -> ViewEvent {

@@ -9,7 +9,6 @@ use crate::qwen::wire::record::{
 };
 use crate::qwen::wire::{ChatCompletion, ChatCompletionChunk, FatalError, Metadata, TokenUsage};
 
-/// Reads the stream.
 #[derive(Default)]
 pub(super) struct QwenReader {
     /// Calls that arrive in pieces: their index, id, name and arguments so far.
@@ -62,7 +61,7 @@ impl Reader for QwenReader {
         let session: Option<Box<str>> = object.str("session_id").map(Into::into);
         let parent: Option<Box<str>> = parent.map(|id| id.as_ref().into());
         let to_line =
-            |seen| ViewLine { session: session.clone(), parent: parent.clone(), ..ViewLine::of(seen) };
+            |seen| ViewLine { session: session.clone(), parent: parent.clone(), ..ViewLine::new(seen) };
         Some(seen.into_iter().map(to_line).collect())
     }
 }
@@ -154,7 +153,7 @@ fn display(record: ToolDisplayRecord<'_>) -> ViewEvent {
         },
         "executing" => ViewEvent::CallStart { id, name },
         status => {
-            let text = record.result_display.map(shown).unwrap_or_default();
+            let text = record.result_display.map(display_text).unwrap_or_default();
             ViewEvent::CallEnd { id, name, ok: status == "success", text }
         }
     }
@@ -170,7 +169,7 @@ fn confirmation_text(confirmation: &ConfirmationRecord<'_>) -> String {
     }
 }
 
-fn shown(display: ResultDisplay<'_>) -> String {
+fn display_text(display: ResultDisplay<'_>) -> String {
     match display {
         ResultDisplay::String { text, .. } => text.into(),
         ResultDisplay::FileDiff { diff, .. } => diff.into(),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::super::ViewOptions;
 use super::super::paint::{Painter, Style, fit, harmless};
-use super::{Standing, ThoughtGraph};
+use super::{ThoughtGraph, ThoughtStatus};
 
 /// A thought in drawing order.
 struct Row {
@@ -37,12 +37,12 @@ impl ThoughtGraph {
     /// The importance of a thought to the viewer.
     fn weight(&self, at: usize) -> u8 {
         match self.thoughts[at].standing {
-            Standing::Running | Standing::Found => 5,
-            Standing::Kept => 4,
-            Standing::Failed => 3,
-            Standing::Done => 2,
-            Standing::Waiting | Standing::Skipped => 1,
-            Standing::Dropped => 0,
+            ThoughtStatus::Running | ThoughtStatus::Found => 5,
+            ThoughtStatus::Kept => 4,
+            ThoughtStatus::Failed => 3,
+            ThoughtStatus::Done => 2,
+            ThoughtStatus::Waiting | ThoughtStatus::Skipped => 1,
+            ThoughtStatus::Dropped => 0,
         }
     }
 
@@ -78,14 +78,14 @@ impl ThoughtGraph {
     fn line(&self, row: &Row, paint: Painter) -> String {
         let thought = &self.thoughts[row.at];
         let (mark, look) = match thought.standing {
-            Standing::Waiting => ("·", Style::Dim),
-            Standing::Running => ("○", Style::Cyan),
-            Standing::Done => ("●", Style::Plain),
-            Standing::Failed => ("✗", Style::Red),
-            Standing::Skipped => ("⊘", Style::Yellow),
-            Standing::Kept => ("●", Style::Plain),
-            Standing::Dropped => ("◌", Style::Dim),
-            Standing::Found => ("★", Style::Green),
+            ThoughtStatus::Waiting => ("·", Style::Dim),
+            ThoughtStatus::Running => ("○", Style::Cyan),
+            ThoughtStatus::Done => ("●", Style::Plain),
+            ThoughtStatus::Failed => ("✗", Style::Red),
+            ThoughtStatus::Skipped => ("⊘", Style::Yellow),
+            ThoughtStatus::Kept => ("●", Style::Plain),
+            ThoughtStatus::Dropped => ("◌", Style::Dim),
+            ThoughtStatus::Found => ("★", Style::Green),
         };
         let mut text = format!("{} {mark} ", row.branches);
         if let Some(score) = thought.score {
@@ -111,13 +111,18 @@ impl ThoughtGraph {
 
     /// A one-line summary of all thoughts.
     fn summary(&self, hidden: usize, paint: Painter) -> String {
-        let count =
-            |standing: Standing| self.thoughts.iter().filter(|thought| thought.standing == standing).count();
+        let count = |standing: ThoughtStatus| {
+            self.thoughts.iter().filter(|thought| thought.standing == standing).count()
+        };
         let all = self.thoughts.len() + self.beyond;
         let mut text = format!("{all} thought{}", if all == 1 { "" } else { "s" });
-        for standing in
-            [Standing::Running, Standing::Done, Standing::Kept, Standing::Failed, Standing::Skipped]
-        {
+        for standing in [
+            ThoughtStatus::Running,
+            ThoughtStatus::Done,
+            ThoughtStatus::Kept,
+            ThoughtStatus::Failed,
+            ThoughtStatus::Skipped,
+        ] {
             match count(standing) {
                 0 => {}
                 n => {

@@ -15,7 +15,6 @@ pub(super) struct Line {
 const SWEEPS: usize = 4;
 
 impl ThoughtGraph {
-    /// All edges.
     pub(super) fn lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         for (to, thought) in self.thoughts.iter().enumerate() {

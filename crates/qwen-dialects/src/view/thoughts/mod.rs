@@ -38,7 +38,7 @@ struct Thought {
     /// The thought's description or result.
     text: String,
     score: Option<f64>,
-    standing: Standing,
+    standing: ThoughtStatus,
     /// The thoughts that it builds on.
     inputs: Vec<usize>,
     /// The thought whose nested graph contains it.
@@ -47,7 +47,7 @@ struct Thought {
 
 /// The status of a thought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Standing {
+enum ThoughtStatus {
     #[default]
     Waiting,
     Running,
@@ -61,9 +61,9 @@ enum Standing {
     Found,
 }
 
-impl Standing {
-    fn of(word: &str) -> Self {
-        match word {
+impl ThoughtStatus {
+    fn parse(status: &str) -> Self {
+        match status {
             "running" | "expanded" => Self::Running,
             "done" => Self::Done,
             "failed" => Self::Failed,
@@ -169,7 +169,7 @@ impl ThoughtGraph {
             thought.parent = thought.parent.filter(|parent| *parent < at);
         }
         if let Some(found) = form.found.and_then(|found| thoughts.get_mut(found)) {
-            found.standing = Standing::Found;
+            found.standing = ThoughtStatus::Found;
         }
         let names = thoughts.iter().enumerate().filter(|(_, thought)| !thought.name.is_empty());
         let names = names.map(|(at, thought)| (thought.name.clone(), at)).collect();
@@ -194,11 +194,11 @@ impl ThoughtGraph {
                 let pool = std::mem::take(&mut self.pool);
                 for (&at, score) in pool.iter().zip(scores) {
                     self.thoughts[at].score = Some(*score);
-                    self.thoughts[at].standing = Standing::Dropped;
+                    self.thoughts[at].standing = ThoughtStatus::Dropped;
                 }
                 let best = usize::try_from(*chosen).ok().and_then(|chosen| pool.get(chosen).copied());
                 if let Some(best) = best {
-                    self.thoughts[best].standing = Standing::Kept;
+                    self.thoughts[best].standing = ThoughtStatus::Kept;
                     self.tip = Some(best);
                 }
             }
@@ -212,25 +212,25 @@ impl ThoughtGraph {
             Step::Plan { ids, .. } => {
                 *self = Self::default();
                 for id in ids {
-                    self.named(id);
+                    self.find_or_add(id);
                 }
             }
-            Step::Start(id) => self.set_standing(id, Standing::Running, None),
-            Step::Done(id, summary) => self.set_standing(id, Standing::Done, Some(summary)),
+            Step::Start(id) => self.set_status(id, ThoughtStatus::Running, None),
+            Step::Done(id, summary) => self.set_status(id, ThoughtStatus::Done, Some(summary)),
             Step::Failed(id, error) => {
                 let skipped = error.starts_with("skipped:");
-                self.set_standing(
+                self.set_status(
                     id,
-                    if skipped { Standing::Skipped } else { Standing::Failed },
+                    if skipped { ThoughtStatus::Skipped } else { ThoughtStatus::Failed },
                     Some(error),
                 );
             }
-            Step::Grow(id, _) => self.set_standing(id, Standing::Running, None),
+            Step::Grow(id, _) => self.set_status(id, ThoughtStatus::Running, None),
         }
     }
 
-    fn set_standing(&mut self, id: &str, standing: Standing, text: Option<&str>) {
-        let Some(at) = self.named(id) else { return };
+    fn set_status(&mut self, id: &str, standing: ThoughtStatus, text: Option<&str>) {
+        let Some(at) = self.find_or_add(id) else { return };
         let thought = &mut self.thoughts[at];
         thought.standing = standing;
         if let Some(text) = text {
@@ -239,8 +239,8 @@ impl ThoughtGraph {
         }
     }
 
-    /// The thought with this name; the name shows whether it is nested in another one.
-    fn named(&mut self, id: &str) -> Option<usize> {
+    /// Returns the thought with this name, added if it is new; the name shows whether it is nested in another one.
+    fn find_or_add(&mut self, id: &str) -> Option<usize> {
         if let Some(at) = self.names.get(id) {
             return Some(*at);
         }
@@ -273,7 +273,7 @@ impl ThoughtGraph {
 
 impl From<ThoughtForm> for Thought {
     fn from(form: ThoughtForm) -> Self {
-        let standing = Standing::of(&form.standing);
+        let standing = ThoughtStatus::parse(&form.standing);
         let Some(name) = form.id else {
             // A thought of a tree continues its parent.
             let inputs = form.parent.into_iter().collect();
@@ -306,7 +306,11 @@ mod tests {
             graph.thoughts.iter().map(|t| (t.text.as_str(), t.inputs.as_slice(), t.standing)).collect();
         assert_eq!(
             steps,
-            [("a", &[][..], Standing::Kept), ("b", &[0], Standing::Found), ("c", &[], Standing::Waiting)]
+            [
+                ("a", &[][..], ThoughtStatus::Kept),
+                ("b", &[0], ThoughtStatus::Found),
+                ("c", &[], ThoughtStatus::Waiting)
+            ]
         );
         graph.step(&Step::Plan { ids: vec!["r".into()], edges: 0 });
         graph.step(&Step::Start("r".into()));
@@ -318,7 +322,7 @@ mod tests {
             graph.thoughts.iter().map(|t| (t.name.as_str(), t.parent, t.score, t.standing)).collect();
         assert_eq!(
             steps,
-            [("r", None, None, Standing::Skipped), ("r/x", Some(0), Some(0.25), Standing::Done)]
+            [("r", None, None, ThoughtStatus::Skipped), ("r/x", Some(0), Some(0.25), ThoughtStatus::Done)]
         );
     }
 

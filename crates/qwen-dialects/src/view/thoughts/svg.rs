@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::super::paint::{columns, fit, harmless};
 use super::layout::Line;
-use super::{Standing, Thought, ThoughtGraph};
+use super::{Thought, ThoughtGraph, ThoughtStatus};
 
 /// The size of a thought's box, and of the gaps between boxes.
 const WIDTH: u32 = 220;
@@ -19,7 +19,7 @@ const COLUMNS: usize = 32;
 /// The maximum number of thoughts in a picture.
 const MOST: usize = 3_000;
 
-impl Standing {
+impl ThoughtStatus {
     /// The colours of a box: fill and border.
     fn colours(self) -> (&'static str, &'static str) {
         match self {
@@ -87,14 +87,14 @@ impl ThoughtGraph {
     fn heading(&self, hidden: usize) -> String {
         let mut text = format!("{} thoughts", self.thoughts.len() + self.beyond);
         let all = [
-            Standing::Found,
-            Standing::Kept,
-            Standing::Done,
-            Standing::Running,
-            Standing::Waiting,
-            Standing::Failed,
-            Standing::Skipped,
-            Standing::Dropped,
+            ThoughtStatus::Found,
+            ThoughtStatus::Kept,
+            ThoughtStatus::Done,
+            ThoughtStatus::Running,
+            ThoughtStatus::Waiting,
+            ThoughtStatus::Failed,
+            ThoughtStatus::Skipped,
+            ThoughtStatus::Dropped,
         ];
         for standing in all {
             match self.thoughts.iter().filter(|thought| thought.standing == standing).count() {
@@ -114,7 +114,7 @@ impl ThoughtGraph {
         let ((x1, y1), (x2, y2)) = (places[line.from], places[line.to]);
         let (x1, y1, y2) = (x1 + WIDTH, y1 + HEIGHT / 2, y2 + HEIGHT / 2);
         let bend = GAP_X / 2;
-        let dropped = self.thoughts[line.to].standing == Standing::Dropped;
+        let dropped = self.thoughts[line.to].standing == ThoughtStatus::Dropped;
         let colour = if dropped { "#d0d7de" } else { "#8c959f" };
         let dash = if line.nested { " stroke-dasharray=\"4 3\"" } else { "" };
         let _ = writeln!(
@@ -128,7 +128,7 @@ impl ThoughtGraph {
 
 fn push_box(thought: &Thought, (x, y): (u32, u32), svg: &mut String) {
     let (inside, border) = thought.standing.colours();
-    let stroke = if thought.standing == Standing::Found { 2 } else { 1 };
+    let stroke = if thought.standing == ThoughtStatus::Found { 2 } else { 1 };
     let score = thought.score.map(|score| format!("{score:.2}")).unwrap_or_default();
     let (first, second) = if thought.name.is_empty() {
         let text = harmless(&thought.text).replace(['\n', '\t'], " ");
