@@ -23,19 +23,19 @@ var StreamTypes = []string{
 
 // AnsiCode: An escape sequence that was removed.
 type AnsiCode struct {
-	// The original sequence.
+	// The escape sequence that was removed.
 	Code string `json:"code"`
 	// Its position in the record's text, in Unicode scalar values.
 	Offset int64 `json:"offset"`
 }
 
-// AssistantMessage: The model's message.
+// AssistantMessage: A message of the model.
 type AssistantMessage struct {
 	// The text; absent if the message has only tool calls.
 	Content string `json:"content,omitempty"`
 	// `assistant`
 	Role string `json:"role"`
-	// The tool calls.
+	// The tool calls of the message.
 	ToolCalls []WireToolCall `json:"tool_calls,omitempty"`
 }
 
@@ -171,19 +171,19 @@ type ChatRequest struct {
 type Choice struct {
 	// `stop`, `tool_calls`, `length`, `content_filter` or `error`.
 	FinishReason string `json:"finish_reason"`
-	// Always 0.
+	// The index of the choice; always 0.
 	Index int64 `json:"index"`
-	// The message.
+	// The message that the line carries.
 	Message AssistantMessage `json:"message"`
 }
 
 // ChunkChoice: The one choice of a chunk.
 type ChunkChoice struct {
-	// The increment.
+	// The increment of the message.
 	Delta Delta `json:"delta"`
 	// Null until the message's last chunk.
 	FinishReason string `json:"finish_reason,omitempty"`
-	// Always 0.
+	// The index of the choice; always 0.
 	Index int64 `json:"index,omitempty"`
 }
 
@@ -195,7 +195,7 @@ const (
 
 // CommandLine: The result of a slash command.
 type CommandLine struct {
-	// The parsed command.
+	// The command as it was parsed.
 	Command CommandName `json:"command"`
 	// Features that are unavailable because there is no control channel.
 	Limitation string `json:"limitation,omitempty"`
@@ -261,7 +261,7 @@ type ConfirmationRecord struct {
 	Diff string `json:"diff,omitempty"`
 	// The path as displayed to users.
 	FileName string `json:"file_name,omitempty"`
-	// The absolute path.
+	// The absolute path of the file.
 	FilePath string `json:"file_path,omitempty"`
 	// The text after the change.
 	Modified string `json:"modified,omitempty"`
@@ -291,7 +291,7 @@ type ConfirmationRecord struct {
 
 // ControlAnswer: A result or an error.
 type ControlAnswer struct {
-	// The error.
+	// The error, if the request failed.
 	Error *ControlError `json:"error,omitempty"`
 	// The content of the response.
 	Result json.RawMessage `json:"result,omitempty"`
@@ -329,7 +329,7 @@ const (
 type ControlError struct {
 	// A stable identifier for programs.
 	Code string `json:"code,omitempty"`
-	// The error message.
+	// The error message for users.
 	Message string `json:"message"`
 	// True if a retry may succeed.
 	Retryable bool `json:"retryable,omitempty"`
@@ -357,11 +357,11 @@ type ControlMetadata struct {
 	Confirmation *ConfirmationRecord `json:"confirmation,omitempty"`
 	// The reason for the request.
 	Reason string `json:"reason"`
-	// The tool call.
+	// The id of the tool call.
 	ToolCallID string `json:"tool_call_id,omitempty"`
 }
 
-// ControlRequestLine: A control request.
+// ControlRequestLine: A control request to the host, in the flat form.
 type ControlRequestLine struct {
 	// `hook_callback`: the id under which the host registered the hook.
 	CallbackID string `json:"callback_id,omitempty"`
@@ -429,7 +429,7 @@ type ConversationMessage struct {
 
 // ConversationRequest: The OpenAI request: a whole conversation, whose last user message is the prompt.
 type ConversationRequest struct {
-	// The conversation.
+	// The messages of the conversation, oldest first.
 	Messages []ConversationMessage `json:"messages"`
 	// A model for this request only.
 	Model string `json:"model,omitempty"`
@@ -487,15 +487,15 @@ type ErrorBody struct {
 
 // FatalError: The line of a fatal error.
 type FatalError struct {
-	// The error.
+	// The error, if the request failed.
 	Error ErrorBody `json:"error"`
 }
 
 // FilePart: A medium given by its URL.
 type FilePart struct {
-	// The URL.
+	// The URL of the file.
 	FileURI string `json:"file_uri"`
-	// The MIME type.
+	// The MIME type of the data.
 	MimeType string `json:"mime_type,omitempty"`
 }
 
@@ -541,7 +541,7 @@ const (
 	FunctionTypeFunction = "function"
 )
 
-// HeartbeatLine: A heartbeat.
+// HeartbeatLine: A heartbeat of the worker.
 type HeartbeatLine struct {
 	// The activity of the running turn: `thinking`, `tool`, or `waiting` while the host runs a tool.
 	Activity string `json:"activity,omitempty"`
@@ -601,13 +601,13 @@ const (
 type HintContext struct {
 	// The directory that paths are relative to.
 	Cwd string `json:"cwd,omitempty"`
-	// The selected text.
+	// The text that is selected in the editor.
 	SelectedText string `json:"selected_text,omitempty"`
 }
 
 // HintLine: Completions of the text that is being typed.
 type HintLine struct {
-	// The error.
+	// The error, if there is one.
 	Message string `json:"message,omitempty"`
 	// Additional information about the suggestions.
 	Metadata HintMetadata `json:"metadata"`
@@ -673,7 +673,7 @@ type HostTool struct {
 type InlinePart struct {
 	// The bytes as base64.
 	Data string `json:"data"`
-	// The MIME type.
+	// The MIME type of the data.
 	MimeType string `json:"mime_type,omitempty"`
 }
 
@@ -713,7 +713,7 @@ type Metadata struct {
 type Metrics struct {
 	// The attempt that failed, from 1.
 	Attempt *int64 `json:"attempt,omitempty"`
-	// Tokens after compaction.
+	// The number of tokens after compaction.
 	CompressedTokens *int64 `json:"compressed_tokens,omitempty"`
 	// The delay before the next attempt in milliseconds.
 	DelayMs *int64 `json:"delay_ms,omitempty"`
@@ -721,7 +721,7 @@ type Metrics struct {
 	Limit *int64 `json:"limit,omitempty"`
 	// The maximum number of retries.
 	MaxRetries *int64 `json:"max_retries,omitempty"`
-	// Tokens before compaction.
+	// The number of tokens before compaction.
 	OriginalTokens *int64 `json:"original_tokens,omitempty"`
 	// The HTTP status of the failed attempt.
 	Status *int64 `json:"status,omitempty"`
@@ -733,11 +733,11 @@ type ModelTokens struct {
 	CachedTokens *int64 `json:"cached_tokens,omitempty"`
 	// The number of calls to the model.
 	Calls int64 `json:"calls"`
-	// Output tokens.
+	// The number of output tokens.
 	CompletionTokens int64 `json:"completion_tokens"`
 	// The cost in US dollars; 0 if the model's prices are unknown.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
-	// Input tokens.
+	// The number of input tokens.
 	PromptTokens int64 `json:"prompt_tokens"`
 	// The part of the completion tokens spent on thinking.
 	ReasoningTokens *int64 `json:"reasoning_tokens,omitempty"`
@@ -749,13 +749,13 @@ type ModelTokens struct {
 type NamedSchema struct {
 	// A name for the schema, without effect.
 	Name string `json:"name,omitempty"`
-	// The schema.
+	// The JSON Schema of the result.
 	Schema map[string]json.RawMessage `json:"schema"`
 }
 
 // NestedAnswer: A response in the nested form.
 type NestedAnswer struct {
-	// The error.
+	// The error, if the request failed.
 	Error string `json:"error,omitempty"`
 	// The id of the control request, repeated in its response.
 	RequestID string `json:"request_id"`
@@ -843,7 +843,7 @@ type RequestOptions struct {
 	Seed *int64 `json:"seed,omitempty"`
 	// One or more stop sequences.
 	Stop json.RawMessage `json:"stop,omitempty"`
-	// The sampling temperature.
+	// The sampling temperature of the model.
 	Temperature *float64 `json:"temperature,omitempty"`
 	// An allow-list of tools for this request.
 	ToolOverrides []string `json:"tool_overrides,omitempty"`
@@ -865,7 +865,7 @@ type RequestPart struct {
 	InlineData *InlinePart `json:"inline_data,omitempty"`
 	// An image or a document in Claude's form.
 	Source map[string]json.RawMessage `json:"source,omitempty"`
-	// A plain text.
+	// The text of a text part.
 	Text string `json:"text,omitempty"`
 	// `text`, `function_response`, `file_data`, `inline_data`, `image_url`, `image`, `document` or `tool_result`
 	Type string `json:"type,omitempty"`
@@ -907,7 +907,7 @@ type ResultDisplay struct {
 	Stat *LineCounts `json:"stat,omitempty"`
 	// `running`, `completed`, `failed` or `cancelled`
 	Status string `json:"status,omitempty"`
-	// The text.
+	// The text of the block.
 	Text string `json:"text,omitempty"`
 	// The items of the list.
 	Todos []TodoRecord `json:"todos,omitempty"`
@@ -949,7 +949,7 @@ type Span struct {
 	End int64 `json:"end"`
 	// The position of the first character.
 	Start int64 `json:"start"`
-	// The style.
+	// The style of the range.
 	Style SpanStyle `json:"style"`
 }
 
@@ -959,7 +959,7 @@ type SpanStyle struct {
 	ThemeToken string `json:"theme_token"`
 }
 
-// SuggestionItem: A suggestion.
+// SuggestionItem: A completion of the text that is being typed.
 type SuggestionItem struct {
 	// A description of the suggestion.
 	Description string `json:"description,omitempty"`
@@ -1005,9 +1005,9 @@ const (
 	TerminalTypeXQwenTerminal = "x-qwen-terminal"
 )
 
-// ThoughtRecord: A thought.
+// ThoughtRecord: A thought of the model.
 type ThoughtRecord struct {
-	// The thought.
+	// The text of the thought.
 	Description string `json:"description"`
 	// The id of the tool call that started the sub-agent.
 	ParentToolCallID string `json:"parent_tool_call_id,omitempty"`
@@ -1101,7 +1101,7 @@ const (
 type ToolRequest struct {
 	// The arguments of the call, a JSON object.
 	Args map[string]json.RawMessage `json:"args,omitempty"`
-	// The tool call.
+	// The id of the tool call.
 	CallId string `json:"callId,omitempty"`
 	// The name of the tool.
 	Name string `json:"name,omitempty"`
@@ -1127,7 +1127,7 @@ const (
 type TurnSummary struct {
 	// True if the turn continued one that had ended under the same `prompt_id`.
 	Continuation bool `json:"continuation,omitempty"`
-	// Failed control requests.
+	// The control requests of the turn that failed.
 	ControlErrors []ErrorBody `json:"control_errors,omitempty"`
 	// The duration of the turn in milliseconds.
 	DurationMs int64 `json:"duration_ms"`
@@ -1141,7 +1141,7 @@ type TurnSummary struct {
 	StructuredOutput json.RawMessage `json:"structured_output,omitempty"`
 	// The number of tool calls.
 	ToolCalls int64 `json:"tool_calls"`
-	// Usage by model.
+	// The usage of the turn by model.
 	UsageByModel map[string]ModelTokens `json:"usage_by_model"`
 }
 
@@ -1161,7 +1161,7 @@ type UserLine struct {
 	UUID string `json:"uuid,omitempty"`
 }
 
-// UserMessage: The user's message.
+// UserMessage: A message of the user.
 type UserMessage struct {
 	// A plain text or a list of blocks.
 	Content json.RawMessage `json:"content"`
@@ -1179,7 +1179,7 @@ const (
 type WireToolCall struct {
 	// The function that is called.
 	Function FunctionCall `json:"function"`
-	// The call's id.
+	// The id of the call, unique in its session.
 	ID string `json:"id"`
 	// `function`
 	Type string `json:"type"`
