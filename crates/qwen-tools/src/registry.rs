@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_events::{ToolDeclaration, ToolSpec};
+use qwen_events::{ToolDeclaration, ToolKind, ToolSpec};
 
 use crate::{Tool, ToolVocabulary, builtin};
 
@@ -76,6 +76,14 @@ impl Registry {
         let matching =
             |tool: &&Arc<dyn Tool>| tool.declaration().is_some_and(|declared| declared.answers_to(name));
         exact(name).or_else(|| self.tools.iter().find(matching))
+    }
+
+    /// The kind of each tool, in order.
+    pub fn kinds(&self) -> impl Iterator<Item = ToolKind> {
+        let kind = |tool: &Arc<dyn Tool>| {
+            tool.declaration().map_or(ToolKind::Undeclared, |declaration| declaration.kind)
+        };
+        self.tools.iter().map(kind)
     }
 
     pub fn specs(&self) -> Arc<[ToolSpec]> {

@@ -26,6 +26,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// True if the call changes nothing: it may run concurrently with other such calls of its message.
+    fn only_reads(&self, _call: &ToolCall) -> bool {
+        self.declaration().is_some_and(|declaration| declaration.kind.only_reads())
+    }
+
     /// Runs one call. The future ends promptly after `cx.cancel` fires, with nothing of the call left
     /// running.
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a>;

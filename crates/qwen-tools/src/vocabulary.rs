@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Argument, ClaudeTool, Confirmation, Json, ToolCall, ToolDeclaration, ToolSpec};
+use qwen_events::{Argument, ClaudeTool, Confirmation, Json, ToolCall, ToolDeclaration, ToolKind, ToolSpec};
 use serde_json::{Map, Value};
 
 use crate::declared::{schema, with_arguments};
@@ -176,6 +176,14 @@ impl Tool for ClaudeNamed {
 
     fn confirmation(&self, call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         self.tool.confirmation(&self.ours(call), cx)
+    }
+
+    fn only_reads(&self, call: &ToolCall) -> bool {
+        match self.tool.declaration().map(|declaration| declaration.kind) {
+            // The arguments of these calls decide, such as the choice of a sub-agent.
+            Some(ToolKind::Session) => self.tool.only_reads(&self.ours(call)),
+            kind => kind.is_some_and(ToolKind::only_reads),
+        }
     }
 
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {

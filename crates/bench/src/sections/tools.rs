@@ -22,6 +22,10 @@ const SHELL_RATIO: f64 = 2.0;
 const READ_ONLY_LINE: &str = "cat notes.txt";
 const READ_ONLY_RATIO: f64 = 1.1;
 const CALLS: usize = 50;
+/// Calls of one message that only read overlap: these sleep 50 ms each.
+const SLOW_READ_LINE: &str = "sleep 0.05";
+const SLOW_READS: usize = 8;
+const SLOW_READS_MS: f64 = 120.0;
 
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let home = IsolatedHome::fresh()?;
@@ -114,7 +118,23 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
             READ_ONLY_RATIO,
         ),
     ]);
+    rows.push(overlapping_reads(bench, &home, runs, &cold)?);
     Ok(rows)
+}
+
+/// How long a message of slow calls that only read takes beyond a turn without calls.
+fn overlapping_reads(bench: &Bench, home: &IsolatedHome, runs: usize, cold: &[Cost]) -> Result<Row, String> {
+    let call =
+        json!({ "tool_call": { "name": "run_shell_command", "arguments": { "command": SLOW_READ_LINE } } });
+    let message = vec![call; SLOW_READS].into();
+    let together = costs(bench, home, runs, "default", (&[message], SLOW_READS))?;
+    let wall = |costs: &[Cost]| median(costs.iter().map(|cost| cost.wall_ms));
+    Ok(Row::at_most(
+        format!("{SLOW_READS} calls of one message that read for 50 ms each (`{SLOW_READ_LINE}`): wall time"),
+        wall(&together) - wall(cold),
+        "ms",
+        SLOW_READS_MS,
+    ))
 }
 
 /// Turns with these replies before the last one, in which `calls` tools succeed in an approval mode.

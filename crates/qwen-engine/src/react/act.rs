@@ -1,10 +1,13 @@
-//! *act*: runs the calls of one message concurrently; the results keep the order of the calls.
+//! *act*: runs the calls of one message; they take effect in their order, and the results keep it.
 
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join_all};
 
-use super::{Delta, ReactState, call};
+use qwen_events::ToolCall;
+
+use super::call::{CallStart, Openness};
+use super::{CallOrder, Delta, ReactState, call};
 use crate::Stop;
 use crate::context::TurnContext;
 use crate::graph::{Next, Node, RunContext, Step};
@@ -18,17 +21,28 @@ impl Node<ReactState> for Act {
                 steps.report(&cx.budget, state.pending.last().map(|call| &call.name)).await;
             }
             let alone = state.pending.len() == 1 && state.results.is_empty();
-            let run = |c| call::run(&self.0, c, state.interrupted.contains(&c.id), alone, cx);
-            let finished = join_all(state.pending.iter().map(run)).await;
+            let order = CallOrder::new(state.pending.len(), &state.results);
+            let start = |index: usize, call: &ToolCall| CallStart {
+                interrupted: state.interrupted.contains(&call.id),
+                alone,
+                place: order.place(index),
+            };
+            let calls = state.pending.iter().enumerate();
+            let finished = calls.map(|(index, c)| call::run(&self.0, c, start(index, c), cx));
+            let finished = join_all(finished).await;
             let mut results = Vec::with_capacity(finished.len());
             let mut denials = Vec::new();
             let mut limit = None;
-            let mut deferred = Vec::new();
+            let mut open = Vec::new();
+            let mut unanswered = Vec::new();
             let mut postponed = false;
             for (done, call) in finished.into_iter().zip(&state.pending) {
-                postponed |= done.postponed;
-                if done.deferred || done.postponed {
-                    deferred.push(call.clone());
+                postponed |= done.openness == Openness::Postponed;
+                if done.openness == Openness::Deferred {
+                    unanswered.push(call.clone());
+                }
+                if done.openness != Openness::Ended {
+                    open.push(call.clone());
                     continue;
                 }
                 results.push(done.result);
@@ -40,13 +54,14 @@ impl Node<ReactState> for Act {
             if let Some(stop) = limit {
                 cx.cancel.stop(stop);
             }
-            let next = match deferred.as_slice() {
-                _ if cx.cancel.is_stopped() => Next::Goto("observe"),
-                [] => Next::Goto("observe"),
-                _ if postponed => Next::Stop(Stop::postponed()),
-                open => Next::Stop(Stop::deferred(open)),
+            let next = if open.is_empty() || cx.cancel.is_stopped() {
+                Next::Goto("observe")
+            } else if postponed {
+                Next::Stop(Stop::postponed())
+            } else {
+                Next::Stop(Stop::deferred(&unanswered))
             };
-            Step { delta: Delta::CallsEnded { results, denials, deferred }, next }
+            Step { delta: Delta::CallsEnded { results, denials, open }, next }
         })
     }
 }

@@ -9,15 +9,27 @@ use qwen_events::{
     Body, Channel, Denial, Display, PermissionUpdate, SessionEvent, ToolCall, ToolEnd, ToolKind, ToolResult,
     ToolStatus, Verdict,
 };
-use qwen_tools::{Arguments, CallContext, Outcome, OutputSink};
+use qwen_tools::{Arguments, CallContext, Outcome, OutputSink, Tool};
 
+use super::call_order::{CallPlace, Missing, is_file_change, would_change};
 use super::permit::{Permitted, consult};
 use super::{argument_schema, guarded_call, host_tool, parse_arguments};
 use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::{HookEvent, tool_response};
 use crate::log::INTERRUPTED;
+use crate::permissions::RefusedCall;
 use crate::{Emitter, Stop, TOOLS, structured};
+
+/// The circumstances under which a call starts.
+pub(crate) struct CallStart<'a> {
+    /// It was running when an earlier process died: it only gets its end.
+    pub interrupted: bool,
+    /// It is the only call of its message: hooks may postpone it.
+    pub alone: bool,
+    /// Its place among the calls of its message.
+    pub place: CallPlace<'a>,
+}
 
 /// The outcome of a call.
 pub(crate) struct Done {
@@ -25,61 +37,68 @@ pub(crate) struct Done {
     pub denial: Option<Denial>,
     /// The limit that prevented it from running.
     pub limit: Option<Stop>,
-    /// It waits for an answer that a later process receives: it has no result, and the log records no end.
-    pub deferred: bool,
-    /// A hook postponed it until the session continues; it also has no result and no recorded end.
-    pub postponed: bool,
+    pub openness: Openness,
 }
+
+/// Whether a call has ended. An open call has no result, and the log records no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Openness {
+    Ended,
+    /// It waits for an answer that a later process receives.
+    Deferred,
+    /// An earlier call of its message is deferred.
+    Held,
+    /// A hook postponed it until the session continues.
+    Postponed,
+}
+
+/// The result of a call that an interrupt kept from running.
+pub(super) const CANCELLED: &str = "not run: the turn was cancelled";
 
 /// The error code of a call that a hook postponed.
 const POSTPONED: &str = "tool_deferred";
 
-/// Runs one call to its end. In every case the model gets a result and readers get a `ToolEnd`. An
-/// `interrupted` call only gets its end. `alone` is true for the only call of its message: hooks may postpone
-/// it.
+/// Runs one call to its end, after the earlier calls of its message that it must not overlap. In every case
+/// the model gets a result and readers get a `ToolEnd`.
 pub(crate) async fn run(
     context: &TurnContext,
     call: &Arc<ToolCall>,
-    interrupted: bool,
-    alone: bool,
+    start: CallStart<'_>,
     cx: &RunContext,
 ) -> Done {
+    start.place.wait_for_changes().await;
     let started = Instant::now();
     let mut judged = call.clone();
-    let attempted = if interrupted {
-        Err(NotRun::Stopped(INTERRUPTED.into()))
+    let attempted = if start.interrupted {
+        Err(NotRun::Interrupted)
     } else {
-        attempt(context, &mut judged, alone, cx).await
+        attempt(context, &mut judged, &start, cx).await
     };
-    let deferred = matches!(attempted, Err(NotRun::Deferred));
-    let postponed = matches!(attempted, Err(NotRun::Postponed));
-    let mut reason: Option<Arc<str>> = None;
-    let (ended, limit) = match attempted {
-        Err(NotRun::Postponed) => {
-            (Ended::Postponed("not run: a hook postponed it until the session continues".into()), None)
-        }
-        Err(NotRun::Deferred) => {
-            (Ended::Stopped("not run: it waits for an answer in a later run".into()), None)
-        }
-        Ok(outcome) => (Ended::Completed(outcome), None),
-        Err(NotRun::Failed(code, text)) => (Ended::Completed(Outcome::failure(code, text)), None),
-        Err(NotRun::Denied(refusal)) => {
-            reason = Some(context.resources.redactor.redact(&refusal.reason).into());
-            (Ended::Denied(refusal.text), None)
-        }
-        Err(NotRun::Stopped(text)) => (Ended::Stopped(text), None),
-        Err(NotRun::Limit(stop)) => {
-            (Ended::Stopped("not run: the limit of tool calls is reached".into()), Some(stop))
-        }
+    let openness = match &attempted {
+        Err(NotRun::Deferred) => Openness::Deferred,
+        Err(NotRun::Held) => Openness::Held,
+        Err(NotRun::Postponed) => Openness::Postponed,
+        Ok(_)
+        | Err(
+            NotRun::Failed(..)
+            | NotRun::Denied(_)
+            | NotRun::Stopped(_)
+            | NotRun::Limit(_)
+            | NotRun::Interrupted,
+        ) => Openness::Ended,
     };
-    let (status, outcome) = match ended {
-        Ended::Completed(outcome) if outcome.cancelled => (ToolStatus::Cancelled, outcome),
-        Ended::Completed(outcome) if outcome.error_code.is_some() => (ToolStatus::Error, outcome),
-        Ended::Completed(outcome) => (ToolStatus::Success, outcome),
-        Ended::Denied(text) => (ToolStatus::Denied, Outcome::failure("permission_denied", text)),
-        Ended::Stopped(text) => (ToolStatus::Cancelled, Outcome::failure("cancelled", text)),
-        Ended::Postponed(text) => (ToolStatus::Cancelled, Outcome::failure(POSTPONED, text)),
+    if openness == Openness::Deferred {
+        start.place.hold_later_calls();
+    }
+    note_missing(context, &judged, &attempted, &start.place);
+    let reason = match &attempted {
+        Err(NotRun::Denied(refusal)) => Some(context.resources.redactor.redact(&refusal.reason).into()),
+        _ => None,
     };
+    let Ended { status, mut outcome, limit, takes_note } = end_of(attempted);
+    if let Some(note) = start.place.missing_note().filter(|_| takes_note) {
+        outcome.text = format!("{note}\n{}", outcome.text);
+    }
     // Tool output goes to the model's server, a third party, so secrets are redacted.
     let text: Arc<str> = context.resources.redactor.redact(&outcome.text).into();
     let end = ToolEnd {
@@ -93,7 +112,7 @@ pub(crate) async fn run(
         exit_code: outcome.exit_code,
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
-    let emit = if deferred || postponed { &cx.emit.logged(None) } else { &cx.emit };
+    let emit = if openness == Openness::Ended { &cx.emit } else { &cx.emit.logged(None) };
     emit.emit(Body::ToolEnd(Box::new(end))).await;
     let denial = (status == ToolStatus::Denied).then(|| Denial {
         tool_name: judged.name.clone(),
@@ -108,14 +127,89 @@ pub(crate) async fn run(
         media: outcome.media,
         is_error: status != ToolStatus::Success,
     };
-    Done { result, denial, limit, deferred, postponed }
+    Done { result, denial, limit, openness }
 }
 
-enum Ended {
-    Completed(Outcome),
-    Denied(String),
-    Stopped(String),
-    Postponed(String),
+/// How a call ended.
+struct Ended {
+    status: ToolStatus,
+    outcome: Outcome,
+    limit: Option<Stop>,
+    /// True if the result begins with the note about earlier calls that did not take effect.
+    takes_note: bool,
+}
+
+fn end_of(attempted: Result<Outcome, NotRun>) -> Ended {
+    let stopped = |text: &str| (ToolStatus::Cancelled, Outcome::failure("cancelled", text));
+    let takes_note = matches!(attempted, Ok(_) | Err(NotRun::Failed(..) | NotRun::Denied(_)));
+    let mut limit = None;
+    let (status, outcome) = match attempted {
+        Ok(outcome) if outcome.cancelled => (ToolStatus::Cancelled, outcome),
+        Ok(outcome) if outcome.error_code.is_some() => (ToolStatus::Error, outcome),
+        Ok(outcome) => (ToolStatus::Success, outcome),
+        Err(NotRun::Failed(code, text)) => (ToolStatus::Error, Outcome::failure(code, text)),
+        Err(NotRun::Denied(refusal)) => {
+            (ToolStatus::Denied, Outcome::failure("permission_denied", refusal.text))
+        }
+        Err(NotRun::Stopped(text)) => stopped(&text),
+        Err(NotRun::Interrupted) => stopped(INTERRUPTED),
+        Err(NotRun::Deferred) => stopped("not run: it waits for an answer in a later run"),
+        Err(NotRun::Held) => {
+            stopped("not run: an earlier call of the message waits for an answer in a later run")
+        }
+        Err(NotRun::Limit(stop)) => {
+            limit = Some(stop);
+            stopped("not run: the limit of tool calls is reached")
+        }
+        Err(NotRun::Postponed) => (
+            ToolStatus::Cancelled,
+            Outcome::failure(POSTPONED, "not run: a hook postponed it until the session continues"),
+        ),
+    };
+    Ended { status, outcome, limit, takes_note }
+}
+
+/// Records a call that would have changed something and did not, for the results of later calls.
+fn note_missing(
+    context: &TurnContext,
+    call: &ToolCall,
+    attempted: &Result<Outcome, NotRun>,
+    place: &CallPlace<'_>,
+) {
+    if matches!(attempted, Ok(outcome) if outcome.error_code.is_none()) {
+        return;
+    }
+    let tool = context.tools.get(&call.name);
+    let declaration = tool.map_or_else(|| TOOLS.find(&call.name), |tool| tool.declaration());
+    let kind = match (tool, declaration) {
+        (_, Some(declaration)) => declaration.kind,
+        (Some(_), None) => ToolKind::Undeclared,
+        (None, None) => return,
+    };
+    let starts_writer = || tool.is_some_and(|tool| kind == ToolKind::Session && !tool.only_reads(call));
+    let why = match attempted {
+        Ok(outcome) if is_file_change(kind) && !outcome.cancelled => Missing::Failed,
+        // A command that ran and failed did happen.
+        Ok(outcome) if kind == ToolKind::Execute && outcome.error_code == Some("spawn_failed") => {
+            Missing::Failed
+        }
+        Err(NotRun::Failed(..)) if would_change(kind) => Missing::Failed,
+        Err(NotRun::Denied(_)) if would_change(kind) || starts_writer() => Missing::Refused,
+        Err(NotRun::Interrupted) if would_change(kind) => Missing::Interrupted,
+        Ok(_)
+        | Err(
+            NotRun::Failed(..)
+            | NotRun::Denied(_)
+            | NotRun::Stopped(_)
+            | NotRun::Limit(_)
+            | NotRun::Deferred
+            | NotRun::Held
+            | NotRun::Postponed
+            | NotRun::Interrupted,
+        ) => return,
+    };
+    let refused = RefusedCall { call, declaration, blocked_path: None };
+    place.note_missing(call, context.permissions.subject(&refused).as_deref(), why);
 }
 
 /// A refused call: the model receives `text`, the turn's list of denials the refuser's `reason` alone.
@@ -135,6 +229,10 @@ pub(super) enum NotRun {
     Limit(Stop),
     /// The answer will arrive in a later process.
     Deferred,
+    /// An earlier call of the message waits for an answer that will arrive in a later process.
+    Held,
+    /// An earlier process ended while the call ran.
+    Interrupted,
     /// A hook postponed the decision until the session continues.
     Postponed,
 }
@@ -143,9 +241,69 @@ pub(super) enum NotRun {
 async fn attempt(
     context: &TurnContext,
     judged: &mut Arc<ToolCall>,
-    alone: bool,
+    start: &CallStart<'_>,
     cx: &RunContext,
 ) -> Result<Outcome, NotRun> {
+    let tool = find_tool(context, judged)?;
+    let call = &*judged;
+    let answers = context.structured.is_some() && structured::is_tool(&call.name);
+    let by_host = context.host_tools.contains(&tool.spec().name);
+    check_arguments(call, tool.as_ref(), answers, by_host)?;
+    if start.place.overlaps() && !may_overlap(context, call, tool.as_ref()) {
+        start.place.wait_for_earlier().await;
+    }
+    if cx.cancel.is_stopped() {
+        return Err(NotRun::Stopped(CANCELLED.into()));
+    }
+    if !answers {
+        cx.budget.tool_call().map_err(NotRun::Limit)?;
+    }
+    let output = Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() });
+    let mut call_context = CallContext::new(context.resources.clone(), cx.cancel.token().clone(), output);
+    let permitted = if answers {
+        // Answering needs no permission.
+        Permitted::as_it_is(call.clone())
+    } else {
+        consult(context, call, start.alone, tool.as_ref(), &call_context, cx).await?
+    };
+    if start.place.is_held() {
+        return Err(NotRun::Held);
+    }
+    if !by_host && (permitted.read_only || tool.only_reads(&permitted.call)) {
+        start.place.start_reading();
+    } else {
+        start.place.wait_for_earlier().await;
+    }
+    grant(context, &permitted, &mut call_context);
+    announce(context, &permitted.call, cx).await?;
+    call_context.trace = cx.emit.context_of(&call.id);
+    let started = Instant::now();
+    let mut outcome = if by_host {
+        host_tool::wait(context, &permitted.call, cx).await
+    } else {
+        let _runs = (!context.in_background).then(|| context.overrides.in_flight().track_running(call));
+        tool.run(&permitted.call, &call_context).await
+    };
+    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if tool.declaration().is_some_and(|declaration| declaration.kind == ToolKind::ExitPlan)
+        && outcome.error_code.is_none()
+        && context.permissions.mode() == "plan"
+    {
+        leave_plan_mode(context, cx).await;
+    }
+    if outcome.needs_write_access {
+        context.permissions.note_failed_read_only(&permitted.call, tool.declaration());
+    }
+    if let Some(context) = &permitted.context {
+        add(&mut outcome, context);
+    }
+    review(context, &permitted.call, &mut outcome, elapsed_ms, cx).await;
+    Ok(outcome)
+}
+
+/// The tool of a call. From here on the call uses the alias target and the session's name for the tool, so
+/// that rules, hooks and permission questions see the tool that runs.
+fn find_tool<'a>(context: &'a TurnContext, judged: &mut Arc<ToolCall>) -> Result<&'a Arc<dyn Tool>, NotRun> {
     if let Some(text) = &judged.malformed {
         let problem = parse_arguments(text).err().unwrap_or_default();
         if let Some(answer) = context.structured.as_ref().filter(|_| structured::is_tool(&judged.name)) {
@@ -158,48 +316,43 @@ async fn attempt(
         );
         return Err(NotRun::Failed("invalid_arguments", message));
     }
-    // From here on the call uses the alias target, so rules, hooks and permission questions see the tool that
-    // runs.
     if let Some(name) = context.overrides.alias(&judged.name) {
         *judged = Arc::new(ToolCall { name, ..(**judged).clone() });
     }
-    let wanted = context.structured.as_ref().filter(|_| structured::is_tool(&judged.name));
-    let name = if wanted.is_some() { structured::TOOL } else { &judged.name };
+    let answers = context.structured.is_some() && structured::is_tool(&judged.name);
+    let name = if answers { structured::TOOL } else { &judged.name };
     let Some(tool) = context.tools.get(name) else {
         return Err(not_offered(context, judged));
     };
-    if wanted.is_none() {
+    if !answers {
         *judged = guarded_call::of(judged, tool.as_ref(), context);
     }
-    let call = &*judged;
-    let kind = tool.declaration().map_or(ToolKind::Undeclared, |declaration| declaration.kind);
-    let by_host = context.host_tools.contains(&tool.spec().name);
-    // No permission question is asked about a call that cannot run. The result tool validates its arguments
-    // itself and counts mismatches.
-    let fits = if wanted.is_some() {
+    Ok(tool)
+}
+
+/// Fails if the arguments do not match the tool's schema: no permission question is asked about a call that
+/// cannot run. The result tool validates its arguments itself and counts mismatches.
+fn check_arguments(call: &ToolCall, tool: &dyn Tool, answers: bool, by_host: bool) -> Result<(), NotRun> {
+    let is_foreign =
+        by_host || tool.declaration().is_some_and(|declaration| declaration.kind == ToolKind::Mcp);
+    let checked = if answers {
         Ok(())
-    } else if by_host || kind == ToolKind::Mcp {
+    } else if is_foreign {
         argument_schema::check(call, tool.spec())
     } else {
         Arguments::check(call, tool.spec()).map_err(|error| error.to_string())
     };
-    if let Err(problem) = fits {
-        return Err(NotRun::Failed("invalid_arguments", problem));
-    }
-    if cx.cancel.is_stopped() {
-        return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
-    }
-    if wanted.is_none() {
-        cx.budget.tool_call().map_err(NotRun::Limit)?;
-    }
-    let output = Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() });
-    let mut call_context = CallContext::new(context.resources.clone(), cx.cancel.token().clone(), output);
-    let permitted = if wanted.is_some() {
-        // Answering needs no permission.
-        Permitted::as_it_is(call.clone())
-    } else {
-        consult(context, call, alone, tool.as_ref(), &call_context, cx).await?
-    };
+    checked.map_err(|problem| NotRun::Failed("invalid_arguments", problem))
+}
+
+/// True if a call is expected to run without a question and to only read, before hooks have seen it.
+fn may_overlap(context: &TurnContext, call: &ToolCall, tool: &dyn Tool) -> bool {
+    let judgement = context.permissions.judge(call, tool.declaration());
+    judgement.decision.verdict == Verdict::Allow && (judgement.read_only || tool.only_reads(call))
+}
+
+/// Gives a call the access that was decided for it.
+fn grant(context: &TurnContext, permitted: &Permitted, call_context: &mut CallContext) {
     call_context.harden_git.clone_from(&permitted.harden_git);
     call_context.read_only = permitted.read_only;
     let mut added = context.permissions.added_directories();
@@ -207,36 +360,22 @@ async fn attempt(
     if !added.is_empty() {
         call_context.extra_roots = context.resources.extra_roots.iter().cloned().chain(added).collect();
     }
+}
+
+/// Announces the start of a call, once the host lets work start. Fails if the turn ends first.
+async fn announce(context: &TurnContext, call: &Arc<ToolCall>, cx: &RunContext) -> Result<(), NotRun> {
     tokio::select! {
+        biased;
+        _ = cx.cancel.stopped() => return Err(NotRun::Stopped(CANCELLED.into())),
         () = context.host.may_start() => {}
-        _ = cx.cancel.stopped() => return Err(NotRun::Stopped("not run: the turn was cancelled".into())),
     }
-    cx.emit.emit(Body::ToolStart(permitted.call.clone())).await;
+    cx.emit.emit(Body::ToolStart(call.clone())).await;
     if let Some(error) = context.host.refusal() {
         let text = format!("not run: {error}");
         cx.cancel.stop(Stop::refused(error));
         return Err(NotRun::Stopped(text));
     }
-    call_context.trace = cx.emit.context_of(&call.id);
-    let started = Instant::now();
-    let mut outcome = if by_host {
-        host_tool::wait(context, &permitted.call, cx).await
-    } else {
-        let _runs = (!context.in_background).then(|| context.overrides.in_flight().track_running(call));
-        tool.run(&permitted.call, &call_context).await
-    };
-    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    if kind == ToolKind::ExitPlan && outcome.error_code.is_none() && context.permissions.mode() == "plan" {
-        leave_plan_mode(context, cx).await;
-    }
-    if outcome.needs_write_access {
-        context.permissions.note_failed_read_only(&permitted.call, tool.declaration());
-    }
-    if let Some(context) = &permitted.context {
-        add(&mut outcome, context);
-    }
-    review(context, &permitted.call, &mut outcome, elapsed_ms, cx).await;
-    Ok(outcome)
+    Ok(())
 }
 
 /// Why a call of a tool that the session does not offer does not run: a rule denies it, or there is no such

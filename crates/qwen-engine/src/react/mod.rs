@@ -4,6 +4,7 @@ mod act;
 mod argument_schema;
 mod arguments;
 mod call;
+mod call_order;
 mod context_window;
 mod emit_message;
 mod guarded_call;
@@ -25,7 +26,8 @@ use crate::state_json;
 
 pub(crate) use argument_schema::warnings as schema_warnings;
 pub(crate) use arguments::{parse_arguments, written_call};
-pub(crate) use call::run as run_call;
+pub(crate) use call::{CallStart, Openness, run as run_call};
+pub(crate) use call_order::{CallOrder, CallPlace};
 pub(crate) use emit_message::emit_message;
 pub(crate) use host_tool::with_host_tools;
 pub(crate) use stop_hooks::{StopHooks, run_with_stop_hooks};
@@ -59,8 +61,8 @@ pub(crate) enum Delta {
     CallsEnded {
         results: Vec<ToolResult>,
         denials: Vec<Denial>,
-        /// Calls that still wait for an answer.
-        deferred: Vec<Arc<ToolCall>>,
+        /// Calls that still wait for an answer, or for an earlier call that does.
+        open: Vec<Arc<ToolCall>>,
     },
     /// *observe*: the results and additional context join the conversation.
     ResultsAdded(Vec<Message>),
@@ -109,8 +111,8 @@ impl State for ReactState {
                 self.reply = reply;
                 self.finish = Some(finish);
             }
-            Delta::CallsEnded { results, denials, deferred } => {
-                self.pending = deferred;
+            Delta::CallsEnded { results, denials, open } => {
+                self.pending = open;
                 self.interrupted.clear();
                 if self.results.is_empty() {
                     self.results = results;

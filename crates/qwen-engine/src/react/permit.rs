@@ -13,7 +13,7 @@ use qwen_permissions::GitHardening;
 use qwen_tools::{CallContext, Tool};
 use serde_json::{Map, Value};
 
-use super::call::{NotRun, Refusal};
+use super::call::{CANCELLED, NotRun, Refusal};
 use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::{HookEvent, Permission};
@@ -63,7 +63,7 @@ pub(super) async fn consult(
         return Err(NotRun::Denied(Refusal { text, reason: why.as_ref().into() }));
     }
     if cx.cancel.is_stopped() {
-        return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
+        return Err(NotRun::Stopped(CANCELLED.into()));
     }
     let context = ruling.context_text();
     let word = match ruling.permission {
@@ -276,7 +276,7 @@ async fn ask(
         }
     };
     if cx.cancel.is_stopped() {
-        return Err(NotRun::Stopped("not run: the turn was cancelled".into()));
+        return Err(NotRun::Stopped(CANCELLED.into()));
     }
     let PermissionAnswer { behavior, message, updated_input, updated_permissions, interrupt } = answer;
     if interrupt {

@@ -74,6 +74,10 @@ impl Tool for SkillTool {
         Some(&super::DECLARATION)
     }
 
+    fn only_reads(&self, _: &ToolCall) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, call: &'a ToolCall, _: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { self.open(call) })
     }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use qwen_events::{CallId, Denial, Json, Message, Role, TaskUpdate, ToolCall, ToolDeclaration, ToolSpec};
+use qwen_events::{
+    CallId, Denial, Json, Message, Role, TaskUpdate, ToolCall, ToolDeclaration, ToolKind, ToolSpec,
+};
 use qwen_tools::{BackgroundTasks, CallContext, Outcome, Registry, Tool, ToolFuture};
 
 use super::request::SubagentRequest;
@@ -163,6 +165,19 @@ impl AgentTool {
         Run { request, context, state, cx, cancel, budget, denials, task }
     }
 
+    /// The tools of this agent that `definition` leaves to its sub-agent.
+    fn tools_for(&self, definition: &AgentDefinition) -> Arc<Registry> {
+        let AgentDefinition { tools: wanted, disallowed_tools: unwanted, .. } = definition;
+        let tools = match wanted {
+            Some(names) => Arc::new(self.context.tools.restricted(names.iter().map(|name| &**name))),
+            None => self.context.tools.clone(),
+        };
+        if unwanted.is_empty() {
+            return tools;
+        }
+        Arc::new(tools.without(unwanted.iter().map(|name| &**name)))
+    }
+
     /// The context that the sub-agent runs with.
     fn context_for(
         &self,
@@ -172,16 +187,10 @@ impl AgentTool {
         steps: Steps,
     ) -> Arc<TurnContext> {
         let AgentDefinition { tools: wanted, disallowed_tools: unwanted, .. } = &request.definition;
-        let mut tools = match wanted {
-            Some(names) => Arc::new(self.context.tools.restricted(names.iter().map(|name| &**name))),
-            None => self.context.tools.clone(),
-        };
+        let mut tools = self.tools_for(&request.definition);
         let means = |names: &[Arc<str>], tool: &str| {
             names.iter().any(|name| **name == *tool || *crate::TOOLS.canonical_name(name) == *tool)
         };
-        if !unwanted.is_empty() {
-            tools = Arc::new(tools.without(unwanted.iter().map(|name| &**name)));
-        }
         let in_background = self.context.in_background || request.background;
         let mut host_tools = self.context.host_tools.clone();
         if in_background {
@@ -221,6 +230,18 @@ impl Tool for AgentTool {
         Some(&super::DECLARATION)
     }
 
+    /// A sub-agent without write access only reads. Starting one in the background is ordered like a change,
+    /// because what it does meanwhile is not.
+    fn only_reads(&self, call: &ToolCall) -> bool {
+        let Ok(request) = SubagentRequest::of(call, &self.scope.definitions) else { return true };
+        if request.background {
+            return false;
+        }
+        let is_harmless = |kind: ToolKind| kind.only_reads() || kind == ToolKind::Session;
+        self.context.permissions.mode() == "plan"
+            || self.tools_for(&request.definition).kinds().all(is_harmless)
+    }
+
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(self.start(call, cx))
     }
@@ -237,7 +258,7 @@ const PARAMETERS_BEFORE_NAMES: &str = concat!(
     r#""description":{"type":"string","description":"The task in three to five words."},"#,
     r#""prompt":{"type":"string","description":"The task, with everything the sub-agent must know: it sees nothing else."},"#,
     r#""run_in_background":{"type":"boolean","description":"Return at once with a task id instead of waiting for the "#,
-    r#"report, which comes in a later message. Default false; calls of one message run beside each other anyway."},"#,
+    r#"report, which comes in a later message. Default false; sub-agents that only read run concurrently anyway."},"#,
     r#""subagent_type":{"type":"string","description":"Which sub-agent.","enum":"#,
 );
 

@@ -17,7 +17,7 @@ use crate::Stop;
 use crate::context::TurnContext;
 use crate::graph::{RunContext, fan_out};
 use crate::log::StoredRun;
-use crate::react::{run_call, silent_end, written_call};
+use crate::react::{CallOrder, CallPlace, CallStart, Openness, run_call, silent_end, written_call};
 use crate::thinking::ThinkingOptions;
 
 /// The maximum number of tool rounds before a thought must answer.
@@ -210,7 +210,9 @@ impl ThoughtRunner {
         if !summary.is_empty() {
             self.show(&summary, cx).await;
         }
-        let tasks = calls.iter().zip(places).map(|(call, place)| self.run_once(place, call, cx));
+        let order = CallOrder::new(calls.len(), &[]);
+        let keyed = calls.iter().zip(places).enumerate();
+        let tasks = keyed.map(|(index, (call, key))| self.run_once(key, call, order.place(index), cx));
         let ran = fan_out(tasks).await;
         let mut parts = Vec::new();
         if !added.text.is_empty() {
@@ -229,18 +231,20 @@ impl ThoughtRunner {
         &self,
         key: String,
         call: &Arc<ToolCall>,
+        place: CallPlace<'_>,
         cx: &RunContext,
     ) -> Result<Part, ThoughtFailure> {
         let interrupted = cx.effects.recall(&StoredRun::started(&call.id)).is_some();
         let gave = cx
             .once(&key, async {
-                let done = run_call(&self.turn, call, interrupted, false, cx).await;
+                let start = CallStart { interrupted, alone: false, place };
+                let done = run_call(&self.turn, call, start, cx).await;
                 if let Some(denial) = done.denial {
                     self.denials.lock().unwrap_or_else(PoisonError::into_inner).push(denial);
                 }
                 match done.limit {
                     Some(stop) => Err(ThoughtFailure::Run(stop)),
-                    None if done.deferred => {
+                    None if done.openness != Openness::Ended => {
                         Err(ThoughtFailure::Run(Stop::deferred(std::slice::from_ref(call))))
                     }
                     None => Ok(StoredResult {

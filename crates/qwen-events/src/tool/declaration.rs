@@ -28,6 +28,23 @@ pub enum ToolKind {
     Undeclared,
 }
 
+impl ToolKind {
+    /// True if no call of a tool of this kind changes anything.
+    pub fn only_reads(self) -> bool {
+        match self {
+            Self::Read | Self::Fetch => true,
+            Self::Edit
+            | Self::Execute
+            | Self::Mcp
+            | Self::Session
+            | Self::Ask
+            | Self::ExitPlan
+            | Self::Memory
+            | Self::Undeclared => false,
+        }
+    }
+}
+
 /// What an argument denotes, for permission checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentRole {

@@ -1,7 +1,7 @@
 //! Everything at once: what is asked while a turn streams, waits for an answer or for a tool is answered
 //! meanwhile.
 
-use mock_model::{MockModel, Reply, ReplyEvent, Step, gate, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, Request, Step, gate, sse};
 use serde_json::{Value, json};
 
 use crate::harness::{Host, chat, each_format, echo, ends_turn, in_host_hook, openai, worker};
@@ -106,7 +106,7 @@ fn any_number_of_requests_may_be_open_and_each_is_answered_once_in_order() {
 }
 
 #[test]
-fn several_questions_are_open_at_once_and_each_answer_finds_its_own() {
+fn the_questions_of_a_message_are_asked_in_the_order_of_its_calls() {
     each_format(|format| {
         let write = |n: usize| {
             let arguments = json!({"file_path": format!("f{n}"), "content": "x"}).to_string();
@@ -115,17 +115,54 @@ fn several_questions_are_open_at_once_and_each_answer_finds_its_own() {
         let mock = MockModel::with([Reply::new((0..5).map(write)), Reply::text("done")]);
         let mut host = Host::with(&mock, format);
         host.send(openai("write them"));
-        let questions: Vec<Value> = (0..5).map(|_| host.question()).collect();
-        for question in questions.iter().rev() {
-            let file = question["tool"]["arguments"]["file_path"].as_str().unwrap();
-            let behavior = if file == "f1" || file == "f4" { "deny" } else { "approve" };
-            host.answer(question, json!({"behavior": behavior}));
+        for n in 0..5 {
+            let question = host.question();
+            assert_eq!(question["tool"]["arguments"]["file_path"], format!("f{n}"), "{question}");
+            let behavior = if n == 1 || n == 4 { "deny" } else { "approve" };
+            host.answer(&question, json!({"behavior": behavior}));
         }
         let end = host.turn().pop().unwrap();
         let written: Vec<bool> =
             (0..5).map(|n| host.program.cwd_path().join(format!("f{n}")).exists()).collect();
         assert_eq!(written, [true, false, true, true, false]);
         assert_eq!(end["metadata"]["turn"]["permission_denials"].as_array().unwrap().len(), 2);
+        host.leave();
+    });
+}
+
+#[test]
+fn several_questions_are_open_at_once_and_each_answer_finds_its_own() {
+    each_format(|format| {
+        let outside = |n: usize| format!("/etc/of-agent-{n}");
+        let mock = MockModel::start();
+        mock.answer_with(move |request: &Request| {
+            let prompt = request.last_user_text();
+            let has_results = request.messages().iter().any(|message| message["role"] == "tool");
+            let number = (0..4).find(|n| prompt.contains(&format!("agent {n}")));
+            Some(match (number, has_results) {
+                (_, true) => Reply::text("done"),
+                (Some(n), false) => {
+                    Reply::call(&format!("r{n}"), "read_file", &json!({"file_path": outside(n)}).to_string())
+                }
+                (None, false) => Reply::new((0..4).map(|n| {
+                    let arguments = json!({"description": "look", "prompt": format!("You are agent {n}"),
+                        "subagent_type": "explore"});
+                    ReplyEvent::call(&format!("c{n}"), "agent", &arguments.to_string()).step()
+                })),
+            })
+        });
+        let mut host = Host::with(&mock, format);
+        host.send(openai("read them"));
+        let questions: Vec<Value> = (0..4).map(|_| host.question()).collect();
+        for question in questions.iter().rev() {
+            let file = question["tool"]["arguments"]["file_path"].as_str().unwrap();
+            let behavior = if file == outside(1) { "deny" } else { "approve" };
+            host.answer(question, json!({"behavior": behavior}));
+        }
+        let end = host.turn().pop().unwrap();
+        let denials = end["metadata"]["turn"]["permission_denials"].as_array().unwrap();
+        assert_eq!(denials.len(), 1, "{denials:?}");
+        assert!(denials[0].to_string().contains(&outside(1)), "{denials:?}");
         host.leave();
     });
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod bad_lines;
+mod call_order;
 mod commands;
 mod concurrency;
 mod control;

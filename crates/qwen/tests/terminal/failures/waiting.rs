@@ -1,6 +1,6 @@
 //! A model, an MCP server, a hook or a person that does not answer.
 
-use mock_model::{MockModel, Reply, gate, sse};
+use mock_model::{MockModel, Reply, Request, gate, sse};
 
 use crate::harness::{Screen, qwen};
 
@@ -66,20 +66,39 @@ fn escape_names_the_command_that_it_ended() {
     screen.wait_for("Interrupted. Ended: Run echo be''gun; sleep 1000.");
 }
 
-/// A message with ten calls that need an answer.
-fn ten_calls() -> Reply {
-    let calls = (0..10).map(|n| {
-        sse::call(n, &format!("c{n}"), "run_shell_command", &format!(r#"{{"command":"touch made-{n}.txt"}}"#))
+/// A model that starts ten sub-agents at once, each of which needs an answer to read a file.
+fn ten_readers() -> MockModel {
+    let mock = MockModel::start();
+    mock.answer_with(|request: &Request| {
+        let prompt = request.last_user_text();
+        let has_results = request.messages().iter().any(|message| message["role"] == "tool");
+        let reader = (0..10).find(|n| prompt.contains(&format!("reader {n}")));
+        Some(match (reader, has_results) {
+            _ if prompt.contains("next") => Reply::text("Good."),
+            (Some(_), true) => Reply::text("Read."),
+            (None, true) => Reply::text("All read."),
+            (Some(n), false) => {
+                Reply::call("r", "read_file", &format!(r#"{{"file_path":"/etc/of-reader-{n}"}}"#))
+            }
+            (None, false) => {
+                let calls = (0..10).map(|n| {
+                    let arguments = format!(
+                        r#"{{"description":"read","prompt":"You are reader {n}","subagent_type":"explore"}}"#
+                    );
+                    sse::call(n, &format!("c{n}"), "agent", &arguments)
+                });
+                Reply::new(calls.chain([sse::finish("tool_calls"), sse::done()]))
+            }
+        })
     });
-    Reply::new(calls.chain([sse::finish("tool_calls"), sse::done()]))
+    mock
 }
 
 #[test]
 fn ten_questions_at_once_are_answered_one_by_one() {
-    let mock = MockModel::with([ten_calls(), Reply::text("All made.")]);
-    let program = qwen(&mock);
-    let mut screen = Screen::ready(&program);
-    screen.type_keys("make ten\r");
+    let mock = ten_readers();
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("read ten\r");
     screen.wait_for("(1 of 10)");
     screen.type_keys("\u{11}");
     for left in (1..=10).rev() {
@@ -93,18 +112,18 @@ fn ten_questions_at_once_are_answered_one_by_one() {
             screen.type_keys("\u{11}");
         }
     }
-    screen.wait_for("All made.");
+    screen.wait_for("All read.");
+    let asked = |n: usize| move |text: &str| text.contains(&format!("of-reader-{n}"));
     for n in 0..10 {
-        assert!(program.cwd_path().join(format!("made-{n}.txt")).exists(), "{n}");
+        assert!(mock.requests().iter().any(|request| asked(n)(&request.body.to_string())), "{n}");
     }
 }
 
 #[test]
 fn questions_that_are_withdrawn_while_being_answered_are_not_answered() {
-    let mock = MockModel::with([ten_calls(), Reply::text("Good.")]);
-    let program = qwen(&mock);
-    let mut screen = Screen::ready(&program);
-    screen.type_keys("make ten\r");
+    let mock = ten_readers();
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("read ten\r");
     screen.wait_for("(1 of 10)");
     screen.type_keys("\u{11}");
     screen.wait_for("y yes, once");
@@ -114,9 +133,28 @@ fn questions_that_are_withdrawn_while_being_answered_are_not_answered() {
     screen.wait_for("> because");
     // Ctrl+C always belongs to the program, also while an answer is written.
     screen.type_keys("\u{3}");
-    screen.wait_for("Interrupted. Ended: the question.");
+    screen.wait_for("Interrupted. Ended:");
     screen.wait_gone("No, and tell the model:");
     screen.type_keys("next\r");
     screen.wait_for("Good.");
-    assert!((0..10).all(|n| !program.cwd_path().join(format!("made-{n}.txt")).exists()));
+}
+
+#[test]
+fn the_questions_of_one_message_are_asked_one_after_the_other() {
+    let write = |n: usize| {
+        sse::call(n, &format!("c{n}"), "run_shell_command", &format!(r#"{{"command":"touch made-{n}.txt"}}"#))
+    };
+    let calls = Reply::new((0..3).map(write).chain([sse::finish("tool_calls"), sse::done()]));
+    let mock = MockModel::with([calls, Reply::text("All made.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("make three\r");
+    for n in 0..3 {
+        screen.wait_for(&format!("touch made-{n}.txt"));
+        screen.wait_for("y yes, once");
+        assert!(!screen.contents().contains("of 3)"), "only one is open");
+        screen.type_keys("y");
+    }
+    screen.wait_for("All made.");
+    assert!((0..3).all(|n| program.cwd_path().join(format!("made-{n}.txt")).exists()));
 }
