@@ -31,7 +31,7 @@ impl Terminal {
         let mut caret = composer.caret;
         let mut has_caret = true;
         if self.questions.is_open() {
-            let panel = self.questions.panel(columns, height.saturating_sub(1));
+            let panel = self.questions.panel(columns, height.saturating_sub(1), self.now);
             has_caret = panel.caret.is_some();
             caret = panel.caret.unwrap_or_default();
             bottom.extend(panel.rows);

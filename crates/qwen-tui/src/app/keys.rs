@@ -87,8 +87,14 @@ fn is_image_path(text: &str) -> bool {
 }
 
 impl Terminal {
-    /// Processes an input that arrived at `now`.
+    /// Processes an input that was pressed and read at `now`.
     pub fn input(&mut self, input: &TerminalInput, now: Millis) {
+        self.input_since(input, now, now);
+    }
+
+    /// Processes an input that was pressed at `pressed` or later and read at `now`. The user could react only
+    /// to what was visible at `pressed`.
+    pub fn input_since(&mut self, input: &TerminalInput, pressed: Millis, now: Millis) {
         self.now = now;
         if let TerminalInput::Focus(focused) = input {
             self.focused = Some(*focused);
@@ -102,26 +108,11 @@ impl Terminal {
             }
             return;
         }
-        match self.questions.input(input, &self.options.keymap, now) {
-            QuestionOutcome::Taken => return,
-            QuestionOutcome::Shown(lines) => {
-                let (columns, rows) = (self.options.columns, self.options.rows);
-                self.overlay = Some(TranscriptView::of_lines(&lines, columns, rows));
-                return;
-            }
-            QuestionOutcome::Answered { command, save_rule, words } => {
-                self.command(command);
-                self.effects.extend(save_rule.map(Effect::SaveRule));
-                self.note(&words);
-                return;
-            }
-            QuestionOutcome::Decided { is_yes, words } => {
-                self.decided(is_yes, &words);
-                return;
-            }
-            QuestionOutcome::Passed => {}
-        }
         self.last_key = Some(now);
+        let outcome = self.questions.input(input, &self.options.keymap, pressed, now);
+        if self.apply_answer(outcome) {
+            return;
+        }
         if self.input_to_list(input) {
             return;
         }
@@ -175,6 +166,44 @@ impl Terminal {
             self.draft_touched();
         }
         is_taken
+    }
+
+    /// Applies what the open question made of an input. Returns false if the input is for something else.
+    pub(super) fn apply_answer(&mut self, outcome: QuestionOutcome) -> bool {
+        match outcome {
+            QuestionOutcome::Passed => return false,
+            QuestionOutcome::Typed(text) => {
+                text.chars().for_each(|c| self.editor.type_char(c));
+                self.draft_touched();
+                return false;
+            }
+            QuestionOutcome::Taken => {}
+            QuestionOutcome::Noticed(text) => self.notify(text),
+            QuestionOutcome::Shown => {
+                let lines = self.questions.first().map(|question| question.subject.clone());
+                let (columns, rows) = (self.options.columns, self.options.rows);
+                self.overlay = lines.map(|lines| TranscriptView::of_lines(&lines, columns, rows));
+            }
+            QuestionOutcome::Answered { command, save_rule, words } => {
+                self.command(command);
+                self.effects.extend(save_rule.map(Effect::SaveRule));
+                self.note(&words);
+                self.show_next_question();
+            }
+            QuestionOutcome::Decided { is_yes, words } => {
+                self.decided(is_yes, &words);
+                self.show_next_question();
+            }
+        }
+        true
+    }
+
+    fn show_next_question(&mut self) {
+        if self.options.plain {
+            self.print_question();
+        } else if !self.is_composing() {
+            self.questions.open_next();
+        }
     }
 
     /// Handles the answer to a question of the program itself.
@@ -244,7 +273,7 @@ impl Terminal {
                 self.control(ControlBody::BackgroundTasks(None));
                 self.notify("The command goes on in the background.");
             }
-            KeyAction::Question => self.questions.toggle(self.now),
+            KeyAction::Question => self.questions.toggle(),
             KeyAction::ExternalEditor => self.effects.push(Effect::Edit(self.editor.text())),
             KeyAction::PasteImage => self.effects.push(Effect::PasteImage),
             KeyAction::HistorySearch => self.search = Some(Search::default()),

@@ -325,10 +325,13 @@ impl Terminal {
     /// Handles expired timers. Returns when to call this again if nothing else happens; none means never.
     pub fn tick(&mut self, now: Millis) -> Option<Millis> {
         self.now = now;
-        let is_busy =
-            !self.editor.is_empty() || self.overlay.is_some() || self.picker.is_some() || self.options.plain;
-        let mut next = self.questions.consider(now, self.last_key, is_busy);
+        let outcome = self.questions.settle(now);
+        self.apply_answer(outcome);
+        let mut next = self.questions.open_when_idle(now, self.last_key, self.is_composing());
         let mut at = |moment: Millis| next = Some(next.map_or(moment, |other: Millis| other.min(moment)));
+        if let Some(moment) = self.questions.deadline().filter(|moment| *moment > now) {
+            at(moment);
+        }
         if let Some(turn) = self.turn.as_ref().filter(|_| !self.options.plain) {
             // Once per second, at full seconds.
             let elapsed = now.saturating_sub(turn.since);
@@ -351,10 +354,37 @@ impl Terminal {
         next
     }
 
-    /// The bytes that update the terminal.
+    /// True while the keys of the user belong to something else than an open question.
+    pub(super) fn is_composing(&self) -> bool {
+        !self.editor.is_empty()
+            || self.overlay.is_some()
+            || self.picker.is_some()
+            || self.search.is_some()
+            || self.after_ctrl_x
+            || self.options.plain
+    }
+
+    /// True while a question is open, so that it matters when a key was pressed.
+    pub fn is_asking(&self) -> bool {
+        self.questions.is_open()
+    }
+
+    /// True if the next frame shows a question that is not on the screen yet. Input that is already there was
+    /// not meant for it and must be handled before that frame.
+    pub fn awaits_frame(&self) -> bool {
+        self.overlay.is_none() && self.questions.awaits_frame()
+    }
+
+    /// Records that the bytes of the last frame were written. Questions count as visible from here on.
+    pub fn frame_written(&mut self, now: Millis) {
+        self.questions.frame_written(now);
+    }
+
+    /// The bytes that update the terminal. [`Terminal::frame_written`] must follow when they are written.
     pub fn frame(&mut self) -> String {
         let mut out = std::mem::take(&mut self.left_overlay);
         if let Some(overlay) = &mut self.overlay {
+            self.questions.hide();
             out.push_str(&overlay.frame(self.options.colors));
             return out;
         }
@@ -372,6 +402,7 @@ impl Terminal {
     /// The bytes that remove the live region, before another program writes to the terminal or at the end.
     pub fn clear(&mut self) -> String {
         self.close_overlay();
+        self.questions.hide();
         let left = std::mem::take(&mut self.left_overlay);
         let erased = if self.options.plain { String::new() } else { self.region.erase() };
         let mut finished = std::mem::take(&mut self.finished);

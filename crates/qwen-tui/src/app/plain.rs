@@ -1,32 +1,27 @@
 //! The line mode, for screen readers and terminals that cannot move the cursor: nothing is repainted,
 //! nothing ticks, and questions are answered by number.
 
-use super::{Effect, Terminal};
+use super::Terminal;
 use crate::markdown::Rendered;
 use crate::question::QuestionOutcome;
 use crate::text::{Style, StyledLine};
 
 impl Terminal {
-    /// Handles a line of input, which the terminal has echoed.
-    pub fn line(&mut self, text: &str, now: crate::Millis) {
+    /// Handles a line of input, which the terminal has echoed. It was entered at `pressed` or later.
+    pub fn line(&mut self, text: &str, pressed: crate::Millis, now: crate::Millis) {
         self.now = now;
         // The cursor is already at the start of a line.
         self.printed = false;
-        match self.questions.line(text) {
-            QuestionOutcome::Answered { command, save_rule, words } => {
-                self.command(command);
-                self.effects.extend(save_rule.map(Effect::SaveRule));
-                self.note(&words);
+        let outcome = self.questions.line(text, pressed);
+        let is_unanswered = matches!(outcome, QuestionOutcome::Taken);
+        if self.apply_answer(outcome) {
+            if is_unanswered {
                 self.print_question();
             }
-            QuestionOutcome::Decided { is_yes, words } => self.decided(is_yes, &words),
-            QuestionOutcome::Taken | QuestionOutcome::Shown(_) => self.print_question(),
-            QuestionOutcome::Passed if self.line_to_list(text) => {}
-            QuestionOutcome::Passed => {
-                self.picker = None;
-                self.editor.set(text);
-                self.submit();
-            }
+        } else if !self.line_to_list(text) {
+            self.picker = None;
+            self.editor.set(text);
+            self.submit();
         }
     }
 
@@ -44,7 +39,7 @@ impl Terminal {
         if !self.options.plain {
             return;
         }
-        let lines = self.questions.numbered();
+        let lines = self.questions.print_numbered(self.now);
         self.print_block(lines);
     }
 

@@ -118,7 +118,7 @@ impl Stage {
     /// Types a line in line mode, which the terminal echoes.
     pub fn line(&mut self, text: &str) {
         self.parser.process(format!("{text}\r\n").as_bytes());
-        self.terminal.line(text, self.now);
+        self.terminal.line(text, self.now, self.now);
         self.paint();
     }
 
@@ -141,6 +141,13 @@ impl Stage {
             self.terminal.input(&input, self.now);
         }
         self.paint();
+    }
+
+    /// Opens the question and presses the key of an answer.
+    pub fn answer(&mut self, key: &str) {
+        self.keys("\u{11}");
+        self.keys(key);
+        self.pass(300);
     }
 
     pub fn event(&mut self, body: Body) {
@@ -238,6 +245,7 @@ impl Stage {
         // In line mode the kernel adds the carriage returns.
         let frame = if self.options.plain { frame.replace('\n', "\r\n") } else { frame };
         self.parser.process(frame.as_bytes());
+        self.terminal.frame_written(self.now);
     }
 
     /// The screen, and where the cursor is.

@@ -1,6 +1,7 @@
 //! The interface in front of an emulated terminal: inputs and events in, a screen out.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
+mod answers;
 mod harness;
 mod notifications;
 mod pictures;

@@ -200,6 +200,14 @@ impl Screen {
         }
     }
 
+    /// Lets time pass as it does for a user who looks at the screen, and shows what is written meanwhile.
+    pub fn pass_time(&mut self, time: std::time::Duration) {
+        let until = Instant::now() + time;
+        while let Ok(piece) = self.pieces.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            self.take(&piece);
+        }
+    }
+
     /// What is on the screen.
     pub fn contents(&self) -> String {
         self.parser.screen().contents()

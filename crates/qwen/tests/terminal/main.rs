@@ -16,3 +16,4 @@ mod preferences;
 mod scrollback;
 mod sessions;
 mod transcript;
+mod visible_requests;

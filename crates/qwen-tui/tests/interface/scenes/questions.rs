@@ -19,17 +19,17 @@ pub const SCENES: &[Scene] = &[
     ("question-rule", |stage| {
         stage.keys("go\r");
         stage.question("q1", "cargo publish --dry-run");
-        stage.keys("\u{11}a");
+        stage.answer("a");
     }),
     ("question-answered", |stage| {
         stage.keys("go\r");
         stage.question("q1", "cargo publish --dry-run");
-        stage.keys("\u{11}s");
+        stage.answer("s");
     }),
     ("question-message", |stage| {
         stage.keys("go\r");
         stage.question("q1", "cargo publish --dry-run");
-        stage.keys("\u{11}e");
+        stage.answer("e");
         stage.keys("build it only");
     }),
     ("question-queued", |stage| {
@@ -93,6 +93,7 @@ pub const SCENES: &[Scene] = &[
         stage.pass(1000);
         stage.pass(1000);
         stage.keys("2");
+        stage.pass(300);
     }),
     ("trust", |stage| {
         stage.restart(|options| {

@@ -85,6 +85,10 @@ struct Running {
     started: Instant,
     /// Bytes that the terminal has not accepted yet.
     pending: Vec<u8>,
+    /// True while bytes of a frame are among them.
+    is_frame_pending: bool,
+    /// The last moment when there was certainly no unread input. Input that is read later was typed after it.
+    input_was_empty: Millis,
     /// Commands that the session has not accepted yet.
     unsent: VecDeque<Command>,
     last_frame: Option<Instant>,
@@ -139,6 +143,8 @@ impl Driver {
             decoder: Decoder::default(),
             started: Instant::now(),
             pending: Vec::new(),
+            is_frame_pending: false,
+            input_was_empty: 0,
             unsent: VecDeque::new(),
             last_frame: None,
             dirty: true,
@@ -170,12 +176,15 @@ impl Running {
     fn run(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; 64 * 1024];
         loop {
-            let now = self.now();
-            let next_tick = self.terminal.tick(now);
-            let is_over = self.messages(now);
+            let is_over = self.messages(self.now());
+            let next_tick = self.terminal.tick(self.now());
             self.effects();
             self.send();
             self.paint()?;
+            if self.terminal.is_asking() {
+                // The answer must have been typed after the question became visible.
+                self.check_input_empty()?;
+            }
             if is_over {
                 return Ok(());
             }
@@ -243,6 +252,14 @@ impl Running {
 
     fn paint(&mut self) -> io::Result<()> {
         self.flush()?;
+        if self.terminal.awaits_frame() {
+            self.dirty = true;
+            self.urgent = true;
+            if !self.check_input_empty()? {
+                // What was typed before the question is visible is handled before it is drawn.
+                return Ok(());
+            }
+        }
         let is_due = self.urgent || self.last_frame.is_none_or(|last| last.elapsed() >= FRAME);
         if self.pending.is_empty() && self.dirty && is_due {
             modes::set_overlaid(self.terminal.is_overlaid());
@@ -250,6 +267,7 @@ impl Running {
             self.check_size();
             let frame = self.terminal.frame();
             self.pending.extend_from_slice(frame.as_bytes());
+            self.is_frame_pending = true;
             self.last_frame = Some(Instant::now());
             self.dirty = false;
             self.urgent = false;
@@ -276,7 +294,25 @@ impl Running {
                 }
             }
         }
+        if std::mem::take(&mut self.is_frame_pending) {
+            self.terminal.frame_written(self.now());
+        }
         Ok(())
+    }
+
+    /// Returns whether there is no unread input, and records the time if so.
+    fn check_input_empty(&mut self) -> io::Result<bool> {
+        let now = self.now();
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut fds = [PollFd::new(&self.driver.tty, PollFlags::IN)];
+        match poll(&mut fds, Some(&at_once)) {
+            Ok(0) => {
+                self.input_was_empty = now;
+                Ok(true)
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Writes the remaining bytes, for as long as a working terminal would need.
@@ -325,11 +361,15 @@ impl Running {
         if let Some(stderr) = &self.stderr {
             fds.push(PollFd::new(stderr, PollFlags::IN));
         }
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        let is_expired = match poll(&mut fds, timeout.as_ref()) {
+            Ok(count) => count == 0,
+            Err(rustix::io::Errno::INTR) => false,
             Err(error) => return Err(error.into()),
-        }
+        };
         let state = fds[0].revents();
+        if is_expired {
+            self.input_was_empty = deadline.unwrap_or(now).max(now);
+        }
         let is_woken = !fds[1].revents().is_empty();
         let has_errors = fds.get(2).is_some_and(|stderr| !stderr.revents().is_empty());
         if state.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
@@ -359,7 +399,7 @@ impl Running {
         let now = self.now();
         self.decoder.idle(now, &mut inputs);
         for input in inputs {
-            self.terminal.input(&input, now);
+            self.terminal.input_since(&input, self.input_was_empty, now);
             self.dirty = true;
             self.urgent = true;
         }
@@ -377,7 +417,7 @@ impl Running {
                 0x1a => self.suspend(),
                 b'\n' => {
                     let line = std::mem::take(&mut self.typed);
-                    self.terminal.line(&String::from_utf8_lossy(&line), self.now());
+                    self.terminal.line(&String::from_utf8_lossy(&line), self.input_was_empty, self.now());
                 }
                 byte => self.typed.push(*byte),
             }

@@ -1,0 +1,164 @@
+//! A question and its possible answers.
+
+use std::sync::Arc;
+
+use qwen_events::{Confirmation, ToolCall};
+use serde_json::{Value, json};
+
+use super::form::Form;
+use crate::markdown::Rendered;
+use crate::text::{StyledLine, clean_line};
+use crate::view::{rule_for, subject};
+
+/// A question about a call.
+#[derive(Debug)]
+pub struct QuestionView {
+    /// The request and the call that the session asks about; none for a question of the program itself.
+    pub(super) asked: Option<(Arc<str>, Arc<ToolCall>)>,
+    pub title: String,
+    /// The complete effect of the call.
+    pub subject: Vec<Rendered>,
+    /// The reason for the question.
+    pub reason: String,
+    /// True if a sub-agent asks.
+    pub from_agent: bool,
+    /// The rule that would answer it in the future.
+    pub(super) rule: Option<String>,
+    /// True if the model asks for approval of its plan.
+    pub(super) is_plan: bool,
+    pub(super) form: Option<Form>,
+    /// True from the moment when the user closes it until the user opens it again.
+    pub(super) is_closed_by_user: bool,
+}
+
+/// The possible answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    Once,
+    Session,
+    Always,
+    No,
+    Object,
+}
+
+impl Choice {
+    const ALL: [Self; 5] = [Self::Once, Self::Session, Self::Always, Self::No, Self::Object];
+
+    /// The answers to a question of the program itself.
+    const PROGRAM: [Self; 2] = [Self::Once, Self::No];
+
+    /// The answers to a plan, for which there is no rule.
+    const PLAN: [Self; 3] = [Self::Once, Self::No, Self::Object];
+
+    pub(super) fn key(self) -> char {
+        match self {
+            Self::Once => 'y',
+            Self::Session => 's',
+            Self::Always => 'a',
+            Self::No => 'n',
+            Self::Object => 'e',
+        }
+    }
+
+    /// True if the answer lets the call run, now or after a further step.
+    pub(super) fn approves(self) -> bool {
+        match self {
+            Self::Once | Self::Session | Self::Always => true,
+            Self::No | Self::Object => false,
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Once => "yes, once",
+            Self::Session => "yes, this session",
+            Self::Always => "always",
+            Self::No => "no",
+            Self::Object => "no, with a message",
+        }
+    }
+}
+
+impl QuestionView {
+    pub(super) fn new(
+        request_id: Arc<str>,
+        call: Arc<ToolCall>,
+        confirmation: &Confirmation,
+        reason: &str,
+        from_agent: bool,
+    ) -> Self {
+        let (title, lines) = subject(&call, confirmation);
+        let form = Form::of(&call);
+        Self {
+            title: if form.is_some() { "The model asks".to_owned() } else { title },
+            subject: if form.is_some() { Vec::new() } else { lines },
+            reason: clean_line(reason),
+            from_agent,
+            rule: rule_for(&call, confirmation).filter(|_| form.is_none()),
+            is_plan: matches!(confirmation, Confirmation::Plan { .. }),
+            asked: Some((request_id, call)),
+            form,
+            is_closed_by_user: false,
+        }
+    }
+
+    pub(super) fn of_program(title: &str, reason: &str, subject: &[String]) -> Self {
+        let lines = subject.iter().map(|line| Rendered::logical(StyledLine::plain(clean_line(line))));
+        Self {
+            asked: None,
+            title: clean_line(title),
+            subject: lines.collect(),
+            reason: clean_line(reason),
+            from_agent: false,
+            rule: None,
+            is_plan: false,
+            form: None,
+            is_closed_by_user: false,
+        }
+    }
+
+    /// True for a question of the program itself.
+    pub(super) fn is_of_program(&self) -> bool {
+        self.asked.is_none()
+    }
+
+    pub(super) fn has_request_id(&self, request_id: &str) -> bool {
+        self.asked.as_ref().is_some_and(|(asked, _)| **asked == *request_id)
+    }
+
+    pub(super) fn choices(&self) -> &'static [Choice] {
+        match self.asked {
+            None => &Choice::PROGRAM,
+            Some(_) if self.is_plan => &Choice::PLAN,
+            Some(_) => &Choice::ALL,
+        }
+    }
+
+    /// The meaning of an answer to this question.
+    pub(super) fn label(&self, choice: Choice) -> &'static str {
+        match choice {
+            Choice::Once if self.is_plan => "yes, go on",
+            Choice::No if self.is_plan => "no, plan on",
+            Choice::Once if self.asked.is_none() => "yes",
+            other => other.label(),
+        }
+    }
+
+    /// Allows the call, with the user's answers added to its arguments.
+    pub(super) fn with_answers(&self, answers: Value) -> Value {
+        let arguments = self.asked.as_ref().map_or("", |(_, call)| call.arguments.as_str());
+        let mut given: Value = serde_json::from_str(arguments).unwrap_or_default();
+        given["answers"] = answers;
+        json!({"behavior": "allow", "updatedInput": given})
+    }
+}
+
+/// Allows the call, and future calls that match `rule`.
+pub(super) fn allow_with(rule: &str) -> Value {
+    json!({
+        "behavior": "allow",
+        "updatedPermissions": [
+            {"type": "addRules", "behavior": "allow", "destination": "session", "rules": [rule]},
+        ],
+    })
+}

@@ -1,0 +1,91 @@
+//! Questions in line mode: numbered answers, given as a line.
+
+use serde_json::json;
+
+use super::choice::{Choice, allow_with};
+use super::visibility::{OpenQuestion, Opener};
+use super::{Mode, Presentation, QuestionOutcome, Questions};
+use crate::Millis;
+use crate::markdown::Rendered;
+use crate::text::{StyledLine, clean_line};
+
+impl Questions {
+    /// Returns the oldest question with numbered answers, to be printed. It can be answered once the frame
+    /// with it is written.
+    pub fn print_numbered(&mut self, now: Millis) -> Vec<Rendered> {
+        let Some(question) = self.waiting.front() else { return Vec::new() };
+        let mut open = OpenQuestion::new(Opener::User, Mode::choosing());
+        open.draw(now, true);
+        self.presentation = Presentation::Open(Box::new(open));
+        let plain = |text: String| Rendered::prose(StyledLine::plain(text));
+        let mut lines = vec![plain(format!("Question: {}", question.title))];
+        if !question.reason.is_empty() {
+            lines.push(plain(question.reason.clone()));
+        }
+        lines.extend(question.subject.iter().cloned());
+        if let Some(form) = &question.form {
+            lines.extend(form.numbered().into_iter().map(plain));
+            return lines;
+        }
+        let choices = question.choices().iter().enumerate();
+        lines.extend(choices.map(|(n, choice)| plain(format!("{}. {}", n + 1, question.label(*choice)))));
+        if question.is_of_program() {
+            lines.push(plain("Enter a number, or a prompt.".to_owned()));
+            return lines;
+        }
+        if let Some(rule) = &question.rule {
+            lines.push(plain(format!("The rule for 2 and 3: {rule}")));
+        }
+        let last = question.choices().len();
+        lines.push(plain(format!(
+            "Enter a number; for {last}, a message may follow it. Other text is sent to the model."
+        )));
+        lines
+    }
+
+    /// Answers the oldest question with a line: a number, followed by a message if the answer takes one. A
+    /// line that was entered before the question was visible, or that is not an answer, is passed.
+    pub fn line(&mut self, text: &str, pressed: Millis) -> QuestionOutcome {
+        let is_visible = matches!(&self.presentation, Presentation::Open(open) if open.takes_key(pressed));
+        let Some(question) = self.waiting.front_mut().filter(|_| is_visible) else {
+            return QuestionOutcome::Passed;
+        };
+        let text = text.trim();
+        if let Some(form) = &mut question.form {
+            return match form.line(text) {
+                Some(answers) => {
+                    let reply = question.with_answers(answers);
+                    self.answer_with(&reply, None, "answered")
+                }
+                None => QuestionOutcome::Taken,
+            };
+        }
+        let (number, words) = text.split_once(' ').unwrap_or((text, ""));
+        let Ok(number) = number.parse::<usize>() else { return QuestionOutcome::Passed };
+        let choice = number.checked_sub(1).and_then(|at| question.choices().get(at)).copied();
+        let label = choice.map(|choice| question.label(choice)).unwrap_or_default();
+        match (choice, question.rule.clone()) {
+            // A sentence that begins with a number is not an answer.
+            (Some(Choice::Once | Choice::Session | Choice::Always | Choice::No) | None, _)
+                if !words.is_empty() =>
+            {
+                QuestionOutcome::Passed
+            }
+            (Some(Choice::Once), _) => self.answer_with(&json!({"behavior": "allow"}), None, label),
+            (Some(Choice::Session), Some(rule)) => {
+                self.answer_with(&allow_with(&rule), None, &format!("yes, this session: {rule}"))
+            }
+            (Some(Choice::Always), Some(rule)) => {
+                self.answer_with(&allow_with(&rule), Some(rule.clone()), &format!("always: {rule}"))
+            }
+            // It must not hold up prompts.
+            (None, _) if question.is_of_program() => QuestionOutcome::Passed,
+            (Some(Choice::Session | Choice::Always), None) | (None, _) => QuestionOutcome::Taken,
+            (Some(Choice::No), _) => self.answer_with(&json!({"behavior": "deny"}), None, label),
+            (Some(Choice::Object), _) => {
+                let reply = json!({"behavior": "deny", "message": words});
+                self.answer_with(&reply, None, &format!("no: {}", clean_line(words)))
+            }
+        }
+    }
+}
