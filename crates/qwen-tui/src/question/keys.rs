@@ -14,6 +14,9 @@ use crate::text::clean_line;
 /// composer.
 const ALONE: Millis = 250;
 
+/// Why an answer is refused whose subject did not fit on the screen.
+const NO_ROOM: &str = "There is no room to show the request: v shows it, a larger terminal does too.";
+
 /// The user's position in the dialog.
 #[derive(Debug)]
 pub(super) enum Mode {
@@ -103,7 +106,7 @@ impl Questions {
                 self.close_by_user();
                 QuestionOutcome::Taken
             }
-            Some(KeyAction::Interrupt) if open.is_visible() => {
+            Some(KeyAction::Interrupt) if open.is_noticed() => {
                 self.close_by_user();
                 QuestionOutcome::Taken
             }
@@ -129,8 +132,10 @@ impl Questions {
             AnswerStep::Show
         } else if let Some(form) = &mut question.form {
             let key = TerminalInput::Key(Key::plain(KeyCode::Char(typed.character)));
-            let answers = form.input(&key, None);
-            give_answers(question, answers)
+            match open.is_measured().then(|| form.input(&key, None)) {
+                Some(answers) => give_answers(question, answers),
+                None => AnswerStep::Refuse(NO_ROOM),
+            }
         } else {
             match choice_of(question, typed.character) {
                 Some(choice) => choose(open, question, choice),
@@ -213,7 +218,8 @@ fn answer(
         _ => {}
     }
     match &mut open.mode {
-        Mode::Form => answer_form(question, input, action),
+        Mode::Form if open.is_measured => answer_form(question, input, action),
+        Mode::Form => AnswerStep::Refuse(NO_ROOM),
         Mode::Rule { editor, always } => {
             if action != Some(KeyAction::Submit) {
                 crate::app::edit(editor, input, action);
@@ -295,7 +301,7 @@ fn give_answers(question: &QuestionView, answers: Option<Value>) -> AnswerStep {
 /// Gives the answer, or continues with the step that it needs.
 fn choose(open: &mut OpenQuestion, question: &QuestionView, choice: Choice) -> AnswerStep {
     if choice.approves() && !open.is_measured() {
-        return AnswerStep::Refuse("There is no room to show what would be approved: v shows it.");
+        return AnswerStep::Refuse(NO_ROOM);
     }
     let rule = question.rule.clone().unwrap_or_default();
     let words = question.label(choice).to_owned();

@@ -49,7 +49,8 @@ impl Questions {
             return Panel::default();
         };
         let mut bottom = Panel::default();
-        push_answers(open, question, columns, &mut bottom);
+        push_answers(open, question, (columns, height), &mut bottom);
+        let has_answers = bottom.rows.len() <= height;
         bottom.rows.truncate(height);
         let subject: Vec<StyledLine> =
             question.subject.iter().flat_map(|line| cut(&line.line, columns)).collect();
@@ -66,7 +67,7 @@ impl Questions {
             rows.extend(about);
         }
         let is_measured = push_subject(&subject, room, columns, &mut open.scroll, &mut rows);
-        open.draw(now, is_measured);
+        open.draw(now, is_measured && has_answers);
         let above = rows.len();
         rows.extend(bottom.rows);
         let caret = bottom.caret.map(|caret| Caret { row: caret.row + above, ..caret });
@@ -157,11 +158,20 @@ fn hidden(rows: &[StyledLine], total: usize, columns: usize) -> StyledLine {
     note
 }
 
-fn push_answers(open: &OpenQuestion, question: &QuestionView, columns: usize, panel: &mut Panel) {
+fn push_answers(
+    open: &OpenQuestion,
+    question: &QuestionView,
+    (columns, height): (usize, usize),
+    panel: &mut Panel,
+) {
     match &open.mode {
         Mode::Form => {
             if let Some(form) = &question.form {
-                push_form(form, columns, panel);
+                push_form(form, columns, usize::MAX, panel);
+                if panel.rows.len() > height {
+                    *panel = Panel::default();
+                    push_form(form, columns, 1, panel);
+                }
             }
         }
         Mode::Rule { editor, always } => {
@@ -198,7 +208,8 @@ fn push_answers(open: &OpenQuestion, question: &QuestionView, columns: usize, pa
     }
 }
 
-fn push_form(form: &Form, columns: usize, panel: &mut Panel) {
+/// Appends the current question of a form, with at most `option_rows` rows for each option.
+fn push_form(form: &Form, columns: usize, option_rows: usize, panel: &mut Panel) {
     let (asked, title) = form.current();
     panel.rows.extend(cut(&StyledLine::styled(title, Style::BOLD), columns));
     for (n, (label, about)) in asked.options.iter().enumerate() {
@@ -214,7 +225,7 @@ fn push_form(form: &Form, columns: usize, panel: &mut Panel) {
         if !about.is_empty() {
             line.push(format!("  {about}"), Style::DIM);
         }
-        panel.rows.extend(cut(&line, columns));
+        panel.rows.extend(first_rows(&line, columns, option_rows));
     }
     let sign = format!("{}. ", asked.options.len() + 1);
     if form.is_writing() {

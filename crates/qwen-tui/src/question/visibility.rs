@@ -34,7 +34,7 @@ pub(super) struct OpenQuestion {
     opener: Opener,
     visibility: Visibility,
     /// True if a frame showed all of the subject, or how much of it is not shown.
-    is_measured: bool,
+    pub(super) is_measured: bool,
     /// The first visible row of the subject.
     pub(super) scroll: usize,
     pub(super) mode: Mode,
@@ -84,8 +84,9 @@ impl OpenQuestion {
         self.visibility == Visibility::Hidden
     }
 
-    pub(super) fn is_visible(&self) -> bool {
-        matches!(self.visibility, Visibility::Visible { .. })
+    /// True if the user sees the question or opened it.
+    pub(super) fn is_noticed(&self) -> bool {
+        self.opener == Opener::User || matches!(self.visibility, Visibility::Visible { .. })
     }
 
     pub(super) fn frame_written(&mut self, now: Millis) {

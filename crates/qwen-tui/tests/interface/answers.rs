@@ -121,13 +121,13 @@ impl Observer {
         });
     }
 
-    fn press(&mut self, input: TerminalInput) {
+    fn press(&mut self, input: &TerminalInput) {
         self.was_answerable = self.terminal.is_asking() && self.shows_question();
-        self.terminal.input(&input, self.now);
+        self.terminal.input(input, self.now);
     }
 
     fn key(&mut self, code: KeyCode) {
-        self.press(TerminalInput::Key(Key::plain(code)));
+        self.press(&TerminalInput::Key(Key::plain(code)));
     }
 
     fn pass(&mut self, milliseconds: u64) {
@@ -147,17 +147,17 @@ impl Observer {
         match step {
             Step::Type(c) => self.key(KeyCode::Char(*c)),
             Step::Enter => self.key(KeyCode::Enter),
-            Step::Paste(text) => self.press(TerminalInput::Paste(text.clone())),
+            Step::Paste(text) => self.press(&TerminalInput::Paste(text.clone())),
             Step::Escape => {
                 let was_open = self.terminal.is_asking() && self.shows_question();
                 self.key(KeyCode::Escape);
                 self.is_closed |= was_open && !self.terminal.is_asking();
             }
             Step::Toggle => {
-                self.press(TerminalInput::Key(Key::ctrl('q')));
+                self.press(&TerminalInput::Key(Key::ctrl('q')));
                 self.is_closed = false;
             }
-            Step::Clear => self.press(TerminalInput::Key(Key::ctrl('u'))),
+            Step::Clear => self.press(&TerminalInput::Key(Key::ctrl('u'))),
             Step::Ask(kind) => self.ask(*kind),
             Step::Withdraw => {
                 for n in 0..=self.asked {
@@ -191,7 +191,7 @@ impl Observer {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
     fn no_key_pressed_before_a_request_is_visible_or_after_it_was_closed_answers_it(
