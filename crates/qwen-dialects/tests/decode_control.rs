@@ -71,7 +71,11 @@ fn every_subtype_is_known_and_any_other_is_answered_too() {
             r#"{"subtype":"get_usage_info","range":"week"}"#,
             ControlBody::UsageInfo { range: Some("week".into()) },
         ),
-        (r#"{"subtype":"continue_last_turn"}"#, ControlBody::ContinueLastTurn),
+        (r#"{"subtype":"continue_last_turn"}"#, ControlBody::ContinueLastTurn { replay: true }),
+        (
+            r#"{"subtype":"continue_last_turn","replay":false}"#,
+            ControlBody::ContinueLastTurn { replay: false },
+        ),
         (
             r#"{"subtype":"rewind_files","user_message_id":"u","dry_run":true}"#,
             ControlBody::RewindFiles { message_id: "u".into(), dry_run: true },

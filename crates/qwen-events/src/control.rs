@@ -41,7 +41,10 @@ pub enum ControlBody {
         range: Option<Arc<str>>,
     },
     /// Continues an interrupted turn.
-    ContinueLastTurn,
+    ContinueLastTurn {
+        /// False if the host already has the message whose calls are continued, so that it is not sent again.
+        replay: bool,
+    },
     /// Restores files to their state at a message.
     RewindFiles {
         message_id: Arc<str>,

@@ -23,7 +23,7 @@ pub use manager::{
 };
 pub use metrics::{Histogram, Metric, MetricData, Metrics};
 pub use router::{
-    Identity, LineRecorder, Router, SessionOptions, TracedPrompt, TurnSpan, TurnTracer, WorkerKeys,
+    Identity, LineRecorder, OnCrash, Router, SessionOptions, TracedPrompt, TurnSpan, TurnTracer, WorkerKeys,
 };
 pub use tenant::is_tenant_name;
 pub use worker_pool::{Pool, PoolLimits, WorkerId, WorkerKey};

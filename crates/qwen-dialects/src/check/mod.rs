@@ -17,6 +17,7 @@ mod loom;
 mod multiline;
 mod qwen;
 mod report;
+mod restart;
 pub mod rules;
 pub(crate) mod syntax;
 

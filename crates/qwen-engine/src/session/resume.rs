@@ -59,7 +59,14 @@ impl Session {
 
     /// Continues the unfinished turn and returns how it ended; `None` if there is no such turn. A call that
     /// had already started is not started again, because its effects are unknown.
-    pub async fn continue_unfinished(&mut self, emit: &Emitter, cancel: &Cancel) -> Option<TurnEnd> {
+    ///
+    /// With `replays_message`, readers receive the message whose calls are continued again.
+    pub async fn continue_unfinished(
+        &mut self,
+        replays_message: bool,
+        emit: &Emitter,
+        cancel: &Cancel,
+    ) -> Option<TurnEnd> {
         let unfinished = self.unfinished.take()?;
         emit.turn_begins(None);
         let mut stored_run = StoredRun::of(&unfinished.journal);
@@ -122,11 +129,11 @@ impl Session {
             input.message_uuid = None;
         }
         let tools = self.tools(&input, cancel).await;
-        let replay_target = (!state.pending.is_empty()).then_some(if again.is_some() {
-            ReplayTarget::ReadersAndLog
-        } else {
-            ReplayTarget::Readers
-        });
+        let replay_target = match (&again, state.pending.is_empty()) {
+            (_, true) => None,
+            (Some(_), false) => Some(ReplayTarget::ReadersAndLog),
+            (None, false) => replays_message.then_some(ReplayTarget::Readers),
+        };
         let steps = match again {
             Some(_) => u64::from(replay_target.is_some()),
             None => unfinished.steps,

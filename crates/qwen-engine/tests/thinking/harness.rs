@@ -126,7 +126,7 @@ pub async fn hear_until(
                 let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
                 session.turn(input, &emit, cancel).await
             }
-            None => session.continue_unfinished(&emit, cancel).await.expect("an unfinished turn"),
+            None => session.continue_unfinished(true, &emit, cancel).await.expect("an unfinished turn"),
         };
         drop(emit);
         end

@@ -128,11 +128,6 @@ fn tenant_directory(state: &Path, tenant: &str) -> PathBuf {
     state.join("tenants").join(tenant)
 }
 
-/// The state directory (`QWEN_HOME`) of a tenant's workers.
-pub fn qwen_home_of(state: &Path, tenant: &str) -> PathBuf {
-    tenant_directory(state, tenant).join("qwen")
-}
-
 /// The directory to which workers of this key write their session logs. `inherited` reads this process's
 /// environment.
 pub fn session_log_directory(

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-pub use keys::{Keys, qwen_home_of, session_log_directory};
+pub use keys::{Keys, session_log_directory};
 pub use profile::{ProfileDirectory, redacted};
 
 use crate::tenant::is_tenant_name;

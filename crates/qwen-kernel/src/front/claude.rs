@@ -128,9 +128,15 @@ impl Front for ClaudeFront {
     }
 
     fn note_parts(&self, line: &[u8], open: &mut OpenParts) {
+        if line.starts_with(b"{\"type\":\"assistant\"") {
+            // Inside a string every quote is escaped.
+            open.has_shown_calls = memmem::find(line, b"\"type\":\"tool_use\"").is_some();
+            return;
+        }
         let Some(event) = own_stream_event(line) else { return };
         if event.starts_with(b"message_start\"") {
             open.is_message_open = true;
+            open.has_shown_calls = false;
         } else if event.starts_with(b"message_stop\"") {
             open.is_message_open = false;
         } else if let Some(index) = event.strip_prefix(b"content_block_start\",\"index\":") {
@@ -166,6 +172,10 @@ impl Front for ClaudeFront {
     }
 
     fn adopts_sessions(&self) -> bool {
+        false
+    }
+
+    fn names_turns(&self) -> bool {
         false
     }
 

@@ -100,6 +100,9 @@ pub trait Front: Send + Sync {
     /// is known.
     fn adopts_sessions(&self) -> bool;
 
+    /// True if the lines of a turn carry its id, so that a worker can be asked for the end of a turn.
+    fn names_turns(&self) -> bool;
+
     /// True if the first line of a worker is a handshake that the hub replaces by its own.
     fn has_handshake(&self) -> bool;
 }
@@ -148,6 +151,14 @@ pub(crate) fn with_text(line: &[u8], name: &str, value: &str) -> Vec<u8> {
     }
     changed.extend_from_slice(rest);
     changed
+}
+
+/// Sets the top-level key `name` of a line to true.
+pub(crate) fn with_true(line: &[u8], name: &str) -> Vec<u8> {
+    let placed = with_text(line, name, "");
+    let Some(value) = input::top_level(&placed, name) else { return placed };
+    let start = value.as_ptr() as usize - placed.as_ptr() as usize;
+    [&placed[..start], b"true", &placed[start + value.len()..]].concat()
 }
 
 /// Writes `line` (which must be an object) with `"seq":n` as its first key, and a line break.

@@ -7,6 +7,8 @@ pub struct OpenParts {
     calls: Vec<ShownCall>,
     /// True while a message has begun and its last piece has not come.
     pub is_message_open: bool,
+    /// True if the last message was shown whole and has tool calls.
+    pub has_shown_calls: bool,
     /// The block of that message that has not ended, on a wire that has such.
     pub block: Option<u32>,
 }

@@ -14,6 +14,12 @@ use super::{Front, OpenParts, WorkerOutput, probe, probe_number};
 /// The beginning of every line that is a piece of a message.
 const CHUNK: &[u8] = b"{\"object\":\"chat.completion.chunk\"";
 
+/// The beginning of every line that is a message or a piece of one.
+const COMPLETION: &[u8] = b"{\"object\":\"chat.completion";
+
+/// In the last line of a message with tool calls. Inside a string every quote is escaped.
+const CALLS_FOLLOW: &[u8] = b"\"finish_reason\":\"tool_calls\"";
+
 /// The end of a piece that is not the last one of its message.
 const GOES_ON: &[u8] = b",\"finish_reason\":null}]}";
 
@@ -124,7 +130,7 @@ impl Front for QwenFront {
         if !line.starts_with(b"{") || !line.ends_with(b"}") {
             return WorkerOutput::Garbage;
         }
-        if line.starts_with(b"{\"object\":\"chat.completion") {
+        if line.starts_with(COMPLETION) {
             // Inside a string every quote is escaped, so these bytes are the key.
             if memmem::find(line, b"\"metadata\":{").is_none() {
                 return WorkerOutput::Plain;
@@ -184,8 +190,9 @@ impl Front for QwenFront {
     }
 
     fn note_parts(&self, line: &[u8], open: &mut OpenParts) {
-        if line.starts_with(CHUNK) {
-            open.is_message_open = line.ends_with(GOES_ON);
+        if line.starts_with(COMPLETION) {
+            open.is_message_open = line.starts_with(CHUNK) && line.ends_with(GOES_ON);
+            open.has_shown_calls = !open.is_message_open && memmem::find(line, CALLS_FOLLOW).is_some();
         } else if line.starts_with(b"{\"type\":\"x-qwen-tool-display\"")
             && let Ok(call) = serde_json::from_slice::<ToolDisplay<'_>>(line)
         {
@@ -219,6 +226,10 @@ impl Front for QwenFront {
     }
 
     fn adopts_sessions(&self) -> bool {
+        true
+    }
+
+    fn names_turns(&self) -> bool {
         true
     }
 

@@ -106,23 +106,40 @@ impl LineWriter {
         }
     }
 
-    /// The ends of all open parts of a turn that is run again.
-    pub fn before_retry(&self, session_id: &SessionId, prompt_id: &str, open: &OpenParts) -> Vec<u8> {
+    /// The end of the open message of a turn that another worker takes up in the same stream. Its open calls
+    /// are ended there.
+    pub fn before_continuation(&self, session_id: &SessionId, prompt_id: &str, open: &OpenParts) -> Vec<u8> {
         let mut lines = Vec::new();
-        if open.is_empty() {
-            return lines;
+        if open.is_message_open {
+            let mut encoder = self.encoder_within(session_id, prompt_id, open);
+            self.end_message(&mut *encoder, &mut lines);
         }
-        let mut encoder = self.encoder_within(session_id, prompt_id, open);
-        self.end_parts(&mut *encoder, open, &mut lines);
-        if open.is_message_open && self.dialect == Dialect::Qwen {
-            encoder.encode(&event(Body::MessageEnd(Box::new(self.cut_message()))), &mut lines);
+        lines
+    }
+
+    /// The ends of all open parts of a turn that continues in another stream.
+    pub fn before_fork(&self, session_id: &SessionId, prompt_id: &str, open: &OpenParts) -> Vec<u8> {
+        let mut lines = Vec::new();
+        if !open.is_empty() {
+            let mut encoder = self.encoder_within(session_id, prompt_id, open);
+            end_calls(&mut *encoder, open, &mut lines);
+            if open.is_message_open {
+                self.end_message(&mut *encoder, &mut lines);
+            }
+        }
+        lines
+    }
+
+    /// Ends a message that was cut off.
+    fn end_message(&self, encoder: &mut dyn Encoder, lines: &mut Vec<u8>) {
+        encoder.encode(&event(Body::MessageEnd(Box::new(self.cut_message()))), lines);
+        if self.dialect == Dialect::Qwen {
             // A message is ended when the next one begins.
             let mut further = Vec::new();
             encoder.encode(&event(self.message_start()), &mut further);
             let first = further.split_inclusive(|byte| *byte == b'\n').next();
             lines.extend_from_slice(first.unwrap_or_default());
         }
-        lines
     }
 
     /// An encoder in the middle of a turn.
@@ -145,6 +162,14 @@ impl LineWriter {
             }
         }
         encoder
+    }
+
+    /// A notice of the kernel in a turn.
+    pub fn notice(&self, session_id: &SessionId, prompt_id: &str, notice: Json) -> Vec<u8> {
+        let mut lines = Vec::new();
+        let mut encoder = self.encoder_within(session_id, prompt_id, &OpenParts::default());
+        encoder.encode(&event(Body::Custom(notice)), &mut lines);
+        lines
     }
 
     /// A message of which nobody knows more than what was shown.

@@ -79,7 +79,7 @@ impl Hub {
         }
     }
 
-    fn session_log_directory(&self, session: &SessionId) -> Option<PathBuf> {
+    pub(super) fn session_log_directory(&self, session: &SessionId) -> Option<PathBuf> {
         let key = self.0.router.borrow().key_of(session)?;
         self.0.session_logs.as_ref()?(&key)
     }

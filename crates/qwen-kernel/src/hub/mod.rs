@@ -11,6 +11,7 @@ mod process;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,8 +35,8 @@ use crate::worker_pool::{WorkerId, WorkerKey};
 /// pipes.
 const HIGH_WATER: usize = 256 * 1024;
 
-/// Looks up in the log of a tenant's session how a turn that a former hub left open ended.
-pub type TurnEnds = Box<dyn Fn(&str, &SessionId, &str) -> Option<Vec<u8>>>;
+/// Looks up how a turn ended whose worker or hub is gone, in the session log directory that is given.
+pub type TurnEnds = Box<dyn Fn(&Path, &SessionId, &str) -> Option<Vec<u8>>>;
 
 /// Opens the store of a tenant's numbered lines. Each tenant has its own, so that a session id never leads to
 /// another tenant's lines.
@@ -333,8 +334,7 @@ impl Hub {
             // A former owner that still runs must start no tool in a turn that is about to be ended.
             self.fence_log(session);
             taken.lines = stored_lines(&*events, session);
-            let ends = self.0.turn_ends.as_ref();
-            taken.end = ends.and_then(|ends| ends(&self.tenant_of(session), session, turn));
+            taken.end = self.logged_end(session, turn);
         }
         Ok(taken)
     }
@@ -365,8 +365,27 @@ impl Hub {
             let reason = exit.cause.reason();
             serde_json::json!({"event": "worker_exit", "worker": worker.to_string(), "session_id": session, "reason": reason, "detail": exit.detail})
         });
+        self.write_logged_end(worker);
         self.with(|router, now| router.worker_exited(worker, exit, now));
         self.0.processes.borrow_mut().remove(&worker);
+    }
+
+    /// Writes the end of a turn that a lost worker has logged but not written.
+    fn write_logged_end(&self, worker: WorkerId) {
+        let router = self.0.router.borrow();
+        let Some(session) = router.session_of(worker).cloned() else { return };
+        let Some(turn) = router.unwritten_end(&session).map(str::to_owned) else { return };
+        drop(router);
+        if let Some(end) = self.logged_end(&session, &turn) {
+            let now = self.now();
+            self.0.router.borrow_mut().write_logged_end(&session, &end, now);
+        }
+    }
+
+    /// The end of a turn in the log of its session.
+    fn logged_end(&self, session: &SessionId, turn: &str) -> Option<Vec<u8>> {
+        let directory = self.session_log_directory(session)?;
+        self.0.turn_ends.as_ref()?(&directory, session, turn)
     }
 
     fn not_started(&self, worker: WorkerId, error: &io::Error) {

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWriteExt, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Hub;
 use crate::action::ProcessSignal;
@@ -204,9 +204,10 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
     process.write(&Vec::from(early));
     let writer = tokio::task::spawn_local(process.clone().run_writer());
     let errors = tokio::task::spawn_local(read_stderr(hub.clone(), process.clone(), stderr));
-    let commits = child
-        .commits
-        .map(|socket| tokio::task::spawn_local(serve_commits(hub.clone(), process.clone(), socket)));
+    let commits = child.commits.map(|socket| {
+        let (exited, told) = oneshot::channel();
+        (exited, tokio::task::spawn_local(serve_commits(hub.clone(), process.clone(), socket, told)))
+    });
     let mut lines = LineBuffer::default();
     let mut open = true;
     let mut told = false;
@@ -234,8 +235,10 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
     };
     let _ = tokio::time::timeout(AFTER_EXIT, rest).await;
     writer.abort();
-    if let Some(commits) = commits {
-        commits.abort();
+    if let Some((exited, commits)) = commits {
+        // The task may have ended with its socket.
+        let _ = exited.send(());
+        let _ = commits.await;
     }
     reap(ended.get_ref())
 }
@@ -273,8 +276,14 @@ async fn read_some(hub: &Hub, id: WorkerId, stdout: &mut pipe::Receiver, lines: 
     true
 }
 
-/// Answers the worker's questions on its commit socket.
-async fn serve_commits(hub: Hub, process: Rc<Process>, socket: OwnedFd) -> io::Result<()> {
+/// Answers the worker's questions on its commit socket. Once the worker has `exited`, reads what it reported
+/// last, which decides how its turn is recovered.
+async fn serve_commits(
+    hub: Hub,
+    process: Rc<Process>,
+    socket: OwnedFd,
+    mut exited: oneshot::Receiver<()>,
+) -> io::Result<()> {
     let socket = std::os::unix::net::UnixStream::from(socket);
     socket.set_nonblocking(true)?;
     let (reader, mut writer) = UnixStream::from_std(socket)?.into_split();
@@ -283,34 +292,51 @@ async fn serve_commits(hub: Hub, process: Rc<Process>, socket: OwnedFd) -> io::R
     let mut lines = LineBuffer::default();
     loop {
         tokio::select! {
-            reply = replies.recv() => match reply {
-                Some(reply) => writer.write_all(&reply).await?,
-                None => return Ok(()),
-            },
+            biased;
             ready = reader.readable() => {
                 ready?;
-                let mut scratch = hub.0.scratch.borrow_mut();
-                match reader.try_read(&mut scratch) {
+                match read_commits(&hub, process.id, &mut lines, |scratch| reader.try_read(scratch)) {
                     Ok(0) => return Ok(()),
-                    Ok(read) => {
-                        let now = hub.now();
-                        let mut router = hub.0.router.borrow_mut();
-                        lines.push(&scratch[..read], |piece| {
-                            if let FramedLine::Line(line) = piece
-                                && let Some(message) = CommitMessage::parse(line)
-                            {
-                                router.commit_requested(process.id, &message, now);
-                            }
-                        });
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                    Ok(_) => hub.apply(),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => return Err(error),
                 }
-                drop(scratch);
-                hub.apply();
             }
+            Some(reply) = replies.recv() => {
+                // A worker that is gone needs no answer, but what it reported is still read.
+                let _ = writer.write_all(&reply).await;
+            }
+            _ = &mut exited => break,
         }
     }
+    // Its guardians may hold the socket open for a moment, so the end of the socket is not waited for.
+    let socket: &std::os::unix::net::UnixStream =
+        &reader.reunite(writer).map_err(io::Error::other)?.into_std()?;
+    while read_commits(&hub, process.id, &mut lines, |scratch| (&*socket).read(scratch))? > 0 {
+        hub.apply();
+    }
+    Ok(())
+}
+
+/// Reads once from a commit socket and passes the lines on. Returns the number of bytes.
+fn read_commits(
+    hub: &Hub,
+    id: WorkerId,
+    lines: &mut LineBuffer,
+    read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+) -> io::Result<usize> {
+    let mut scratch = hub.0.scratch.borrow_mut();
+    let count = read(&mut scratch)?;
+    let now = hub.now();
+    let mut router = hub.0.router.borrow_mut();
+    lines.push(&scratch[..count], |piece| {
+        if let FramedLine::Line(line) = piece
+            && let Some(message) = CommitMessage::parse(line)
+        {
+            router.commit_requested(id, &message, now);
+        }
+    });
+    Ok(count)
 }
 
 /// Drains standard error, stores its tail and logs its lines.

@@ -159,6 +159,13 @@ impl AgentMessage {
         self.0["prompt_id"].as_str()
     }
 
+    /// The fork in which the session continues after its worker died, if the line announces one.
+    pub(super) fn announced_fork(&self) -> Option<&str> {
+        let notice = &self.0["value"];
+        let is_fork = notice["kind"] == "worker_restarted" && notice["forked_from"].is_string();
+        notice["session_id"].as_str().filter(|_| is_fork && self.kind() == MessageKind::SessionEvent)
+    }
+
     /// The text of a message or of a piece of one.
     pub fn text(&self) -> Option<&str> {
         let choice = &self.0["choices"][0];

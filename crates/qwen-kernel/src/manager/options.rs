@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::router::SessionOptions;
+use crate::router::{OnCrash, SessionOptions};
 
 /// Bounds of a session. A turn that reaches one ends with the bound as its status.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -141,6 +141,13 @@ impl SessionOptions {
         self.announced("jsonSchema", schema)
     }
 
+    /// What happens to a turn whose worker dies. After [`OnCrash::Fork`], [`Session::id`](super::Session::id)
+    /// is the id of the fork.
+    pub fn on_crash(mut self, policy: OnCrash) -> Self {
+        self.on_crash = Some(policy);
+        self
+    }
+
     /// These options on top of `base`, whose flags they replace.
     pub(super) fn over(self, base: &Self) -> Self {
         let mut merged = base.clone();
@@ -154,6 +161,7 @@ impl SessionOptions {
         merged.env.extend(self.env);
         merged.settings_profile = self.settings_profile.or(merged.settings_profile);
         merged.fork_from = self.fork_from.or(merged.fork_from);
+        merged.on_crash = self.on_crash.or(merged.on_crash);
         merged.initialize.extend(self.initialize);
         merged
     }

@@ -49,7 +49,8 @@ impl Session {
         }
     }
 
-    /// The id for [`AgentManager::resume_session`](super::AgentManager::resume_session).
+    /// The id for [`AgentManager::resume_session`](super::AgentManager::resume_session). It changes when the
+    /// session continues in a fork ([`OnCrash::Fork`](crate::OnCrash::Fork)).
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -57,6 +58,14 @@ impl Session {
     /// The result of the last turn that ended; kept when a worker dies.
     pub fn last_result(&self) -> Option<&TurnResult> {
         self.last_result.as_ref()
+    }
+
+    /// The session continues in this fork, because its worker died.
+    pub(super) fn follow_fork(&mut self, id: &str) {
+        id.clone_into(&mut self.id);
+        if let Some(store) = &mut self.store {
+            store.follow_fork(id);
+        }
     }
 
     pub(super) fn send(&self, line: &Value) -> Result<(), AgentError> {

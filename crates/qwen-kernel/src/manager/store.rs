@@ -45,6 +45,13 @@ impl StoreMirror {
         Self { store, id: id.to_owned(), file: session_file(options, id), stored: 0 }
     }
 
+    /// Copies this session from now on, a fork of the one before.
+    pub fn follow_fork(&mut self, id: &str) {
+        id.clone_into(&mut self.id);
+        self.file.set_file_name(format!("{id}.jsonl"));
+        self.stored = 0;
+    }
+
     /// Writes the session's file from the store, unless the file exists.
     pub async fn restore(self) -> Result<Self, AgentError> {
         self.on_blocking_thread(|mirror| {

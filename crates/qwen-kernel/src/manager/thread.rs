@@ -83,6 +83,9 @@ impl Lines {
                 let _ = self.commands.send(Command::Resume(self.id.clone()));
             }
             if let Some(message) = AgentMessage::parse(&line) {
+                if let Some(fork) = message.announced_fork() {
+                    fork.clone_into(&mut self.id);
+                }
                 return Some(message);
             }
         }
@@ -304,6 +307,15 @@ async fn distribute(hub: Hub, readers: Readers, answers: Answers, commands: mpsc
                 continue;
             }
             let Some(id) = keys.session_id.as_deref() else { continue };
+            let notice = (kind == "x-qwen-session-event").then(|| AgentMessage::parse(line)).flatten();
+            let fork = notice.as_ref().and_then(AgentMessage::announced_fork);
+            if let Some(fork) = fork {
+                // The session's further lines carry the id of the fork.
+                let reader = readers.borrow_mut().remove(id);
+                readers.borrow_mut().extend(reader.map(|reader| (fork.to_owned(), reader)));
+                hub.set_paused(id, false);
+            }
+            let id = fork.unwrap_or(id);
             let gone = match readers.borrow_mut().get_mut(id) {
                 Some(reader) => {
                     match kind {

@@ -94,6 +94,9 @@ impl<'a> TurnStream<'a> {
                     return Err(AgentError::Ended);
                 }
                 Next::Message(Some(message)) => {
+                    if let Some(fork) = message.announced_fork() {
+                        self.session.follow_fork(fork);
+                    }
                     if self.is_of_this_stream(&message) {
                         self.accept(&message).await?;
                         return Ok(Some(message));

@@ -23,6 +23,20 @@ pub struct WorkerExit {
 }
 
 impl WorkerExit {
+    /// The exit as part of an error or a notice for the client.
+    pub fn to_json(&self) -> serde_json::Value {
+        let signal = match self.cause {
+            ExitCause::Signal(signal) => Some(signal),
+            ExitCause::Code(_) | ExitCause::NotStarted | ExitCause::Ended(_) => None,
+        };
+        serde_json::json!({
+            "reason": self.cause.reason(),
+            "exit_code": self.cause.code(),
+            "signal": signal,
+            "stderr": self.detail,
+        })
+    }
+
     /// The same exit, with the reason for which the kernel ended the process, if it did.
     pub fn because(&self, fault: Option<&'static str>) -> Self {
         Self { cause: fault.map_or(self.cause, ExitCause::Ended), detail: self.detail.clone() }

@@ -61,11 +61,22 @@ impl Router {
         input: &ClientInput<'_>,
         line: &[u8],
     ) -> Result<(SessionId, Vec<u8>), ErrorInfo> {
-        let named = input.session_id.as_deref();
         if self.stands_for_worker {
             return Ok((self.only_session(), line.to_vec()));
         }
-        match named {
+        let (id, line) = self.named_session(input, line)?;
+        let last = self.follow_forks(id.clone());
+        let names_fork = last != id && session_id_of(&line).as_ref() == Some(&id);
+        let line = if names_fork { with_session_id(&line, &last) } else { line };
+        Ok((last, line))
+    }
+
+    fn named_session(
+        &mut self,
+        input: &ClientInput<'_>,
+        line: &[u8],
+    ) -> Result<(SessionId, Vec<u8>), ErrorInfo> {
+        match input.session_id.as_deref() {
             None => {
                 let id = self.implied_session(input)?;
                 let line = self.completed(input, line, &id);

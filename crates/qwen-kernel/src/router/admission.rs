@@ -22,7 +22,7 @@ impl Router {
         if self.drain_until.is_some() {
             return Err(Self::draining());
         }
-        if let Some(until) = session.quarantined_until.filter(|until| *until > self.now) {
+        if let Some(until) = session.recovery.quarantined_until.filter(|until| *until > self.now) {
             let wait = until.saturating_sub(self.now);
             let message = format!(
                 "the workers of the session '{id}' died {MAX_DEATHS} times in a row; it is quarantined, try again in {} ms",
@@ -86,7 +86,7 @@ impl Router {
                 session.and_then(|session| self.pool.retry_after(&session.key, self.now))
             }
             "session_quarantined" => session
-                .and_then(|session| session.quarantined_until)
+                .and_then(|session| session.recovery.quarantined_until)
                 .map(|until| until.saturating_sub(self.now)),
             _ => None,
         };
@@ -104,7 +104,7 @@ impl Router {
     /// Advances the session: writes its backlog to its worker, or claims a worker.
     pub(super) fn pump(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
-        if session.backlog.is_empty() || session.leaving.is_some() || session.forgotten {
+        if !session.has_work() || session.leaving.is_some() || session.forgotten {
             return;
         }
         if session.worker.is_some() {
@@ -118,18 +118,7 @@ impl Router {
     /// Claims a worker for the session, or queues the session.
     pub(super) fn claim(&mut self, id: &SessionId) -> bool {
         let Some(session) = self.sessions.get(id) else { return true };
-        let mut key = session.key.clone();
-        if session.continues {
-            let mut resumes = (*key).clone();
-            resumes.spec.args.extend(["--resume".to_owned(), id.to_string()]);
-            key = resumes.into();
-        }
-        if let Some(from) = &session.fork_from {
-            let flags = ["--resume", from, "--fork-session", "--session-id", id.as_str()];
-            let mut forks = (*key).clone();
-            forks.spec.args.extend(flags.map(str::to_owned));
-            key = forks.into();
-        }
+        let key = session.worker_key();
         match self.workers().claim(id, &key) {
             Granted::Lease(lease) => {
                 self.bind(id, lease);
@@ -150,7 +139,7 @@ impl Router {
             Granted::Later(wait) => {
                 let message = format!(
                     "workers fail again and again as they start; the last one: {}; no new one is tried for {} ms",
-                    self.pool.last_failure(&key),
+                    self.pool.last_failure(&key).map(ToString::to_string).unwrap_or_default(),
                     wait.as_millis()
                 );
                 let error = ErrorInfo {
@@ -219,11 +208,12 @@ impl Router {
                 lines.push(b'\n');
             }
         }
-        if std::mem::take(&mut session.continues) {
+        let continues = std::mem::take(&mut session.recovery.continues);
+        if continues {
             self.probes += 1;
             let asks = format!(
-                "{{\"type\":\"control_request\",\"request_id\":\"hub.continue.{}\",\"session_id\":\"{id}\",\"subtype\":\"continue_last_turn\"}}\n",
-                self.probes
+                "{{\"type\":\"control_request\",\"request_id\":\"hub.continue.{}\",\"session_id\":\"{id}\",\"subtype\":\"continue_last_turn\",\"replay\":{}}}\n",
+                self.probes, !session.recovery.has_shown_calls
             );
             lines.extend_from_slice(asks.as_bytes());
         }
@@ -246,7 +236,7 @@ impl Router {
                     prompted = true;
                     // A refusal between the answers to these two probes concerns this prompt.
                     lines.extend(self.front.probe(number * 2).unwrap_or_default());
-                    if session.is_recovered && session_id_of(&prompt.line).is_none() {
+                    if session.recovery.has_lost_worker && session_id_of(&prompt.line).is_none() {
                         lines.extend_from_slice(&with_session_id(&prompt.line, id));
                     } else {
                         lines.extend_from_slice(&prompt.line);
@@ -256,7 +246,7 @@ impl Router {
                 }
             }
         }
-        if prompted {
+        if prompted || continues {
             self.pool.set_busy(worker, true, self.now);
         }
         if let Some(lease) = lease.filter(|_| !lines.is_empty()) {
@@ -360,11 +350,11 @@ impl Router {
     /// Refuses every prompt of the session that no worker has read, and every request.
     pub(super) fn fail_waiting(&mut self, id: &SessionId, error: &ErrorInfo) {
         self.queue.retain(|queued| queued != id);
+        self.end_continuing_turn(id, error);
         if let Some(session) = self.sessions.get_mut(id) {
             session.queued_at = None;
             if session.worker.is_none() {
                 // The state of the former worker no longer applies.
-                session.continues = false;
                 for prompt in &mut session.pending {
                     prompt.sent = false;
                 }
@@ -443,7 +433,7 @@ impl Router {
         let error = Self::draining();
         for id in ids {
             let Some(session) = self.sessions.get(&id) else { continue };
-            if session.worker.is_none() && !session.backlog.is_empty() {
+            if session.worker.is_none() && session.has_work() {
                 self.fail_waiting(&id, &error);
             } else if session.worker.is_some() && !session.is_busy() {
                 self.release_worker(&id);

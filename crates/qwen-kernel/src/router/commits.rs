@@ -82,9 +82,20 @@ impl Router {
             _ => session,
         };
         match reason {
-            CommitReason::Start { prompt_id } => self.note_start(&session, prompt_id),
+            CommitReason::Start { prompt_id } => {
+                self.note_start(&session, prompt_id);
+                if let Some(session) = self.sessions.get_mut(&session).filter(|_| bytes > 0) {
+                    session.recovery.is_start_logged = true;
+                    // The session's log exists now.
+                    session.fork_from = None;
+                }
+            }
             CommitReason::Effect { .. } => self.note_effect(&session),
-            CommitReason::End { .. } => {}
+            CommitReason::End { prompt_id } => {
+                if let Some(session) = self.sessions.get_mut(&session).filter(|_| bytes > 0) {
+                    session.recovery.is_end_logged = session.turn.as_ref() == Some(prompt_id);
+                }
+            }
         }
         // A session that is gone has no worker that may go on.
         let Some(Session { logs, .. }) = self.sessions.get(&session) else { return Some(Appended::Fenced) };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, SessionId};
 
-use super::admission::{MAX_DEATHS, QUARANTINE};
-use super::{Router, Waiting};
+use super::Router;
+use super::recovery::lost;
 use crate::process_manager::WorkerExit;
 use crate::worker_pool::{Stage, Worker, WorkerId};
 
@@ -53,7 +53,7 @@ impl Router {
             session.lease = None;
             session.is_ready = false;
             session.replays = true;
-            session.is_recovered = true;
+            session.recovery.has_lost_worker = true;
         }
         session.judging = None;
         let foreign_version = session.foreign_version.take();
@@ -75,10 +75,11 @@ impl Router {
         }
         let refusal = session.refusal.take();
         let exit = exit.because(gone.and_then(|worker| worker.fault));
+        session.recovery.last_exit = Some(exit.clone());
         self.cancel_questions(id);
-        self.end_or_retry(id, &exit);
         let what = format!("the worker of this session is gone: {exit}");
         self.fail_requests(id, &lost(what));
+        let id = &self.recover_turn(id, &exit);
         self.complete_close(id);
         if self.drain_until.is_some() {
             self.fail_waiting(id, &Self::draining());
@@ -97,111 +98,6 @@ impl Router {
         } else {
             self.pump(id);
         }
-    }
-
-    /// Ends the running turn, and hands the prompts queued behind it to the next worker.
-    fn end_or_retry(&mut self, id: &SessionId, exit: &WorkerExit) {
-        let Some(session) = self.sessions.get_mut(id) else { return };
-        // The turn with the most recent lines, or else the first prompt that was sent.
-        let named = session.turn.as_deref().and_then(|turn| session.find_pending(Some(turn)));
-        let at = named.or_else(|| session.pending.iter().position(|prompt| prompt.sent));
-        let Some((at, first)) =
-            at.and_then(|at| Some((at, session.pending.get(at)?))).filter(|(_, first)| first.sent)
-        else {
-            if let Some(turn) = session.turn.take() {
-                // A turn without a pending prompt, such as one that the client continued.
-                let error = lost(format!("the worker of this turn is gone: {exit}"));
-                self.end_turn_for(id, &turn, EndStatus::Interrupted, error, Duration::ZERO);
-            }
-            return self.requeue(id);
-        };
-        session.deaths += 1;
-        let poisoned = session.deaths >= MAX_DEATHS;
-        let may_go_on = !poisoned && session.closing.is_none() && self.drain_until.is_none();
-        let unread = !first.seen && session.turn.is_none() && self.front.probe(0).is_some();
-        if unread && may_go_on {
-            // No worker has begun it: it is only passed to the next one.
-            return self.requeue(id);
-        }
-        if first.retry_safe && !first.had_effects && !first.resent && may_go_on && at == 0 {
-            return self.retry(id);
-        }
-        let name = session.turn.take().unwrap_or_else(|| session.turn_name(first));
-        let since = first.at;
-        session.pending.remove(at);
-        session.continues = false;
-        session.turns += 1;
-        if poisoned {
-            session.quarantined_until = Some(self.now + QUARANTINE);
-            session.deaths = 0;
-        }
-        let error = lost(format!(
-            "the worker of this turn is gone: {exit}; what its tools did is unknown, and the session goes on with the next prompt"
-        ));
-        self.end_turn_for(id, &name, EndStatus::Interrupted, error, since);
-        self.requeue(id);
-    }
-
-    /// Retries the first prompt: as the same turn if its start was seen, otherwise as a new one.
-    fn retry(&mut self, id: &SessionId) {
-        let Some(session) = self.sessions.get_mut(id) else { return };
-        let turn = session.turn.take();
-        session.continues = turn.is_some();
-        let continues = session.continues;
-        let open = std::mem::take(&mut session.open_parts);
-        if let Some(first) = session.pending.front_mut() {
-            first.resent = true;
-            first.sent = continues;
-        }
-        self.metrics.retried += 1;
-        if let Some(turn) = turn {
-            let lines = self.writer.before_retry(id, &turn, &open);
-            self.emit(id, &lines);
-        }
-        self.requeue(id);
-        if continues && let Some(session) = self.sessions.get_mut(id) {
-            // The backlog must not be empty, so that a worker is claimed.
-            session.backlog.push_front(Waiting::Line(Vec::new()));
-        }
-    }
-
-    /// Moves the prompts that were sent to the dead worker but never started to the front of the backlog.
-    fn requeue(&mut self, id: &SessionId) {
-        let Some(session) = self.sessions.get_mut(id) else { return };
-        let mut again: Vec<u64> = Vec::new();
-        let continues = session.continues;
-        for (place, prompt) in session.pending.iter_mut().enumerate() {
-            let runs_on = continues && place == 0;
-            if prompt.sent && !runs_on {
-                prompt.sent = false;
-                prompt.seen = false;
-                prompt.resent = true;
-                again.push(prompt.number);
-            } else if !prompt.sent && place == 0 && prompt.resent {
-                again.push(prompt.number);
-            }
-        }
-        let waiting: Vec<u64> = session
-            .backlog
-            .iter()
-            .filter_map(|line| if let Waiting::Prompt(number) = line { Some(*number) } else { None })
-            .collect();
-        for number in again.into_iter().rev().filter(|number| !waiting.contains(number)) {
-            session.backlog.push_front(Waiting::Prompt(number));
-        }
-    }
-
-    /// The new worker does not know the turn: the prompt itself is sent again.
-    pub(super) fn resend_first(&mut self, id: &SessionId) {
-        if let Some(session) = self.sessions.get_mut(id)
-            && let Some(first) = session.pending.front_mut()
-            && first.resent
-        {
-            first.sent = false;
-            let number = first.number;
-            session.backlog.push_front(Waiting::Prompt(number));
-        }
-        self.pump(id);
     }
 
     /// The ids of the control requests that wait for an answer from the client.
@@ -226,8 +122,7 @@ impl Router {
             .map(|session| std::mem::take(&mut session.unanswered))
             .unwrap_or_default();
         for asked in asked {
-            let lines = self.writer.control_reply(id, &asked.request_id, asked.nested, Err(error.clone()));
-            self.emit(id, &lines);
+            self.reply_error(id, &asked, error.clone());
         }
     }
 
@@ -250,8 +145,4 @@ impl Router {
         self.emit(id, &lines);
         self.forget_session(id);
     }
-}
-
-fn lost(message: String) -> ErrorInfo {
-    ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Internal, "worker_lost", message) }
 }

@@ -1,6 +1,6 @@
 //! Lines from the client.
 
-use super::{ClientRequest, Pending, Router, Session, SessionOptions, TracedPrompt, Waiting};
+use super::{ClientRequest, OnCrash, Pending, Router, Session, SessionOptions, TracedPrompt, Waiting};
 use crate::action::RouterAction;
 use crate::front::{ClientInput, InputKind};
 use crate::tenant::is_tenant_name;
@@ -14,6 +14,9 @@ pub const HUB_CAPABILITIES: &[&str] = &["hub", "sequence"];
 
 /// The maximum size of a session's backlog.
 const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
+
+/// The flag that binds a worker to its session where a wire does not name sessions reliably.
+pub(super) const BIND_SESSION: &str = "--bind-session";
 
 /// Requests that change a session and must be replayed to a new worker.
 const SETTINGS: [&str; 4] = ["set_model", "set_permission_mode", "set_effort", "set_max_thinking_tokens"];
@@ -229,12 +232,20 @@ impl Router {
         let mut key = self.keys.key(tenant, options)?;
         if !self.front.adopts_sessions() && *id != self.default_session {
             let mut bound = (*key).clone();
-            bound.spec.args.extend(["--bind-session".to_owned(), id.to_string()]);
+            bound.spec.args.extend([BIND_SESSION.to_owned(), id.to_string()]);
             key = bound.into();
         }
         self.closed.retain(|closed| closed != id);
         let mut session = Session::new(id.clone(), tenant.to_owned(), key, self.now);
         session.numbering.on = self.sequence;
+        session.recovery.on_crash = options.on_crash.unwrap_or_default();
+        if !session.is_resumable && session.recovery.on_crash != OnCrash::Error {
+            let message = format!(
+                "`on_crash` is {:?}, which needs the session's log, but the session is opened without one; leave out the flag that turns the log off",
+                session.recovery.on_crash.name()
+            );
+            return Err(Self::refuse(ErrorKind::Input, "invalid_on_crash", message).with_param("on_crash"));
+        }
         if let Some(from) = &options.fork_from {
             let from = SessionId::parse(from).map_err(|error| {
                 Self::refuse(ErrorKind::Input, "invalid_session_id", format!("fork_from: {error}"))

@@ -13,6 +13,7 @@ mod exits;
 mod input;
 mod numbering;
 mod output;
+mod recovery;
 mod requests;
 mod session;
 mod status;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 
 pub use self::input::HUB_CAPABILITIES;
+pub use self::recovery::OnCrash;
 use self::session::{Pending, Question, Session, Waiting};
 pub use self::tracing::{TracedPrompt, TurnSpan, TurnTracer};
 use crate::action::{ClientRequest, ProcessSignal, RouterAction};
@@ -50,6 +52,9 @@ pub struct SessionOptions {
     pub settings_profile: Option<serde_json::Value>,
     /// The session whose conversation to copy; that session remains unchanged.
     pub fork_from: Option<String>,
+    /// What happens to a turn whose worker dies; [`OnCrash::Error`] if absent.
+    #[serde(skip)]
+    pub on_crash: Option<OnCrash>,
     /// Fields of the session's `initialize` request, for Rust hosts; clients of a hub send their own.
     #[serde(skip)]
     pub initialize: serde_json::Map<String, serde_json::Value>,
@@ -64,6 +69,7 @@ impl SessionOptions {
             ("env", serde_json::json!(self.env)),
             ("settings_profile", serde_json::json!(self.settings_profile)),
             ("fork_from", serde_json::json!(self.fork_from)),
+            ("on_crash", serde_json::json!(self.on_crash.map(OnCrash::name))),
         ] {
             if !value.is_null() {
                 request[key] = value;
@@ -101,6 +107,8 @@ pub struct Router {
     queue: VecDeque<SessionId>,
     /// The sessions with an open control request of this id.
     questions: HashMap<String, Vec<SessionId>>,
+    /// The sessions that continue in a fork after a crash, and the fork of each.
+    forks: HashMap<SessionId, SessionId>,
     /// Closed sessions, the most recent last.
     closed: VecDeque<SessionId>,
     default_session: SessionId,
@@ -170,6 +178,7 @@ impl Router {
             serves: HashMap::new(),
             queue: VecDeque::new(),
             questions: HashMap::new(),
+            forks: HashMap::new(),
             closed: VecDeque::new(),
             default_session,
             drives_default: false,
@@ -393,7 +402,7 @@ impl Router {
     fn close_input_if_done(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
         if self.eof
-            && session.backlog.is_empty()
+            && !session.has_work()
             && let Some(worker) = session.worker.filter(|_| session.is_ready)
         {
             self.actions.push(RouterAction::CloseInput { worker });
@@ -405,7 +414,10 @@ impl Router {
             return;
         }
         let waits = self.sessions.values().any(|session| {
-            session.worker.is_some() || session.leaving.is_some() || !session.pending.is_empty()
+            session.worker.is_some()
+                || session.leaving.is_some()
+                || session.recovery.continues
+                || !session.pending.is_empty()
         });
         let unstored = self.sessions.values().any(|session| session.numbering.waiting_bytes() > 0);
         if !waits && !unstored && self.pool.workers().next().is_none() {

@@ -220,16 +220,7 @@ impl Router {
         self.withdraw_resent(id, turn);
         let open = self.open_parts_of(stored);
         match end {
-            Some(end) => {
-                let mut lines = self.writer.before_end(id, turn, &open);
-                for line in end.split_inclusive(|byte| *byte == b'\n') {
-                    // The end belongs to the message that is open, or else brings its own.
-                    if !open.is_message_open || !self.front.begins_message(line) {
-                        lines.extend_from_slice(line);
-                    }
-                }
-                self.emit(id, &lines);
-            }
+            Some(end) => self.emit_stored_end(id, turn, &end, &open),
             None => {
                 let message = "the hub that ran this turn is gone; what its tools did is unknown, and the session goes on with the next prompt";
                 let error =

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use qwen_events::{EndStatus, ErrorInfo, SessionId};
 
-use super::{Pending, Question, Router};
+use super::{ClientRequest, Pending, Question, Router};
 use crate::action::RouterAction;
 use crate::front::{OpenParts, WorkerOutput, command_summary, push_numbered};
 use crate::worker_pool::{Stage, WorkerId};
@@ -225,8 +225,7 @@ impl Router {
             }
             session.turns += 1;
             session.open_parts = OpenParts::default();
-            session.deaths = 0;
-            session.quarantined_until = None;
+            session.recovery.finish_turn();
             session.fork_from = None;
             let runs = session.turn.as_deref();
             if runs.is_some() && (prompt_id.is_none() || runs == prompt_id) {
@@ -350,8 +349,8 @@ impl Router {
 
     fn answered(&mut self, id: &SessionId, request_id: &str, line: &[u8]) {
         if request_id.starts_with("hub.continue.") {
-            let refused = memchr::memmem::find(line, b"\"accepted\":false").is_some();
-            if refused {
+            let is_accepted = memchr::memmem::find(line, b"\"accepted\":true").is_some();
+            if !is_accepted {
                 self.resend_first(id);
             }
             return;
@@ -420,10 +419,8 @@ impl Router {
             Some(session) => std::mem::take(&mut session.open_parts),
             None => OpenParts::default(),
         };
-        let mut lines = self.writer.turn_end(id, prompt_id, status, error, duration, &open);
-        if matches!(code, "overloaded" | "worker_circuit_open" | "session_quarantined" | "draining") {
-            lines = with_hint(&lines, code, self.retry_after(id, code));
-        }
+        let lines = self.writer.turn_end(id, prompt_id, status, error, duration, &open);
+        let lines = with_error_fields(&lines, code, &self.error_fields(id, code));
         if let Some(session) = self.sessions.get_mut(id)
             && session.turn.as_deref() == Some(prompt_id)
         {
@@ -445,6 +442,36 @@ impl Router {
         self.emit(id, &lines);
     }
 
+    /// What an error with this code contains besides its message: when to try again, how the worker ended.
+    fn error_fields(&self, id: &SessionId, code: &str) -> serde_json::Map<String, serde_json::Value> {
+        let mut fields = serde_json::Map::new();
+        if matches!(code, "overloaded" | "worker_circuit_open" | "session_quarantined" | "draining") {
+            let wait = u64::try_from(self.retry_after(id, code).as_millis()).unwrap_or(u64::MAX);
+            fields.insert("retry_after_ms".to_owned(), wait.into());
+        }
+        let session = self.sessions.get(id);
+        let exit = match code {
+            "worker_lost" | "worker_not_started" | "session_quarantined" => {
+                session.and_then(|session| session.recovery.last_exit.as_ref())
+            }
+            "worker_circuit_open" => session.and_then(|session| self.pool.last_failure(&session.key)),
+            _ => None,
+        };
+        if let Some(exit) = exit {
+            fields.insert("worker".to_owned(), exit.to_json());
+        }
+        fields
+    }
+
+    /// Answers a request of the client with an error, on behalf of a session.
+    pub(super) fn reply_error(&mut self, id: &SessionId, request: &ClientRequest, error: ErrorInfo) {
+        let fields = self.error_fields(id, error.code);
+        let code = error.code;
+        let lines = self.writer.control_reply(id, &request.request_id, request.nested, Err(error));
+        let lines = with_error_fields(&lines, code, &fields);
+        self.emit(id, &lines);
+    }
+
     /// Writes stored lines to the client with their numbers.
     pub(super) fn push_stored(&mut self, first: u64, lines: &[u8]) {
         let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -454,13 +481,26 @@ impl Router {
     }
 }
 
-/// The lines with `retry_after_ms` in the error object.
-fn with_hint(lines: &[u8], code: &str, wait: Duration) -> Vec<u8> {
+/// The lines with further fields in the error object that has this code. A wire whose terminal record has no
+/// error object gets them in the record itself, with the code.
+fn with_error_fields(
+    lines: &[u8],
+    code: &str,
+    fields: &serde_json::Map<String, serde_json::Value>,
+) -> Vec<u8> {
+    const RESULT: &[u8] = b"{\"type\":\"result\"";
+    if fields.is_empty() {
+        return lines.to_vec();
+    }
+    let text = serde_json::Value::Object(fields.clone()).to_string();
+    let fields = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default();
     let mark = format!("\"code\":\"{code}\"");
-    let Some(at) = memchr::memmem::find(lines, mark.as_bytes()) else { return lines.to_vec() };
-    let end = at + mark.len();
-    let mut hinted = lines[..end].to_vec();
-    hinted.extend_from_slice(format!(",\"retry_after_ms\":{}", wait.as_millis()).as_bytes());
-    hinted.extend_from_slice(&lines[end..]);
-    hinted
+    let (end, added) = if let Some(at) = memchr::memmem::find(lines, mark.as_bytes()) {
+        (at + mark.len(), format!(",{fields}"))
+    } else if let Some(at) = memchr::memmem::find(lines, RESULT) {
+        (at + RESULT.len(), format!(",\"error_code\":\"{code}\",{fields}"))
+    } else {
+        return lines.to_vec();
+    };
+    [&lines[..end], added.as_bytes(), &lines[end..]].concat()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
 use serde::Deserialize;
 
-use super::{ClientRequest, Router, Session, SessionOptions};
+use super::{ClientRequest, OnCrash, Router, Session, SessionOptions};
 use crate::action::RouterAction;
 use crate::front::ClientInput;
 
@@ -78,7 +78,7 @@ impl Router {
     fn status_request(&mut self, input: &ClientInput<'_>, request_id: &str) {
         let result = match input.session_id.as_deref() {
             None => Ok(Json::trusted(self.status().to_string())),
-            Some(_) => Self::named(input).and_then(|id| {
+            Some(_) => Self::named(input).map(|id| self.follow_forks(id)).and_then(|id| {
                 self.session_status(&id)
                     .map(|status| Json::trusted(status.to_string()))
                     .ok_or_else(|| unknown_session(&id))
@@ -97,6 +97,8 @@ impl Router {
                 );
             }
             self.open_session(&id, input, &options)?;
+            // The original is meant, and not the fork in which it continued.
+            self.forks.remove(&id);
             Ok(id)
         });
         match opened {
@@ -120,6 +122,7 @@ impl Router {
                 Self::refuse(ErrorKind::Input, "invalid_after", message).with_param("after")
             })?;
             self.open_session(&id, input, &SessionOptions::default())?;
+            self.forks.remove(&id);
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.numbering.on = true;
                 if session.numbering.epoch.is_none() {
@@ -140,7 +143,7 @@ impl Router {
     }
 
     fn close_request(&mut self, input: &ClientInput<'_>, request_id: &str) {
-        let id = match Self::named(input) {
+        let id = match Self::named(input).map(|id| self.follow_forks(id)) {
             Ok(id) if self.sessions.contains_key(&id) => id,
             Ok(id) => return self.reply(input, Some(&id), request_id, Err(unknown_session(&id))),
             Err(error) => return self.reply(input, None, request_id, Err(error)),
@@ -187,7 +190,16 @@ impl Router {
             self.sessions.remove(id);
         }
         self.queue.retain(|queued| queued != id);
-        self.closed.push_back(id.clone());
+        self.note_closed(id.clone());
+        let forked: Vec<SessionId> =
+            self.forks.extract_if(|_, fork| fork == id).map(|(original, _)| original).collect();
+        for original in forked {
+            self.note_closed(original);
+        }
+    }
+
+    fn note_closed(&mut self, id: SessionId) {
+        self.closed.push_back(id);
         if self.closed.len() > CLOSED {
             self.closed.pop_front();
         }
@@ -294,12 +306,22 @@ fn unknown_session(id: &SessionId) -> ErrorInfo {
 fn session_options(body: &str) -> Result<SessionOptions, ErrorInfo> {
     #[derive(Deserialize)]
     struct Open {
+        on_crash: Option<serde_json::Value>,
         #[serde(flatten)]
         options: SessionOptions,
     }
-    let read = serde_json::from_str::<Open>(body).map_err(|error| {
+    let mut read = serde_json::from_str::<Open>(body).map_err(|error| {
         Router::refuse(ErrorKind::Input, "wrong_type", format!("the options of the session: {error}"))
     })?;
+    if let Some(policy) = read.on_crash {
+        let named = policy.as_str().and_then(OnCrash::parse).ok_or_else(|| {
+            let names = OnCrash::ALL.map(OnCrash::name).join(", ");
+            let shown: String = policy.to_string().chars().take(80).collect();
+            let message = format!("`on_crash` is {shown}; it must be one of {names}");
+            Router::refuse(ErrorKind::Input, "invalid_on_crash", message).with_param("on_crash")
+        })?;
+        read.options.on_crash = Some(named);
+    }
     let own = |arg: &String| {
         let name = arg.split('=').next().unwrap_or_default();
         OWN_FLAGS.contains(&name) || matches!(name, "-p" | "-r" | "-c" | "-o")

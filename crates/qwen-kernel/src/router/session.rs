@@ -9,6 +9,7 @@ use qwen_events::SessionId;
 use super::TurnSpan;
 use super::commits::OwnedLogs;
 use super::numbering::Numbering;
+use super::recovery::Recovery;
 use crate::action::ClientRequest;
 use crate::front::OpenParts;
 use crate::worker_pool::{Lease, WorkerId, WorkerKey};
@@ -87,19 +88,13 @@ pub(super) struct Session {
     pub settings: BTreeMap<String, Vec<u8>>,
     /// True if it had a worker before.
     pub had_worker: bool,
-    /// True once a worker was lost: its successor must be told which session a prompt means.
-    pub is_recovered: bool,
     /// True if `initialize` and `settings` must be replayed to the next worker.
     pub replays: bool,
-    /// True if the new worker must continue the interrupted turn.
-    pub continues: bool,
     /// The session to fork from, until this session's log exists.
     pub fork_from: Option<String>,
     pub turns: u64,
     pub prompts: u64,
-    /// Consecutive workers that died without finishing a turn.
-    pub deaths: u32,
-    pub quarantined_until: Option<Duration>,
+    pub recovery: Recovery,
     pub active_at: Duration,
     /// The time since which it waits for a slot.
     pub queued_at: Option<Duration>,
@@ -143,14 +138,11 @@ impl Session {
             initialize: None,
             settings: BTreeMap::new(),
             had_worker: false,
-            is_recovered: false,
             replays: false,
-            continues: false,
             fork_from: None,
             turns: 0,
             prompts: 0,
-            deaths: 0,
-            quarantined_until: None,
+            recovery: Recovery::default(),
             active_at: now,
             queued_at: None,
             judging: None,
@@ -167,6 +159,11 @@ impl Session {
     /// True if a turn runs, or a prompt was sent to the worker.
     pub fn is_busy(&self) -> bool {
         self.turn.is_some() || self.pending.iter().any(|prompt| prompt.sent)
+    }
+
+    /// True if something waits for a worker.
+    pub fn has_work(&self) -> bool {
+        !self.backlog.is_empty() || self.recovery.continues
     }
 
     /// True if no work is in flight.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::process_manager::WorkerExit;
+
 /// This many failures within [`WINDOW`] open the circuit.
 const INTENSITY: usize = 5;
 const WINDOW: Duration = Duration::from_secs(10);
@@ -16,13 +18,13 @@ pub struct Circuit {
     streak: u32,
     open_until: Option<Duration>,
     /// How the last worker failed.
-    last: String,
+    last: Option<WorkerExit>,
 }
 
 impl Circuit {
     /// Records a failure; `jitter` is between 0 and 1.
-    pub fn failed(&mut self, how: String, now: Duration, jitter: f64) {
-        self.last = how;
+    pub fn failed(&mut self, exit: WorkerExit, now: Duration, jitter: f64) {
+        self.last = Some(exit);
         self.failures.retain(|at| *at + WINDOW > now);
         self.failures.push(now);
         if self.failures.len() >= INTENSITY {
@@ -39,8 +41,8 @@ impl Circuit {
         self.open_until = None;
     }
 
-    pub fn last_failure(&self) -> &str {
-        &self.last
+    pub fn last_failure(&self) -> Option<&WorkerExit> {
+        self.last.as_ref()
     }
 
     /// The remaining time during which no worker is started, if the circuit is open.
@@ -52,20 +54,25 @@ impl Circuit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process_manager::ExitCause;
+
+    fn exit() -> WorkerExit {
+        WorkerExit { cause: ExitCause::Code(1), detail: String::new() }
+    }
 
     #[test]
     fn five_failures_in_ten_seconds_open_the_circuit_and_it_backs_off() {
         let mut circuit = Circuit::default();
         let at = Duration::from_secs;
         for second in 0..4 {
-            circuit.failed(String::new(), at(second), 1.0);
+            circuit.failed(exit(), at(second), 1.0);
             assert_eq!(circuit.retry_after(at(second)), None);
         }
-        circuit.failed(String::new(), at(4), 1.0);
+        circuit.failed(exit(), at(4), 1.0);
         assert_eq!(circuit.retry_after(at(4)), Some(FIRST));
         assert_eq!(circuit.retry_after(at(5)), None, "one try is allowed then");
         for _ in 0..20 {
-            circuit.failed(String::new(), at(5), 1.0);
+            circuit.failed(exit(), at(5), 1.0);
         }
         assert_eq!(circuit.retry_after(at(5)), Some(LONGEST));
         circuit.succeeded();
@@ -76,7 +83,7 @@ mod tests {
     fn failures_far_apart_do_not_count_together() {
         let mut circuit = Circuit::default();
         for n in 0..100 {
-            circuit.failed(String::new(), Duration::from_secs(n * 11), 1.0);
+            circuit.failed(exit(), Duration::from_secs(n * 11), 1.0);
             assert_eq!(circuit.retry_after(Duration::from_secs(n * 11)), None);
         }
     }

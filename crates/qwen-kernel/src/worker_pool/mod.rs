@@ -339,7 +339,7 @@ impl Pool {
             let exit = exit.because(worker.fault);
             *self.restarts.entry(exit.cause.reason()).or_default() += 1;
             let jitter = self.rng.f64();
-            self.circuit(&worker.key).failed(exit.to_string(), now, jitter);
+            self.circuit(&worker.key).failed(exit, now, jitter);
         }
         Some(worker)
     }
@@ -354,9 +354,9 @@ impl Pool {
         self.circuits.get(&key.digest())?.retry_after(now)
     }
 
-    /// How the last worker of a key failed; empty if none did.
-    pub fn last_failure(&self, key: &WorkerKey) -> &str {
-        self.circuits.get(&key.digest()).map_or("", Circuit::last_failure)
+    /// How the last worker of a key failed, if one did.
+    pub fn last_failure(&self, key: &WorkerKey) -> Option<&WorkerExit> {
+        self.circuits.get(&key.digest())?.last_failure()
     }
 
     fn circuit(&mut self, key: &WorkerKey) -> &mut Circuit {

@@ -48,7 +48,7 @@ pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
                 // Startup code is no longer needed, and a turn uses different code.
                 code_pages::release();
                 let code = match prompt {
-                    None => match session.continue_unfinished(&emit, &cancel).await {
+                    None => match session.continue_unfinished(true, &emit, &cancel).await {
                         Some(end) => finished(run, &session, &end),
                         None => 0,
                     },

@@ -12,6 +12,7 @@ mod harness;
 mod isolation;
 mod numbers;
 mod observing;
+mod on_crash;
 mod reuse;
 mod sessions;
 mod soak;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use mock_model::{Reply, gate, sse};
 use qwen_kernel::{
-    AgentError, AgentManager, AgentOptions, MessageKind, Session, SessionOptions, TurnOptions,
+    AgentError, AgentManager, AgentOptions, MessageKind, OnCrash, Session, SessionOptions, TurnOptions,
 };
 use serde_json::{Value, json};
 
@@ -61,6 +61,31 @@ fn a_turn_whose_worker_died_is_retried_as_configured() {
         assert_eq!((result.status.as_str(), result.text.as_str()), ("done", "Whole."));
         manager.close().await;
     });
+}
+
+#[test]
+fn a_turn_whose_worker_died_is_taken_up_by_the_crash_policy_of_the_session() {
+    for policy in OnCrash::ALL {
+        let harness = Harness::new([held(), Reply::text("Whole."), Reply::text("Again.")]);
+        wait(async {
+            let (manager, mut session) = harness.open(SessionOptions::default().on_crash(policy)).await;
+            let first = session.id().to_owned();
+            let stream = session.stream("go").unwrap();
+            harness.mock.reached("held");
+            kill_workers(&harness);
+            let result = stream.result().await.unwrap();
+            if policy == OnCrash::Error {
+                assert_eq!(result.error.unwrap().code, "worker_lost");
+            } else {
+                assert_eq!((result.status.as_str(), result.text.as_str()), ("done", "Whole."), "{policy:?}");
+            }
+            assert_eq!(session.id() == first, policy != OnCrash::Fork, "{policy:?}");
+            assert_eq!(result.session_id, session.id());
+            assert!(session.run("again").await.unwrap().ok(), "{policy:?}");
+            session.close().await.unwrap();
+            manager.close().await;
+        });
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::super::bounded::{Idle, Names, Open};
 use super::super::calls::Calls;
 use super::super::digest::Digest;
 use super::super::report::Report;
+use super::super::restart::{moves_turn, restarts_turn};
 use super::partial::Partial;
 use crate::claude::wire::message::{AssistantMessage, Block, Content};
 use crate::claude::wire::result::{ResultLine, Subtype};
@@ -37,6 +38,8 @@ enum Turn {
     #[default]
     None,
     Running,
+    /// The worker of the turn died, and another one takes the turn up: its calls are still open.
+    Restarted,
     /// A command was answered; its result must follow.
     Answered,
 }
@@ -57,15 +60,23 @@ impl Idle for Session {
 
 impl Session {
     pub(super) fn notice(&mut self, notice: &Notice<'_>, report: &mut Report) {
+        let was_running = self.turn != Turn::None;
         match notice {
             Notice::Init(_) => {
-                if self.turn != Turn::None {
+                self.announces = true;
+                if std::mem::replace(&mut self.turn, Turn::Running) == Turn::Restarted {
+                    return;
+                }
+                if was_running {
                     report.error("no-terminal", "a turn starts before the one before it has its `result`");
                 }
-                self.announces = true;
-                self.turn = Turn::Running;
                 self.forget_turn();
             }
+            Notice::Custom { value } if moves_turn(value.as_str()) => {
+                self.turn = Turn::None;
+                self.forget_turn();
+            }
+            Notice::Custom { value } if restarts_turn(value.as_str()) => self.turn = Turn::Restarted,
             Notice::SessionStateChanged { state, .. } => {
                 if *state == SessionState::Idle && self.turn != Turn::None {
                     report.error("session-state", "the session is `idle` before the `result` of its turn");

@@ -1,6 +1,7 @@
 //! The four `x-qwen-*` records.
 
 use super::super::report::Report;
+use super::super::restart::moves_turn;
 use super::super::syntax::{Object, Violation, word};
 use crate::qwen::wire::record::{SessionEventRecord, TerminalRecord, ThoughtRecord, ToolDisplayRecord};
 
@@ -59,6 +60,11 @@ impl<'a> Record<'a> {
     /// True if it reports a prompt that joined the running turn.
     pub(super) fn is_steered(&self) -> bool {
         matches!(self, Self::SessionEvent(record) if record.event == "Steered")
+    }
+
+    /// True if it announces that the turn continues in a fork of the session.
+    pub(super) fn moves_turn(&self) -> bool {
+        matches!(self, Self::SessionEvent(record) if record.value.is_some_and(|value| moves_turn(value.get())))
     }
 
     /// True if it may concern the session rather than a turn.

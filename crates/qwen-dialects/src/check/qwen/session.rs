@@ -56,6 +56,7 @@ impl Session {
             None => report.error("envelope", "every line of a turn has a `prompt_id`"),
             // It names a prompt that has no turn.
             Some(_) if record.is_steered() => {}
+            Some(prompt_id) if record.moves_turn() => drop(self.turns.remove(prompt_id)),
             Some(prompt_id) => {
                 if let Some(turn) = self.turn(prompt_id) {
                     turn.record(record, report);

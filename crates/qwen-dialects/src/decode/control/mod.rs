@@ -90,7 +90,10 @@ fn read(subtype: &str, fields: &Object<'_>) -> Result<ControlBody> {
         }
         "get_available_models" => ControlBody::AvailableModels,
         "get_usage_info" => ControlBody::UsageInfo { range: fields.string("range")? },
-        "continue_last_turn" => ControlBody::ContinueLastTurn,
+        "continue_last_turn" => {
+            let replay = fields.any(&["replay"]).map(|value| value.bool()).transpose()?;
+            ControlBody::ContinueLastTurn { replay: replay.unwrap_or(true) }
+        }
         "rewind_files" => {
             let message = fields.need_any(&["user_message_id", "message_id"], "the id of a message")?;
             let dry_run = fields.any(&["dry_run", "dryRun"]).map(|value| value.bool()).transpose()?;

@@ -268,7 +268,7 @@ async fn serve(prepared: Prepared) -> u8 {
             return end_before_start(&*prepared.front, format!("--log-format: {error}"));
         }
     };
-    let turn_ends = Some(turn_ends::turn_ends(prepared.state.clone(), prepared.front.clone()));
+    let turn_ends = Some(turn_ends::turn_ends(prepared.front.clone()));
     let parts = HubParts {
         router,
         events: Some(events),

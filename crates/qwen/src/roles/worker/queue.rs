@@ -23,6 +23,14 @@ pub(super) struct QueuedPrompt {
     pub withdrawn: bool,
     /// Not a prompt: the session's unfinished turn continues.
     pub continues_turn: bool,
+    /// True if the message whose calls are continued is sent again.
+    pub replays_message: bool,
+}
+
+impl QueuedPrompt {
+    fn new(prompt: Prompt) -> Self {
+        Self { prompt, key: None, withdrawn: false, continues_turn: false, replays_message: true }
+    }
 }
 
 /// The prompts that wait for their turn, and the prompt ids in use.
@@ -46,23 +54,23 @@ impl TurnQueue {
     }
 
     pub fn push(&mut self, prompt: Prompt, key: Option<PromptKey>) {
-        self.prompts.push_back(QueuedPrompt { prompt, key, withdrawn: false, continues_turn: false });
+        self.prompts.push_back(QueuedPrompt { key, ..QueuedPrompt::new(prompt) });
     }
 
     /// Queues a prompt before all others; its id is already reserved.
     pub fn push_first(&mut self, prompt: Prompt) {
-        self.push_front(QueuedPrompt { prompt, key: None, withdrawn: false, continues_turn: false });
+        self.push_front(QueuedPrompt::new(prompt));
     }
 
     /// Queues a prompt that is sent again and whose turn was left unfinished: that turn continues.
     pub fn push_resent(&mut self, prompt: Prompt, key: Option<PromptKey>) {
-        self.prompts.push_back(QueuedPrompt { prompt, key, withdrawn: false, continues_turn: true });
+        self.prompts.push_back(QueuedPrompt { key, continues_turn: true, ..QueuedPrompt::new(prompt) });
     }
 
     /// Queues the continuation of the session's unfinished turn.
-    pub fn push_continuation(&mut self) {
-        let prompt = Prompt::default();
-        self.prompts.push_back(QueuedPrompt { prompt, key: None, withdrawn: false, continues_turn: true });
+    pub fn push_continuation(&mut self, replays_message: bool) {
+        let queued = QueuedPrompt::new(Prompt::default());
+        self.prompts.push_back(QueuedPrompt { continues_turn: true, replays_message, ..queued });
     }
 
     /// Reserves a prompt id. Returns false if it was used before.

@@ -64,7 +64,7 @@ impl Worker {
         let awaited = session.awaits_host(&ids, tools);
         self.sessions.put_back(session);
         if awaited {
-            self.queue.push_continuation();
+            self.queue.push_continuation(true);
         }
         Ok(())
     }

@@ -111,7 +111,7 @@ impl Worker {
         let (end, leaving) = {
             let turn = pin!(async {
                 if queued.continues_turn {
-                    session.continue_unfinished(&emit, &cancel).await
+                    session.continue_unfinished(queued.replays_message, &emit, &cancel).await
                 } else {
                     Some(session.turn(input, &emit, &cancel).await)
                 }

@@ -117,7 +117,7 @@ impl Worker {
             | ControlBody::ContextUsage { .. }
             | ControlBody::AvailableModels
             | ControlBody::UsageInfo { .. }
-            | ControlBody::ContinueLastTurn
+            | ControlBody::ContinueLastTurn { .. }
             | ControlBody::RewindFiles { .. }
             | ControlBody::BackgroundTasks(..)
             | ControlBody::EndSession
@@ -242,7 +242,7 @@ impl Worker {
             ControlBody::UsageInfo { range } => {
                 self.usage.usage_info(range.as_deref(), self.changed_lines())?
             }
-            ControlBody::ContinueLastTurn => self.continue_last_turn(),
+            ControlBody::ContinueLastTurn { replay } => self.continue_last_turn(replay),
             ControlBody::EndSession => json!({"subtype": "end_session"}),
             ControlBody::McpReconnect(name) | ControlBody::McpToggle { server: name, .. } => {
                 return Err(unknown("MCP server", &name));
@@ -299,7 +299,7 @@ impl Worker {
         }
     }
 
-    fn continue_last_turn(&mut self) -> Value {
+    fn continue_last_turn(&mut self, replay: bool) -> Value {
         let interruption = match self.sessions.unfinished() {
             None => "none",
             Some(unfinished) if unfinished.model_calls == 0 => "interrupted_prompt",
@@ -307,7 +307,7 @@ impl Worker {
         };
         let accepted = interruption != "none";
         if accepted {
-            self.queue.push_continuation();
+            self.queue.push_continuation(replay);
         }
         json!({"subtype": "continue_last_turn", "accepted": accepted, "interruption": interruption})
     }
