@@ -2,12 +2,12 @@
 
 import os
 
-from qwen_agent_sdk import AssistantChunk, QwenClient, ToolDisplay
+from qwen_agent_sdk import AssistantChunk, Client, ToolDisplay
 
 
 def main() -> None:
     model = os.environ.get("EXAMPLE_MODEL", "demo")
-    with QwenClient(model=model, include_partial_messages=True, permission_mode="plan") as client:
+    with Client(model=model, include_partial_messages=True, permission_mode="plan") as client:
         while True:
             try:
                 prompt = input("> ").strip()

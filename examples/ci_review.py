@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from qwen_agent_sdk import Limits, QwenClient
+from qwen_agent_sdk import Client, Limits
 
 
 class Comment(BaseModel):
@@ -25,7 +25,7 @@ class Review(BaseModel):
 
 def main() -> int:
     diff = sys.stdin.read()
-    with QwenClient(
+    with Client(
         model=os.environ.get("EXAMPLE_MODEL", "demo"),
         output_schema=Review,
         permission_mode="plan",  # reads only

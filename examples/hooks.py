@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any
 
-from qwen_agent_sdk import HookContext, HookResult, QwenSDKClient, hook
+from qwen_agent_sdk import AsyncClient, HookContext, HookResult, hook
 
 
 @hook("PreToolUse")
@@ -38,7 +38,7 @@ async def main() -> None:
         "model": os.environ.get("EXAMPLE_MODEL", "demo"),
         "permission_mode": "yolo",
     }
-    async with QwenSDKClient(hooks=[audit, guard, house_rules], **options) as client:
+    async with AsyncClient(hooks=[audit, guard, house_rules], **options) as client:
         print((await client.ask("Clean up the build directory")).summary)
 
 

@@ -4,9 +4,9 @@ import os
 from typing import Any
 
 from qwen_agent_sdk import (
+    Client,
     PermissionResult,
     PermissionUpdate,
-    QwenClient,
     ToolPermissionContext,
 )
 
@@ -25,7 +25,7 @@ def ask(name: str, arguments: dict[str, Any], context: ToolPermissionContext) ->
 
 
 def main() -> None:
-    with QwenClient(model=os.environ.get("EXAMPLE_MODEL", "demo"), can_use_tool=ask) as client:
+    with Client(model=os.environ.get("EXAMPLE_MODEL", "demo"), can_use_tool=ask) as client:
         result = client.chat(task="Write a haiku about rivers to haiku.txt", workspace=".")
         print(result.summary)
         for denial in result.permission_denials:

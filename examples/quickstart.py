@@ -6,9 +6,9 @@ EXAMPLE_MODEL=qwen3-coder-plus python examples/quickstart.py
 
 import os
 
-from qwen_agent_sdk import QwenClient
+from qwen_agent_sdk import Client
 
-with QwenClient(model=os.environ.get("EXAMPLE_MODEL", "demo")) as client:
+with Client(model=os.environ.get("EXAMPLE_MODEL", "demo")) as client:
     result = client.chat(task="Explain what this project does", workspace=".")
     print(result.summary)
     print(f"{result.status}: {result.usage.total_tokens} tokens, {result.duration_ms} ms")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from qwen_agent_sdk import QwenSDKClient, StructuredOutputError
+from qwen_agent_sdk import AsyncClient, StructuredOutputError
 
 
 class Finding(BaseModel):
@@ -21,7 +21,7 @@ class Report(BaseModel):
 
 
 async def main() -> None:
-    async with QwenSDKClient(model=os.environ.get("EXAMPLE_MODEL", "demo"), output_schema=Report) as client:
+    async with AsyncClient(model=os.environ.get("EXAMPLE_MODEL", "demo"), output_schema=Report) as client:
         result = await client.ask("Look for bugs in this directory")
         try:
             report: Report = result.output

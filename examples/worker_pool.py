@@ -4,8 +4,8 @@ import asyncio
 import os
 
 from qwen_agent_sdk import (
+    AsyncClient,
     QwenAgentOptions,
-    QwenSDKClient,
     WorkerPool,
     WorkerPoolOptions,
 )
@@ -18,7 +18,7 @@ async def serve(pool: WorkerPool, user: str, question: str) -> str:
         # Workers are never shared between tenants, and each tenant has a home of its own.
         tenant=user,
     )
-    async with QwenSDKClient(options) as client:
+    async with AsyncClient(options) as client:
         return (await client.ask(question)).summary
 
 

@@ -18,15 +18,15 @@ import qwen_agent_sdk as sdk
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "API.md"
 CLASSES = (
-    "QwenSDKClient",
-    "QwenClient",
+    "AsyncClient",
+    "Client",
     "QueryStream",
     "WorkerPool",
     "PermissionResult",
     "HookResult",
     "ResultMessage",
 )
-INTERNAL = {"to_wire", "from_raw", "model_name", "channel"}
+INTERNAL = {"to_wire", "to_raw", "from_raw", "model_name", "connection_for", "start", "kill"}
 DATA = ("QwenAgentOptions", "Limits", "Timeouts", "SettingsProfile", "WorkerPoolOptions", "AgentDefinition")
 
 

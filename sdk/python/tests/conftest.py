@@ -60,6 +60,11 @@ def children(pid: int | None = None) -> set[int]:
     return found
 
 
+def workers() -> set[int]:
+    """The workers of the hub that this process started."""
+    return {worker for hub in children() for worker in children(hub)}
+
+
 Script = Callable[..., str]
 
 

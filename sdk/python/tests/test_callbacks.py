@@ -15,12 +15,12 @@ from conftest import Options, call, write
 from pydantic import BaseModel
 
 from qwen_agent_sdk import (
+    AsyncClient,
     HookContext,
     HookMatcher,
     HookResult,
     PermissionResult,
     PermissionUpdate,
-    QwenSDKClient,
     ResultMessage,
     Timeouts,
     ToolError,
@@ -143,7 +143,7 @@ async def test_a_session_end_hook_runs_when_the_session_is_closed(options: Optio
     async def goodbye(given: dict[str, Any], context: HookContext) -> None:
         heard.append(given["hook_event_name"])
 
-    async with QwenSDKClient(options("Done.", hooks=[goodbye])) as client:
+    async with AsyncClient(options("Done.", hooks=[goodbye])) as client:
         assert (await client.ask("Go")).ok
         assert heard == []
     assert heard == ["SessionEnd"]
@@ -383,7 +383,7 @@ async def test_a_question_that_the_worker_takes_back_cancels_its_callback(option
             cancelled.set()
         return PermissionResult.allow()
 
-    async with QwenSDKClient(options([write()], "Never.", can_use_tool=can_use_tool)) as client:
+    async with AsyncClient(options([write()], "Never.", can_use_tool=can_use_tool)) as client:
         await client.query("Go")
         await asked.wait()
         assert await client.interrupt()

@@ -113,9 +113,7 @@ def test_thought_tree() -> None:
 
 
 def test_replay(script: Script) -> None:
-    source = (
-        "from qwen_agent_sdk import *; c = QwenClient(model=MODEL); r = c.chat('Look'); print(r.session_id); c.close()"
-    )
+    source = "from qwen_agent_sdk import *; c = Client(model=MODEL); r = c.chat('Look'); print(r.session_id); c.close()"
     model = script([call("list_directory", path=".")], "Nothing here.")
     recorded = subprocess.run(
         [sys.executable, "-c", source.replace("MODEL", repr(model))], capture_output=True, text=True, check=True

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import Options, call, write
 
-from qwen_agent_sdk import QwenSDKClient, ResultMessage, create_sdk_mcp_server, query, tool
+from qwen_agent_sdk import AsyncClient, ResultMessage, create_sdk_mcp_server, query, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +19,7 @@ async def test_logs_are_json_objects_of_the_standard_library(
     options: Options, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "qwen_agent_sdk")
-    async with QwenSDKClient(options([write()], "Fine.")) as client:
+    async with AsyncClient(options([write()], "Fine.")) as client:
         await client.ask("Go")
         session_id = client.session_id
     records = [json.loads(record.getMessage()) for record in caplog.records if record.name == "qwen_agent_sdk"]
@@ -85,7 +85,7 @@ async def test_one_trace_goes_from_the_host_s_span_to_the_tool(
         extra_args=["--telemetry", f"--telemetry-outfile={outfile}"],
     )
     with provider.get_tracer("host").start_as_current_span("handle request") as host:
-        async with QwenSDKClient(opened) as client:
+        async with AsyncClient(opened) as client:
             assert (await client.ask("Add")).ok
     spans = {span.name: span for span in exporter.get_finished_spans()}
     turn, used = spans["qwen.turn"], spans["execute_tool add"]
@@ -118,7 +118,7 @@ async def test_turns_are_counted(options: Options, monkeypatch: pytest.MonkeyPat
     reader = InMemoryMetricReader()
     monkeypatch.setattr(internal, "_METER_PROVIDER", MeterProvider([reader]))
     assert metrics.get_meter_provider() is not None
-    async with QwenSDKClient(options("Hi.", [{"break": True}])) as client:
+    async with AsyncClient(options("Hi.", [{"break": True}])) as client:
         await client.ask("One")
         await client.ask("Two")
     data = json.loads(reader.get_metrics_data().to_json())  # type: ignore[union-attr]

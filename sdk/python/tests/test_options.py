@@ -17,6 +17,8 @@ from conftest import MOCK_MODEL, ROOT, Options, Script, call, write
 from qwen_agent_sdk import (
     AgentDefinition,
     AssistantMessage,
+    AsyncClient,
+    Client,
     ControlCancel,
     ControlRequest,
     ControlRequestError,
@@ -31,6 +33,7 @@ from qwen_agent_sdk import (
     QueryStream,
     QwenAgentOptions,
     QwenClient,
+    QwenClientOptions,
     QwenSDKClient,
     QwenSDKError,
     ResultMessage,
@@ -92,7 +95,7 @@ async def test_system_prompts_reach_the_model(server: Callable[..., Any]) -> Non
 
 async def test_effort_and_the_sampling_of_one_prompt_reach_the_model(server: Callable[..., Any]) -> None:
     model = server("Hi.", "Hi.")
-    async with QwenSDKClient(effort="low") as client:
+    async with AsyncClient(effort="low") as client:
         await client.ask("One", options={"temperature": 0.25})
         await client.ask("Two")
     first, second = model.requests()
@@ -149,7 +152,7 @@ async def test_the_id_of_a_session_can_be_chosen_and_nothing_is_kept_on_request(
 
 
 async def test_a_session_goes_on_from_an_earlier_prompt(options: Options, server: Callable[..., Any]) -> None:
-    async with QwenSDKClient(options("One.", "Two.")) as client:
+    async with AsyncClient(options("One.", "Two.")) as client:
         first = await client.query("first")
         assert isinstance([m async for m in client.receive_response()][-1], ResultMessage)
         await client.ask("second")
@@ -200,13 +203,13 @@ async def test_heartbeats_are_messages_on_request(options: Options) -> None:
 
 
 async def test_the_handshake_is_there_to_be_looked_at(options: Options) -> None:
-    async with QwenSDKClient(options("Hi.")) as client:
+    async with AsyncClient(options("Hi.")) as client:
         assert client.handshake.protocol_version == "1.0" and "control" in client.handshake.capabilities
-        assert client.handshake.worker_version.startswith("qwen-") and client.handshake.model_used == "script"
+        assert client.handshake.worker_version.startswith("qwen-") and client.handshake.session_id == client.session_id
 
 
 async def test_what_a_worker_does_not_know_is_a_control_request_error(options: Options) -> None:
-    async with QwenSDKClient(options("Hi.")) as client:
+    async with AsyncClient(options("Hi.")) as client:
         with pytest.raises(ControlRequestError, match="no_such_request") as caught:
             await client.control("no_such_request")
         assert caught.value.code == "unknown_subtype" and isinstance(caught.value, QwenSDKError)
@@ -222,7 +225,7 @@ async def test_servers_in_this_process_are_told_in_the_status(options: Options) 
     assert isinstance(heron, SdkMcpTool)
     server = create_sdk_mcp_server("birds", tools=[heron])
     assert isinstance(server, SdkMcpServer)
-    async with QwenSDKClient(
+    async with AsyncClient(
         options([call("mcp__birds__heron")], "Ok.", mcp_servers={"birds": server}, permission_mode="yolo")
     ) as client:
         await client.ask("Go")
@@ -252,7 +255,7 @@ async def test_a_control_request_that_is_not_answered_is_a_named_time_out(option
 
     from conftest import children
 
-    async with QwenSDKClient(options("Hi.", timeouts=Timeouts(control=0.3, heartbeat_interval=0))) as client:
+    async with AsyncClient(options("Hi.", timeouts=Timeouts(control=0.3, heartbeat_interval=0))) as client:
         (worker,) = children()
         os.kill(worker, signal.SIGSTOP)
         with pytest.raises(TimeoutExpiredError, match="control time-out"):
@@ -314,11 +317,15 @@ class ScriptedTransport:
         self.wake.set()
 
 
+def test_the_names_of_the_specification_are_aliases() -> None:
+    assert QwenSDKClient is AsyncClient and QwenClient is Client and QwenClientOptions is QwenAgentOptions
+
+
 async def test_a_transport_of_the_host_takes_the_place_of_the_process() -> None:
     transport = ScriptedTransport()
     assert isinstance(transport, Transport)
     assert (await ask(transport=transport)).text == "From afar."
-    assert transport.is_closed and transport.sent[0]["subtype"] == "initialize"
+    assert transport.is_closed and [line["subtype"] for line in transport.sent[:2]] == ["open", "initialize"]
 
 
 async def test_the_process_transport_can_be_used_alone(script: Script) -> None:
@@ -353,7 +360,7 @@ async def test_a_query_can_be_steered_through_its_client(options: Options, place
 
 
 def test_the_synchronous_client_shows_its_sessions(options: Options) -> None:
-    with QwenClient(options("Hi.")) as client:
+    with Client(options("Hi.")) as client:
         result = client.chat("Hello")
         assert client.session().session_id == result.session_id
         assert result.duration_ms >= 0
@@ -456,5 +463,5 @@ def test_values_of_the_wrong_kind_are_refused_in_words(fields: dict[str, Any], w
 
 async def test_an_agent_may_be_given_as_a_mapping(options: Options) -> None:
     scout = {"description": "Looks around.", "prompt": "You look around."}
-    async with QwenSDKClient(options("Hi.", agents={"scout": scout})) as client:
+    async with AsyncClient(options("Hi.", agents={"scout": scout})) as client:
         assert "scout" in [agent["name"] for agent in client.server_info["agents"]]

@@ -12,9 +12,9 @@ from conftest import Options, Script, call, children, hold, write
 
 from qwen_agent_sdk import (
     AssistantChunk,
+    AsyncClient,
     NotConnectedError,
     QwenAgentOptions,
-    QwenSDKClient,
     ResultMessage,
     SessionNotFoundError,
     WorkerCrashedError,
@@ -38,7 +38,7 @@ async def test_a_pool_of_4_serves_20_sessions(script: Script) -> None:
             {"match": "One", "steps": [{"text": f"first of {number}"}]},
             {"match": "Two", "steps": [{"text": f"second of {number}"}]},
         )
-        async with QwenSDKClient(QwenAgentOptions(model=model, worker_pool=pool)) as client:
+        async with AsyncClient(QwenAgentOptions(model=model, worker_pool=pool)) as client:
             answers[number] = [(await client.ask("One")).text, (await client.ask("Two")).text]
 
     async with WorkerPool(WorkerPoolOptions(max_workers=4)) as pool:
@@ -67,7 +67,7 @@ async def test_callbacks_work_in_a_pool(script: Script, place: Path) -> None:
             mcp_servers={"calc": create_sdk_mcp_server("calc", tools=[add])},
             cwd=place,
         )
-        async with QwenSDKClient(opened) as client:
+        async with AsyncClient(opened) as client:
             result = await client.ask("Go")
             assert result.ok and result.text == "Ok."
             assert (place / "a.txt").exists()
@@ -86,10 +86,10 @@ async def test_sessions_of_a_pool_are_resumed_and_forked(script: Script) -> None
         def opened(*answers: str, **fields: object) -> QwenAgentOptions:
             return QwenAgentOptions(model=script(*answers), worker_pool=pool, **fields)  # type: ignore[arg-type]
 
-        async with QwenSDKClient(opened("One.")) as client:
+        async with AsyncClient(opened("One.")) as client:
             await client.ask("1")
             session_id = client.session_id
-        async with QwenSDKClient(opened("Two.", resume=session_id)) as client:
+        async with AsyncClient(opened("Two.", resume=session_id)) as client:
             assert client.session_id == session_id
             assert (await client.ask("2")).text == "Two."
             fork = await client.fork(model=script("Three."))
@@ -97,7 +97,7 @@ async def test_sessions_of_a_pool_are_resumed_and_forked(script: Script) -> None
                 assert fork.session_id != session_id
                 assert (await fork.ask("3")).text == "Three."
         with pytest.raises(SessionNotFoundError):
-            await QwenSDKClient(opened("No.", resume="unknown")).connect()
+            await AsyncClient(opened("No.", resume="unknown")).connect()
 
 
 async def test_a_worker_killed_in_a_pool_costs_its_turn_and_no_other_session(script: Script, place: Path) -> None:
@@ -107,7 +107,7 @@ async def test_a_worker_killed_in_a_pool_costs_its_turn_and_no_other_session(scr
             return QwenAgentOptions(model=script(*answers), worker_pool=pool, include_partial_messages=True)
 
         hold = [{"text": "Working"}, {"wait_for_file": str(place / "never")}]
-        async with QwenSDKClient(opened(hold)) as broken:
+        async with AsyncClient(opened(hold)) as broken:
             await broken.query("Go")
             async for message in broken.receive_response():
                 if isinstance(message, AssistantChunk) and message.text:
@@ -115,7 +115,7 @@ async def test_a_worker_killed_in_a_pool_costs_its_turn_and_no_other_session(scr
                     for worker in children(hub):
                         os.kill(worker, signal.SIGKILL)
             assert isinstance(message, ResultMessage) and message.is_error
-            async with QwenSDKClient(opened("Fine.")) as other:
+            async with AsyncClient(opened("Fine.")) as other:
                 assert (await other.ask("Hi")).text == "Fine."
 
 
@@ -125,7 +125,7 @@ async def test_every_session_of_a_killed_hub_ends_with_an_error(script: Script, 
     failed: list[str] = []
 
     async def work() -> None:
-        client = await QwenSDKClient(QwenAgentOptions(model=script(hold), worker_pool=pool)).connect()
+        client = await AsyncClient(QwenAgentOptions(model=script(hold), worker_pool=pool)).connect()
         await client.query("Go")
         ready.append(client.session_id)
         if len(ready) == 3:
@@ -158,10 +158,10 @@ async def test_a_slow_session_loses_nothing_and_stops_no_other(script: Script) -
             include_partial_messages=True,
             max_buffered_events=100,
         )
-        async with QwenSDKClient(flood) as slow:
+        async with AsyncClient(flood) as slow:
             await slow.query("Flood")
             quick = flood.replace(model=script("Quick."))
-            async with QwenSDKClient(quick) as client:
+            async with AsyncClient(quick) as client:
                 assert (await client.ask("Hi")).text == "Quick."
             pieces = 0
             async for message in slow.receive_response():
@@ -177,7 +177,7 @@ async def test_a_pool_writes_one_format(script: Script) -> None:
     async with WorkerPool() as pool:
         opened = QwenAgentOptions(model=script("Hi."), worker_pool=pool, include_partial_messages=True)
         with pytest.raises(ValueError, match="include_partial_messages"):
-            await QwenSDKClient(opened).connect()
+            await AsyncClient(opened).connect()
 
 
 async def test_100_sessions_in_one_event_loop(script: Script) -> None:
@@ -198,7 +198,7 @@ async def test_100_sessions_in_one_event_loop(script: Script) -> None:
 
 async def test_a_pool_that_is_closed_cancels_its_turns_and_says_so(options: Options, place: Path) -> None:
     pool = await WorkerPool().open()
-    async with QwenSDKClient(options(hold(place), worker_pool=pool)) as client:
+    async with AsyncClient(options(hold(place), worker_pool=pool)) as client:
         await client.query("Go")
         await pool.close()
         results = [message async for message in client.receive_response()]
@@ -212,6 +212,6 @@ async def test_a_pool_that_was_closed_opens_again(options: Options) -> None:
     async with pool:
         pass
     with pytest.raises(NotConnectedError, match="the pool is not open"):
-        await QwenSDKClient(options("Hi.", worker_pool=pool)).connect()
-    async with pool, QwenSDKClient(options("Hi.", worker_pool=pool)) as client:
+        await AsyncClient(options("Hi.", worker_pool=pool)).connect()
+    async with pool, AsyncClient(options("Hi.", worker_pool=pool)) as client:
         assert (await client.ask("Hello")).text == "Hi."

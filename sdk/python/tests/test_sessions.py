@@ -12,10 +12,10 @@ from conftest import Options, Script, call, write
 from pydantic import BaseModel, field_validator
 
 from qwen_agent_sdk import (
+    AsyncClient,
     DirectorySessionStore,
     InMemorySessionStore,
     QwenAgentOptions,
-    QwenSDKClient,
     ResultMessage,
     SessionNotFoundError,
     SettingsProfile,
@@ -28,11 +28,11 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_session_goes_on_in_a_new_process(options: Options) -> None:
-    async with QwenSDKClient(options("Noted.")) as client:
+    async with AsyncClient(options("Noted.")) as client:
         await client.ask("My name is Ada.")
         session_id = client.session_id
     remembered = options([{"text": "You are Ada."}], resume=session_id)
-    async with QwenSDKClient(remembered) as client:
+    async with AsyncClient(remembered) as client:
         assert client.session_id == session_id
         result = await client.ask("Who am I?")
         assert result.session_id == session_id
@@ -41,7 +41,7 @@ async def test_a_session_goes_on_in_a_new_process(options: Options) -> None:
 
 async def test_a_session_that_was_just_left_can_be_resumed_at_once(options: Options) -> None:
     """What was acknowledged is on disk: the client is closed with the very result in hand."""
-    client = QwenSDKClient(options("Noted."))
+    client = AsyncClient(options("Noted."))
     await client.connect()
     await client.query("Remember this")
     async for message in client.receive_response():
@@ -55,25 +55,25 @@ async def test_a_session_that_was_just_left_can_be_resumed_at_once(options: Opti
 
 async def test_an_unknown_session_is_an_error_and_not_an_empty_session(options: Options) -> None:
     with pytest.raises(SessionNotFoundError, match="no-such-session") as caught:
-        await QwenSDKClient(options("Hi.", resume="no-such-session")).connect()
-    assert caught.value.exit_code == 42
+        await AsyncClient(options("Hi.", resume="no-such-session")).connect()
+    assert caught.value.code == "unknown_session"
     with pytest.raises(SessionNotFoundError):
         async for _ in query("Hi", options=options("Hi.", resume="no-such-session")):
             pass
 
 
 async def test_sessions_are_found_whatever_the_working_directory(options: Options, tmp_path: Path) -> None:
-    async with QwenSDKClient(options("Noted.")) as client:
+    async with AsyncClient(options("Noted.")) as client:
         await client.ask("One")
         session_id = client.session_id
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    async with QwenSDKClient(options("Two.", resume=session_id, cwd=elsewhere)) as client:
+    async with AsyncClient(options("Two.", resume=session_id, cwd=elsewhere)) as client:
         assert (await client.ask("Two")).ok
 
 
 async def test_a_fork_has_the_history_and_leaves_the_original_as_it_is(options: Options) -> None:
-    async with QwenSDKClient(options("Noted.", "Original.")) as client:
+    async with AsyncClient(options("Noted.", "Original.")) as client:
         first = await client.query("One")
         assert isinstance([m async for m in client.receive_response()][-1], ResultMessage)
         fork = await client.fork(model=options([{"text": "Forked."}]).model)
@@ -91,17 +91,17 @@ async def test_a_fork_has_the_history_and_leaves_the_original_as_it_is(options: 
 
 
 async def test_continue_takes_the_latest_session_of_the_directory(options: Options) -> None:
-    async with QwenSDKClient(options("Noted.")) as client:
+    async with AsyncClient(options("Noted.")) as client:
         await client.ask("One")
         session_id = client.session_id
-    async with QwenSDKClient(options("Two.", continue_session=True)) as client:
+    async with AsyncClient(options("Two.", continue_session=True)) as client:
         assert client.session_id == session_id
         assert (await client.ask("Two")).ok
 
 
 async def test_resume_reconnects_a_client(options: Options) -> None:
     opened = options("One.", permission_mode="plan")
-    client = QwenSDKClient(opened)
+    client = AsyncClient(opened)
     await client.connect()
     await client.ask("One")
     session_id = client.session_id
@@ -114,7 +114,7 @@ async def test_rewind_puts_files_back(options: Options, place: Path) -> None:
     (place / "a.txt").write_text("before")
     edit = call("edit", file_path="a.txt", old_string="before", new_string="after")
     opened = options([call("read_file", file_path="a.txt")], [edit], "Edited.", permission_mode="yolo")
-    async with QwenSDKClient(opened) as client:
+    async with AsyncClient(opened) as client:
         prompt_id = await client.query("Edit")
         assert isinstance([m async for m in client.receive_response()][-1], ResultMessage)
         assert (place / "a.txt").read_text() == "after"
@@ -134,7 +134,7 @@ async def test_a_profile_takes_the_place_of_all_settings_and_is_removed(
         user={"permissions": {"defaultMode": "default"}}, overrides={"permissions.defaultMode": "yolo"}
     )
     opened = QwenAgentOptions(model=script([write()], "Written."), settings_profile=profile, setting_sources=["user"])
-    async with QwenSDKClient(opened) as client:
+    async with AsyncClient(opened) as client:
         private = list(tmp_path.glob("qwen-sdk-*"))
         assert len(private) == 1 and private[0].stat().st_mode & 0o777 == 0o700
         assert (private[0] / "profile.json").stat().st_mode & 0o777 == 0o600
@@ -159,18 +159,18 @@ async def test_a_store_of_the_host_gets_every_turn_and_brings_a_session_back(
     kind: str, options: Options, tmp_path: Path
 ) -> None:
     store = InMemorySessionStore() if kind == "memory" else DirectorySessionStore(tmp_path / "store")
-    async with QwenSDKClient(options("Noted.", session_store=store)) as client:
+    async with AsyncClient(options("Noted.", session_store=store)) as client:
         await client.ask("My name is Ada.")
         session_id = client.session_id
     assert not (Path(os.environ["QWEN_HOME"]) / "sessions").exists(), "nothing is left on the local disk"
     kept = await store.load(session_id)
     assert kept is not None and b"Ada" in kept and kept.endswith(b"\n")
-    async with QwenSDKClient(options("Ada.", session_store=store, resume=session_id)) as client:
+    async with AsyncClient(options("Ada.", session_store=store, resume=session_id)) as client:
         assert (await client.ask("Who am I?")).ok
     longer = await store.load(session_id)
     assert longer is not None and longer.startswith(kept) and b"Who am I?" in longer
     with pytest.raises(SessionNotFoundError):
-        await QwenSDKClient(options("Hi.", session_store=store, resume="unknown")).connect()
+        await AsyncClient(options("Hi.", session_store=store, resume="unknown")).connect()
 
 
 class Review(BaseModel):
@@ -251,7 +251,7 @@ async def test_the_end_of_a_session_waits_for_its_store(options: Options) -> Non
 
     store = SlowStore()
     result = [message async for message in query("Go", options=options("Hi.", session_store=store))][-1]
-    again = QwenSDKClient(options("Again.", session_store=store, resume=result.session_id))
+    again = AsyncClient(options("Again.", session_store=store, resume=result.session_id))
     async with again:
         assert (await again.ask("More")).text == "Again."
     assert result.session_id is not None
@@ -264,5 +264,5 @@ async def test_a_store_that_never_answers_does_not_hold_up_the_end(options: Opti
             await anyio.sleep_forever()
 
     with anyio.fail_after(30):
-        async with QwenSDKClient(options("Hi.", session_store=StuckStore(), timeouts=Timeouts(close=0.5))) as client:
+        async with AsyncClient(options("Hi.", session_store=StuckStore(), timeouts=Timeouts(close=0.5))) as client:
             assert (await client.ask("Hello")).text == "Hi."

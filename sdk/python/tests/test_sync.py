@@ -20,8 +20,8 @@ from conftest import BINARY, MOCK_MODEL, Options, Script, call, children, hold, 
 from qwen_agent_sdk import (
     AssistantChunk,
     BinaryNotFoundError,
+    Client,
     NotConnectedError,
-    QwenClient,
     ResultMessage,
     SessionNotFoundError,
     WorkerCrashedError,
@@ -32,7 +32,7 @@ from qwen_agent_sdk import (
 
 
 def test_the_quick_start_of_the_specification_works(script: Script, place: Path) -> None:
-    with QwenClient(binary_path=os.environ["QWEN_BIN"], model=script("I fixed it.")) as client:
+    with Client(binary_path=os.environ["QWEN_BIN"], model=script("I fixed it.")) as client:
         result = client.chat(task="Scan main.py for bugs and fix them", workspace=str(place))
         assert result.summary == "I fixed it."
 
@@ -40,7 +40,7 @@ def test_the_quick_start_of_the_specification_works(script: Script, place: Path)
 def test_chats_of_one_workspace_are_one_session(options: Options, place: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    with QwenClient(options("One.", "Two.")) as client:
+    with Client(options("One.", "Two.")) as client:
         first = client.chat("1", place)
         second = client.chat("2", place)
         elsewhere = client.chat("1", other)
@@ -50,7 +50,7 @@ def test_chats_of_one_workspace_are_one_session(options: Options, place: Path, t
 
 def test_stream_yields_messages_as_they_come(options: Options) -> None:
     opened = options([{"text": "a b c", "split": "word"}], "Next.", include_partial_messages=True)
-    with QwenClient(opened) as client:
+    with Client(opened) as client:
         messages = list(client.stream("Go"))
         assert "".join(m.text for m in messages if isinstance(m, AssistantChunk)) == "a b c"
         assert isinstance(messages[-1], ResultMessage) and messages[-1].text == "a b c"
@@ -59,7 +59,7 @@ def test_stream_yields_messages_as_they_come(options: Options) -> None:
 
 def test_a_stream_that_is_left_early_ends_its_turn(options: Options, place: Path) -> None:
     hold = [{"text": "Working"}, {"wait_for_file": str(place / "never")}]
-    with QwenClient(options(hold, "Next.", include_partial_messages=True)) as client:
+    with Client(options(hold, "Next.", include_partial_messages=True)) as client:
         for message in client.stream("Go"):
             if isinstance(message, AssistantChunk) and message.text:
                 break
@@ -78,14 +78,14 @@ def test_callbacks_and_tools_work_while_the_caller_waits(options: Options, place
         can_use_tool=lambda *_: True,
         mcp_servers={"calc": create_sdk_mcp_server("calc", tools=[add])},
     )
-    with QwenClient(opened) as client:
+    with Client(opened) as client:
         assert client.chat("Go").text == "42."
     assert (place / "a.txt").exists()
 
 
 def test_another_thread_may_interrupt(options: Options, place: Path) -> None:
     hold = [{"text": "Working"}, {"wait_for_file": str(place / "never")}]
-    with QwenClient(options(hold, "Next.", include_partial_messages=True)) as client:
+    with Client(options(hold, "Next.", include_partial_messages=True)) as client:
         statuses = []
         for message in client.stream("Go"):
             if isinstance(message, AssistantChunk) and message.text:
@@ -97,7 +97,7 @@ def test_another_thread_may_interrupt(options: Options, place: Path) -> None:
 
 
 def test_model_and_mode_change(options: Options, place: Path) -> None:
-    with QwenClient(options([write()], "Written.", "Other.")) as client:
+    with Client(options([write()], "Written.", "Other.")) as client:
         client.set_permission_mode("yolo")
         assert client.chat("Write").ok
         client.set_model("other")
@@ -105,11 +105,11 @@ def test_model_and_mode_change(options: Options, place: Path) -> None:
 
 
 def test_errors_reach_the_caller(options: Options) -> None:
-    with QwenClient(binary_path="/no/such/qwen") as client, pytest.raises(BinaryNotFoundError):
+    with Client(binary_path="/no/such/qwen") as client, pytest.raises(BinaryNotFoundError):
         client.chat("Hi")
-    with QwenClient(options("Hi.", resume="unknown")) as client, pytest.raises(SessionNotFoundError):
+    with Client(options("Hi.", resume="unknown")) as client, pytest.raises(SessionNotFoundError):
         client.chat("Hi")
-    closed = QwenClient(options("Hi."))
+    closed = Client(options("Hi."))
     closed.close()
     with pytest.raises(NotConnectedError):
         closed.chat("Hi")
@@ -120,8 +120,8 @@ def test_ctrl_c_ends_the_turn_and_the_session_can_go_on(
 ) -> None:
     hold = [{"text": "Working"}, {"wait_for_file": str(place / "never")}]
     source = f"""
-from qwen_agent_sdk import QwenClient, AssistantChunk
-with QwenClient(model={script(hold, "Next.")!r}, include_partial_messages=True) as client:
+from qwen_agent_sdk import Client, AssistantChunk
+with Client(model={script(hold, "Next.")!r}, include_partial_messages=True) as client:
     try:
         for message in client.stream("Go"):
             if isinstance(message, AssistantChunk) and message.text:
@@ -172,27 +172,29 @@ def test_the_quick_start_of_the_specification_works_as_printed(place: Path, tmp_
     assert (ended.stdout, ended.returncode) == ("main.py 没有问题。\n", 0), ended.stderr
 
 
-def test_a_client_goes_on_after_its_worker_died(options: Options, place: Path) -> None:
-    with QwenClient(options("One.", hold(place), include_partial_messages=True)) as client:
+def test_a_client_continues_its_session_after_its_hub_died(options: Options, place: Path) -> None:
+    with Client(options("One.", hold(place), include_partial_messages=True)) as client:
         session_id = client.chat("one").session_id
         with pytest.raises(WorkerCrashedError):
             for message in client.stream("two"):
                 if isinstance(message, AssistantChunk) and message.text:
-                    (worker,) = children()
-                    os.kill(worker, signal.SIGKILL)
+                    (hub,) = children()
+                    os.kill(hub, signal.SIGKILL)
         result = client.chat("three")
-        assert (result.text, result.session_id) == ("One.", session_id), "the new worker reads its script anew"
+        assert (result.text, result.session_id) == ("One.", session_id), (
+            "the worker of the new hub reads its script anew"
+        )
 
 
 def test_chats_of_several_threads_in_one_workspace_take_turns(script: Script) -> None:
     names = ("one", "two", "three")
     model = script(*({"match": name, "steps": [{"text": name.upper()}]} for name in names))
-    with QwenClient(model=model) as client, ThreadPoolExecutor(3) as threads:
+    with Client(model=model) as client, ThreadPoolExecutor(3) as threads:
         assert [result.text for result in threads.map(client.chat, names)] == ["ONE", "TWO", "THREE"]
 
 
 def test_a_client_that_is_collected_leaves_no_worker_and_no_thread(options: Options) -> None:
-    client = QwenClient(options("Hi."))
+    client = Client(options("Hi."))
     client.chat("Hello")
     (thread,) = [thread for thread in threading.enumerate() if thread.name == "qwen-client"]
     del client
@@ -203,7 +205,7 @@ def test_a_client_that_is_collected_leaves_no_worker_and_no_thread(options: Opti
 
 def test_the_workspaces_of_a_client_share_one_pool(options: Options, place: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    with QwenClient(options("Hi.", worker_pool={"max_workers": 1})) as client:
+    with Client(options("Hi.", worker_pool={"max_workers": 1})) as client:
         for workspace in (place, tmp_path / "other"):
             assert client.chat("Hello", workspace=workspace).text == "Hi."
         assert len(children()) == 1, "one hub"
@@ -213,7 +215,7 @@ def test_a_pool_of_another_event_loop_is_an_error(options: Options) -> None:
     async def use_elsewhere() -> None:
         async with WorkerPool() as pool:
             with (
-                QwenClient(options("Hi.", worker_pool=pool)) as client,
+                Client(options("Hi.", worker_pool=pool)) as client,
                 pytest.raises(NotConnectedError, match="another event loop"),
             ):
                 client.chat("Hello")

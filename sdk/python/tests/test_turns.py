@@ -13,12 +13,12 @@ from conftest import Options, Script, call, hold, write
 from qwen_agent_sdk import (
     AssistantChunk,
     AssistantMessage,
+    AsyncClient,
     CommandResult,
     ErrorMessage,
     Limits,
     PromptRejectedError,
     QwenAgentOptions,
-    QwenSDKClient,
     ResultMessage,
     SessionEvent,
     TerminalOutput,
@@ -79,7 +79,7 @@ async def test_tool_calls_are_objects_in_both_formats(options: Options) -> None:
 
 async def test_several_turns_share_one_conversation(options: Options) -> None:
     opened = options("First.", [{"expect": {"contains": "second question"}}, {"text": "Second."}])
-    async with QwenSDKClient(opened) as client:
+    async with AsyncClient(opened) as client:
         assert (await client.ask("first question")).text == "First."
         second = await client.ask("second question")
         assert second.text == "Second."
@@ -134,7 +134,7 @@ async def test_steer_joins_the_running_turn(options: Options, place: Path) -> No
         "Next.",
         permission_mode="yolo",
     )
-    async with QwenSDKClient(opened) as client:
+    async with AsyncClient(opened) as client:
         await client.query("Do one thing")
         steered = False
         async for message in client.receive_response():
@@ -152,7 +152,7 @@ async def test_steer_joins_the_running_turn(options: Options, place: Path) -> No
 
 
 async def test_a_command_gives_its_result_and_asks_no_model(options: Options) -> None:
-    async with QwenSDKClient(options("never said")) as client:
+    async with AsyncClient(options("never said")) as client:
         await client.query("/help")
         messages = [message async for message in client.receive_response()]
         assert isinstance(messages[-1], CommandResult)
@@ -169,7 +169,7 @@ async def test_interrupt_ends_the_turn_and_the_session_goes_on(options: Options,
     opened = options(
         [{"text": "Working"}, {"wait_for_file": str(place / "never")}], "Again.", include_partial_messages=True
     )
-    async with QwenSDKClient(opened) as client:
+    async with AsyncClient(opened) as client:
         await client.query("Work")
         async for message in client.receive_response():
             if isinstance(message, AssistantChunk) and message.text:
@@ -183,7 +183,7 @@ async def test_interrupt_ends_the_turn_and_the_session_goes_on(options: Options,
 
 async def test_a_queued_prompt_can_be_withdrawn(options: Options, place: Path) -> None:
     gate = place / "gate"
-    async with QwenSDKClient(options([{"wait_for_file": str(gate)}, {"text": "First."}], "Never.")) as client:
+    async with AsyncClient(options([{"wait_for_file": str(gate)}, {"text": "First."}], "Never.")) as client:
         await client.query("one")
         second = await client.query("two")
         assert await client.interrupt(second)
@@ -198,7 +198,7 @@ async def test_a_queued_prompt_can_be_withdrawn(options: Options, place: Path) -
 
 
 async def test_model_and_mode_change_within_a_session(options: Options, place: Path) -> None:
-    async with QwenSDKClient(options([write()], "Written.", "Other.")) as client:
+    async with AsyncClient(options([write()], "Written.", "Other.")) as client:
         await client.set_permission_mode("yolo")
         assert (await client.ask("Write")).ok
         assert (place / "a.txt").read_text() == "x"
@@ -239,14 +239,14 @@ async def test_the_price_is_known_where_prices_are(options: Options) -> None:
 
 
 async def test_an_empty_prompt_is_refused_before_it_is_sent(options: Options) -> None:
-    async with QwenSDKClient(options("Hi.")) as client:
+    async with AsyncClient(options("Hi.")) as client:
         with pytest.raises(PromptRejectedError):
             await client.query("")
         assert (await client.ask("Hello")).text == "Hi."
 
 
 async def test_a_prompt_that_the_worker_refuses_is_an_error_and_not_a_hang(options: Options) -> None:
-    async with QwenSDKClient(options("Hi.")) as client:
+    async with AsyncClient(options("Hi.")) as client:
         await client.query([{"type": "no-such-part"}])
         with pytest.raises(PromptRejectedError):
             async for _ in client.receive_response():
@@ -257,7 +257,7 @@ async def test_a_prompt_that_the_worker_refuses_is_an_error_and_not_a_hang(optio
 async def test_a_refused_prompt_is_told_apart_from_the_running_turn(options: Options, place: Path) -> None:
     gate = place / "gate"
     opened = options([{"text": "One."}, {"wait_for_file": str(gate)}], "Two.", include_partial_messages=True)
-    async with QwenSDKClient(opened) as client:
+    async with AsyncClient(opened) as client:
         first = await client.query("one")
         rejected = False
         async for message in client.receive_messages():
@@ -276,7 +276,7 @@ async def test_prompts_and_system_prompts_of_any_size_go_through_stdin(script: S
     opened = QwenAgentOptions(
         model=script([{"expect": {"contains": "x" * 300_000}}, {"text": "Read."}]), system_prompt="y" * 300_000
     )
-    async with QwenSDKClient(opened) as client:
+    async with AsyncClient(opened) as client:
         result = await client.ask("x" * 300_000)
         assert result.text == "Read."
         assert result.usage.prompt_tokens > 100_000, "the system prompt arrived as well"
@@ -284,7 +284,7 @@ async def test_prompts_and_system_prompts_of_any_size_go_through_stdin(script: S
 
 async def test_images_and_files_are_parts_of_a_prompt(options: Options, place: Path) -> None:
     (place / "notes.txt").write_text("milk")
-    async with QwenSDKClient(options([{"expect": {"contains": "milk"}}, {"text": "Seen."}])) as client:
+    async with AsyncClient(options([{"expect": {"contains": "milk"}}, {"text": "Seen."}])) as client:
         part = {"file_data": {"file_uri": (place / "notes.txt").as_uri(), "mime_type": "text/plain"}}
         assert (await client.ask([{"text": "What is this?"}, part])).text == "Seen."
 
@@ -300,7 +300,7 @@ async def test_sub_agents_of_the_host_work_and_count(options: Options) -> None:
         agents={"scout": AgentDefinition("Looks around.", "You look around.", tools=["list_directory"])},
         permission_mode="yolo",
     )
-    async with QwenSDKClient(opened) as client:
+    async with AsyncClient(opened) as client:
         assert "scout" in [agent["name"] for agent in client.server_info["agents"]]
         result = await client.ask("Explore")
         assert result.text == "The scout found nothing."
@@ -308,7 +308,7 @@ async def test_sub_agents_of_the_host_work_and_count(options: Options) -> None:
 
 
 async def test_ask_brings_the_result_of_its_own_prompt_after_a_loop_that_was_left(options: Options) -> None:
-    async with QwenSDKClient(options("One.", "Two.", "Three.")) as client:
+    async with AsyncClient(options("One.", "Two.", "Three.")) as client:
         await client.query("one")
         async for _ in client.receive_response():
             break
@@ -319,7 +319,7 @@ async def test_ask_brings_the_result_of_its_own_prompt_after_a_loop_that_was_lef
 async def test_a_cancelled_ask_ends_its_turn_and_the_next_has_its_own_result(options: Options, place: Path) -> None:
     # A turn that is cancelled before its model call leaves that call in the script, so calls go by their prompt.
     calls = ({"match": "one", "steps": hold(place)}, {"match": "two", "steps": [{"text": "Two."}]})
-    async with QwenSDKClient(options(*calls)) as client:
+    async with AsyncClient(options(*calls)) as client:
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as group:
 
@@ -337,7 +337,7 @@ async def test_a_cancelled_ask_ends_its_turn_and_the_next_has_its_own_result(opt
 async def test_asks_of_several_tasks_run_one_after_the_other(script: Script) -> None:
     answers: dict[str, str] = {}
     model = script(*({"match": name, "steps": [{"text": name.upper()}]} for name in ("one", "two", "three")))
-    async with QwenSDKClient(model=model) as client, anyio.create_task_group() as group:
+    async with AsyncClient(model=model) as client, anyio.create_task_group() as group:
 
         async def ask(name: str) -> None:
             answers[name] = (await client.ask(name)).text
@@ -349,7 +349,7 @@ async def test_asks_of_several_tasks_run_one_after_the_other(script: Script) -> 
 
 @pytest.mark.parametrize("prompt", [None, 7, b"Go", ["Go"], {"type": "text", "text": "Go"}])
 async def test_what_is_no_prompt_is_refused_in_words_and_the_session_goes_on(prompt: Any, options: Options) -> None:
-    async with QwenSDKClient(options("Hi.")) as client:
+    async with AsyncClient(options("Hi.")) as client:
         with pytest.raises(TypeError, match="a prompt is a text, or a list of parts"):
             await client.ask(prompt)
         assert (await client.ask("Hello")).text == "Hi."

@@ -1,8 +1,8 @@
 """An SDK for the `qwen` coding agent.
 
-from qwen_agent_sdk import QwenClient
+from qwen_agent_sdk import Client
 
-with QwenClient(model="qwen3-coder-plus") as client:
+with Client(model="qwen3-coder-plus") as client:
     print(client.chat(task="Explain main.py", workspace="/repos/demo").summary)
 """
 
@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
-from .clients.asynchronous import Prompt, QwenSDKClient
+from .clients.asynchronous import AsyncClient, Prompt, QwenSDKClient
+from .clients.pool import WorkerPool
 from .clients.query import QueryStream, query
 from .errors import (
     BinaryNotFoundError,
@@ -26,7 +27,6 @@ from .errors import (
     StructuredOutputError,
     TimeoutExpiredError,
     WorkerCrashedError,
-    WorkerUnresponsiveError,
 )
 from .events import (
     AssistantChunk,
@@ -54,7 +54,6 @@ from .events import (
     ToolDisplay,
     UnknownEvent,
     Usage,
-    WorkerRestarted,
     parse_line,
     parse_stream,
 )
@@ -75,15 +74,16 @@ from .transport.binary import find_binary
 from .transport.stdio import ExitStatus, StdIOSubprocessTransport, Transport
 
 if TYPE_CHECKING:
-    from .clients.pool import WorkerPool
-    from .clients.synchronous import QwenClient
+    from .clients.synchronous import Client, QwenClient
 
 __all__ = [
     "AgentDefinition",
     "AssistantChunk",
     "AssistantMessage",
+    "AsyncClient",
     "BinaryNotFoundError",
     "CancelResult",
+    "Client",
     "CommandHint",
     "CommandResult",
     "ControlCancel",
@@ -143,8 +143,6 @@ __all__ = [
     "WorkerCrashedError",
     "WorkerPool",
     "WorkerPoolOptions",
-    "WorkerRestarted",
-    "WorkerUnresponsiveError",
     "__version__",
     "create_sdk_mcp_server",
     "find_binary",
@@ -156,7 +154,7 @@ __all__ = [
 ]
 
 # Loaded when they are first used: most programs need neither, and a cold query() should be fast.
-_LAZY = {"QwenClient": "clients.synchronous", "WorkerPool": "clients.pool"}
+_LAZY = {"Client": "clients.synchronous", "QwenClient": "clients.synchronous"}
 
 
 def __getattr__(name: str) -> Any:

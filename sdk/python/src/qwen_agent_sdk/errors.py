@@ -5,6 +5,7 @@ Every error says what was attempted, what went wrong and, where the SDK knows it
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ __all__ = [
     "StructuredOutputError",
     "TimeoutExpiredError",
     "WorkerCrashedError",
-    "WorkerUnresponsiveError",
 ]
 
 
@@ -78,36 +78,29 @@ class SessionNotFoundError(ProcessError):
 
 
 class WorkerCrashedError(ProcessError):
-    """The worker ended in the middle of a session.
+    """The hub ended while the session was open.
 
-    `last_result` is the last good result of the session, so that work which was done is not lost with the error.
+    The end of a worker is not an exception: the hub ends its turn as `interrupted`, or continues it, as `on_crash` says. `last_result`
+    is the last good result of the session.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        exit_code: int | None = None,
-        stderr_tail: str = "",
-        code: str = "worker_crashed",
-        session_id: str | None = None,
-        last_result: ResultMessage | None = None,
-    ) -> None:
-        super().__init__(message, exit_code=exit_code, stderr_tail=stderr_tail, code=code)
-        self.session_id = session_id
-        self.last_result = last_result
+    session_id: str | None = None
+    last_result: ResultMessage | None = None
 
-
-class WorkerUnresponsiveError(WorkerCrashedError):
-    """The worker missed its heartbeats and was killed."""
+    def of_session(self, session_id: str, last_result: ResultMessage | None) -> WorkerCrashedError:
+        """The same error with what one of the sessions had reached."""
+        error = copy.copy(self)
+        error.session_id, error.last_result = session_id, last_result
+        return error
 
 
 class ControlRequestError(QwenSDKError):
     """The worker answered a control request with an error; `retryable` is the worker's own word."""
 
-    def __init__(self, message: str, *, code: str = "", retryable: bool = False) -> None:
+    def __init__(self, message: str, *, code: str = "", retryable: bool = False, reason: str = "") -> None:
         super().__init__(message, code=code)
         self.retryable = retryable
+        self.reason = reason or message
 
 
 class PromptRejectedError(QwenSDKError):

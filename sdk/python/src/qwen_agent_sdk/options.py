@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentDefinition",
-    "CrashRecovery",
     "Limits",
+    "OnCrash",
     "QwenAgentOptions",
     "QwenClientOptions",
     "SettingSource",
@@ -44,6 +44,7 @@ _FOREIGN = {
     "continue_conversation": "continue_session",
     "fallback_model": "fallback_models",
     "max_budget_usd": "limits=Limits(max_budget_usd=...)",
+    "max_restarts": "on_crash; the hub bounds restarts",
     "max_turns": "limits=Limits(max_turns=...)",
     "output_format": "output_schema",
     "permission_prompt_tool_name": "can_use_tool",
@@ -52,7 +53,7 @@ _FOREIGN = {
 
 StrPath = Union[str, "os.PathLike[str]"]
 SettingSource = Literal["user", "project", "local"]
-CrashRecovery = Literal["raise", "resume", "retry", "fork"]
+OnCrash = Literal["error", "resume", "retry", "fork"]
 
 
 @dataclass(frozen=True)
@@ -112,9 +113,9 @@ class Timeouts:
     close: float = 5.0
     """For the polite end of the process; then it is killed."""
     heartbeat_interval: float = 2.0
-    """How often the worker shows that it lives; 0 for never."""
+    """How often the hub asks a worker for a sign of life."""
     heartbeat: float = 10.0
-    """Without a sign of life for so long the worker is killed and counts as crashed."""
+    """Without a sign of life for so long the hub kills a worker; it counts as crashed."""
 
 
 @dataclass(frozen=True)
@@ -232,16 +233,16 @@ class QwenAgentOptions:
     # The process
     binary_path: StrPath | None = None
     worker_pool: WorkerPool | WorkerPoolOptions | Mapping[str, Any] | None = None
-    """Run the session in a pool: one that is open, or the options of one for this client alone."""
+    """The hub of the session: one that is open and shared, or the options of the client's own."""
     tenant: str | None = None
     """In a pool: whose session this is. Workers are never shared between tenants."""
     transport: Transport | None = None
-    """Reaches the worker in another way than as a child process."""
+    """Reaches the hub, or a single worker, in another way than as a child process."""
     extra_args: Sequence[str] = ()
     """Further flags of the worker."""
-    on_crash: CrashRecovery = "raise"
-    """When the worker dies in a turn: raise; `resume` the unfinished turn; `retry` the prompt; `fork` the session and retry."""
-    max_restarts: int = 3
+    on_crash: OnCrash = "error"
+    """What the hub does with a turn whose worker dies: `error` ends it as `interrupted`; `resume` continues it without repeating what
+    was done; `retry` runs the prompt again if no tool had started; `fork` is `resume` in a fork of the session."""
     timeouts: Timeouts = field(default_factory=Timeouts)
     max_buffered_events: int = 512
     """How many events wait for a slow reader before the worker has to wait too."""
@@ -263,8 +264,8 @@ class QwenAgentOptions:
             raise ValueError("resume and continue_session exclude each other")
         if self.fork_session and self.resume is None and not self.continue_session:
             raise ValueError("fork_session needs resume or continue_session: there is nothing to fork")
-        if self.on_crash not in ("raise", "resume", "retry", "fork"):
-            raise ValueError(f"on_crash is {self.on_crash!r}; it must be raise, resume, retry or fork")
+        if self.on_crash not in ("error", "resume", "retry", "fork"):
+            raise ValueError(f"on_crash is {self.on_crash!r}; it must be error, resume, retry or fork")
         if self.max_buffered_events < 1:
             raise ValueError("max_buffered_events must be at least 1")
         for source in self.setting_sources:

@@ -13,12 +13,12 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from conftest import Options, call, children, hold, write
+from conftest import Options, call, children, hold, workers, write
 
 from qwen_agent_sdk import (
     AssistantChunk,
+    AsyncClient,
     NotConnectedError,
-    QwenSDKClient,
     QwenSDKError,
     ResultMessage,
     Timeouts,
@@ -47,7 +47,7 @@ async def test_close_at_every_point_of_a_turn_returns_within_its_time_out(
         "tool": [[call("run_shell_command", command="sleep 4321")], "Never."],
     }.get(point, ["Done."])
     opened = options(*steps, include_partial_messages=True, can_use_tool=can_use_tool)
-    client = QwenSDKClient(opened)
+    client = AsyncClient(opened)
     if point == "never":
         await client.close()
         return
@@ -73,7 +73,7 @@ async def test_close_at_every_point_of_a_turn_returns_within_its_time_out(
 
 
 async def test_any_task_may_close_and_the_reader_hears_of_it(options: Options, place: Path) -> None:
-    client = await QwenSDKClient(options(hold(place), include_partial_messages=True)).connect()
+    client = await AsyncClient(options(hold(place), include_partial_messages=True)).connect()
     await client.query("Go")
     streaming = anyio.Event()
     outcome: list[str] = []
@@ -98,7 +98,7 @@ async def test_any_task_may_close_and_the_reader_hears_of_it(options: Options, p
 async def test_a_cancelled_caller_leaves_no_worker(options: Options, place: Path) -> None:
     opened = options(hold(place), include_partial_messages=True)
     with anyio.move_on_after(10) as scope:
-        async with QwenSDKClient(opened) as client:
+        async with AsyncClient(opened) as client:
             await client.query("Go")
             async for message in client.receive_response():
                 if isinstance(message, AssistantChunk) and message.text:
@@ -127,7 +127,7 @@ async def test_a_worker_that_ignores_everything_is_killed_at_the_close_time_out(
         say(RESULT)
         while True:
             time.sleep(1)"""
-    client = QwenSDKClient(binary_path=fake_worker(body), timeouts=Timeouts(close=0.5))
+    client = AsyncClient(binary_path=fake_worker(body), timeouts=Timeouts(close=0.5))
     await client.connect()
     assert (await client.ask("Go")).ok
     with anyio.fail_after(10):
@@ -135,7 +135,7 @@ async def test_a_worker_that_ignores_everything_is_killed_at_the_close_time_out(
 
 
 async def test_two_readers_of_one_session_are_told_so(options: Options, place: Path) -> None:
-    async with QwenSDKClient(options(hold(place))) as client:
+    async with AsyncClient(options(hold(place))) as client:
         await client.query("Go")
         async with anyio.create_task_group() as group:
 
@@ -168,25 +168,25 @@ async def test_sessions_that_nobody_closes_leave_no_descriptor(options: Options,
     before = pipes()
     async for _ in query("Go", options=options("Hi.")):
         break
-    client = await QwenSDKClient(options("Hi.")).connect()
+    client = await AsyncClient(options("Hi.")).connect()
     del client
     gc.collect()
     await pipes_fall_to(before)
 
 
 async def test_a_worker_that_is_replaced_leaves_no_descriptor(options: Options) -> None:
-    async with QwenSDKClient(options("Hi.", on_crash="resume")) as client:
+    async with AsyncClient(options("Hi.", on_crash="resume")) as client:
         await client.ask("One")
         before = pipes()
         for _ in range(2):
-            (worker,) = children()
+            (worker,) = workers()
             os.kill(worker, signal.SIGKILL)
             assert (await client.ask("More")).text == "Hi."
         await pipes_fall_to(before)
 
 
 async def test_a_client_that_was_closed_connects_again(options: Options) -> None:
-    client = QwenSDKClient(options("Hi."))
+    client = AsyncClient(options("Hi."))
     async with client:
         first = client.session_id
         await client.ask("Hello")
@@ -197,7 +197,7 @@ async def test_a_client_that_was_closed_connects_again(options: Options) -> None
 
 def test_a_client_whose_loop_is_gone_is_an_error_to_use_and_can_be_closed(options: Options, place: Path) -> None:
     before = pipes()
-    client = QwenSDKClient(options(hold(place), include_partial_messages=True))
+    client = AsyncClient(options(hold(place), include_partial_messages=True))
 
     async def leave_open() -> None:
         await client.connect()

@@ -11,29 +11,43 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
-from conftest import Options, children, hold, last_of
+from conftest import Options, children, hold, last_of, workers
 
 from qwen_agent_sdk import (
     AssistantChunk,
+    AsyncClient,
     MalformedLine,
     QwenClientOptions,
-    QwenSDKClient,
     ResultMessage,
     SessionEvent,
     Timeouts,
     ToolDisplay,
     UnknownEvent,
     WorkerCrashedError,
-    WorkerRestarted,
-    WorkerUnresponsiveError,
     query,
 )
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_killed_worker_is_an_error_that_says_how_it_ended(options: Options, place: Path) -> None:
-    async with QwenSDKClient(options("Good.", hold(place), include_partial_messages=True)) as client:
+async def test_a_killed_worker_ends_its_turn_and_the_session_continues(options: Options, place: Path) -> None:
+    opened = options("Good.", hold(place), include_partial_messages=True)
+    async with AsyncClient(opened) as client:
+        good = await client.ask("One")
+        await client.query("Two")
+        async for message in client.receive_response():
+            if isinstance(message, AssistantChunk) and message.text:
+                os.kill(workers().pop(), signal.SIGKILL)
+        assert isinstance(message, ResultMessage)
+        assert (message.status, message.error_code, message.done) == ("interrupted", "worker_lost", False)
+        assert "SIGKILL" in message.error_message or "signal" in message.error_message
+        assert client.last_result is good
+        # The script is kept per process: the new worker begins it anew.
+        assert (await client.ask("Three")).text == "Good."
+
+
+async def test_a_killed_hub_is_an_error_that_says_how_it_ended(options: Options, place: Path) -> None:
+    async with AsyncClient(options("Good.", hold(place), include_partial_messages=True)) as client:
         good = await client.ask("One")
         await client.query("Two")
         with pytest.raises(WorkerCrashedError, match="SIGKILL") as caught:
@@ -49,75 +63,16 @@ async def test_a_killed_worker_is_an_error_that_says_how_it_ended(options: Optio
             await client.set_model("other")
 
 
-@pytest.mark.parametrize("recovery", ["resume", "retry", "fork"])
-async def test_a_killed_worker_is_replaced_as_configured(
-    recovery: str, options: Options, place: Path, tmp_path: Path
-) -> None:
-    """The script is kept per process, so the new worker begins it anew: the gate decides what its first call says."""
-    gate = place / "gate"
-    opened = options(
-        [{"text": "Finished."}, {"wait_for_file": str(gate)}],
-        "Next.",
-        include_partial_messages=True,
-        on_crash=recovery,
-    )
-    async with QwenSDKClient(opened) as client:
-        before = client.session_id
-        await client.query("Work")
-        restarts = []
-        async for message in client.receive_response():
-            if isinstance(message, AssistantChunk) and message.text and not restarts:
-                os.kill(children().pop(), signal.SIGKILL)
-                gate.touch()
-            if isinstance(message, WorkerRestarted):
-                restarts.append((message.recovery, message.attempt, message.reason))
-        assert restarts == [(recovery, 1, "was killed by SIGKILL")]
-        assert isinstance(message, ResultMessage)
-        assert (message.status, message.text) == ("done", "Finished.")
-        assert (client.session_id == before) == (recovery != "fork")
-        assert (await client.ask("And now?")).text == "Next."
-
-
-async def test_restarts_are_limited(options: Options, place: Path) -> None:
-    opened = options(hold(place), include_partial_messages=True, on_crash="retry", max_restarts=2)
-    async with QwenSDKClient(opened) as client:
-        await client.query("Work")
-        restarts = 0
-        with pytest.raises(WorkerCrashedError):
-            async for message in client.receive_response():
-                if isinstance(message, AssistantChunk) and message.text:
-                    os.kill(children().pop(), signal.SIGKILL)
-                restarts += isinstance(message, WorkerRestarted)
-        assert restarts == 2
-
-
 async def test_a_worker_that_misses_its_heartbeats_is_killed(options: Options, place: Path) -> None:
     timeouts = Timeouts(heartbeat_interval=0.1, heartbeat=0.6)
     opened = options(hold(place), include_partial_messages=True, timeouts=timeouts)
-    async with QwenSDKClient(opened) as client:
+    async with AsyncClient(opened) as client:
         await client.query("Work")
-        with pytest.raises(WorkerUnresponsiveError, match="heartbeats"):
-            async for message in client.receive_response():
-                if isinstance(message, AssistantChunk) and message.text:
-                    os.kill(children().pop(), signal.SIGSTOP)
-
-
-async def test_missed_heartbeats_restart_the_worker(options: Options, place: Path) -> None:
-    gate = place / "gate"
-    timeouts = Timeouts(heartbeat_interval=0.5, heartbeat=5)
-    steps = [{"text": "Finished."}, {"wait_for_file": str(gate)}]
-    opened = options(steps, include_partial_messages=True, on_crash="retry", timeouts=timeouts)
-    async with QwenSDKClient(opened) as client:
-        await client.query("Work")
-        restarts = []
         async for message in client.receive_response():
-            if isinstance(message, AssistantChunk) and message.text and not restarts:
-                os.kill(children().pop(), signal.SIGSTOP)
-                gate.touch()
-            if isinstance(message, WorkerRestarted):
-                restarts.append(message.reason)
-        assert restarts and "heartbeats" in restarts[0]
-        assert isinstance(message, ResultMessage) and message.text == "Finished."
+            if isinstance(message, AssistantChunk) and message.text:
+                os.kill(workers().pop(), signal.SIGSTOP)
+        assert isinstance(message, ResultMessage)
+        assert (message.status, message.error_code) == ("interrupted", "worker_lost")
 
 
 async def test_a_quiet_worker_that_beats_is_left_alone(options: Options, place: Path) -> None:
@@ -131,7 +86,7 @@ async def test_a_slow_reader_loses_nothing_and_memory_stays_bounded(options: Opt
     """While the reader stops, the worker has to stop too: far fewer events are buffered than were written."""
     count = 60_000
     opened = options([{"repeat": count, "text": "piece "}], include_partial_messages=True, max_buffered_events=500)
-    async with QwenSDKClient(opened) as client:
+    async with AsyncClient(opened) as client:
         await client.query("Flood")
         received, deepest = 0, 0
         async for message in client.receive_response():
@@ -151,7 +106,7 @@ async def test_a_slow_reader_loses_nothing_and_memory_stays_bounded(options: Opt
 
 async def test_a_control_request_is_answered_while_the_reader_is_behind(options: Options) -> None:
     opened = options([{"repeat": 50_000, "text": "piece "}], include_partial_messages=True, max_buffered_events=100)
-    async with QwenSDKClient(opened) as client:
+    async with AsyncClient(opened) as client:
         await client.query("Flood")
         await anyio.wait_all_tasks_blocked()
         assert await client.interrupt()
@@ -208,7 +163,7 @@ async def test_a_flood_on_stderr_stops_nothing_and_its_tail_is_kept(fake_worker:
     binary = fake_worker(body)
     assert (await last_of(binary_path=binary, stderr=lines.append)).text == "Done."
     assert len(lines) == 40000 and lines[0].startswith("complaint 0 ")
-    async with QwenSDKClient(binary_path=binary) as client:
+    async with AsyncClient(binary_path=binary) as client:
         await client.ask("Die")
         with pytest.raises(WorkerCrashedError) as caught:
             async for _ in client.receive_messages():
@@ -239,7 +194,7 @@ async def test_a_worker_that_ended_before_a_prompt_is_an_error_that_says_how(
 ) -> None:
     """The broken pipe is seen before the exit, whose code must not be lost with it."""
     leave = "        say(RESULT); sys.stderr.write('the last words'); sys.stderr.flush(); os._exit(7)"
-    client = QwenSDKClient(binary_path=fake_worker(leave))
+    client = AsyncClient(binary_path=fake_worker(leave))
     await client.connect()
     assert (await client.ask("One")).ok
     if moment == "after":

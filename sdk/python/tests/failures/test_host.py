@@ -16,10 +16,10 @@ from conftest import call, children
 
 HOST = """
 import asyncio, json, os, sys
-from qwen_agent_sdk import QwenAgentOptions, QwenSDKClient, AssistantChunk, ToolDisplay
+from qwen_agent_sdk import QwenAgentOptions, AsyncClient, AssistantChunk, ToolDisplay
 options = QwenAgentOptions(model=MODEL, permission_mode="yolo", include_partial_messages=True)
 async def main():
-    async with QwenSDKClient(options) as client:
+    async with AsyncClient(options) as client:
         await client.query("Go")
         async for message in client.receive_response():
             if isinstance(message, ToolDisplay) and message.status == "executing":
@@ -104,8 +104,8 @@ def test_a_synchronous_host_that_exits_without_closing_does_not_hang(
     python_host: Callable[[str], list[str]], script: Any
 ) -> None:
     source = f"""
-from qwen_agent_sdk import QwenClient
-client = QwenClient(model={script("Hi.", "Ho.")!r})
+from qwen_agent_sdk import Client
+client = Client(model={script("Hi.", "Ho.")!r})
 print(client.chat(task="Hello").text, flush=True)
 """
     ended = subprocess.run(python_host(source), capture_output=True, text=True, timeout=20, env={**os.environ})
@@ -117,21 +117,21 @@ def test_after_fork_the_child_cannot_use_or_disturb_the_session(
 ) -> None:
     source = f"""
 import asyncio, os, sys
-from qwen_agent_sdk import QwenClient, QwenSDKClient, NotConnectedError
+from qwen_agent_sdk import Client, AsyncClient, NotConnectedError
 async def main():
-    async with QwenSDKClient(model={script("One.", "Two.")!r}) as client:
+    async with AsyncClient(model={script("One.", "Two.")!r}) as client:
         print((await client.ask("1")).text, flush=True)
         pid = os.fork()
         if pid == 0:
             try:
-                client._open._channel.transport._check_usable()
+                client._open._hub._transport._check_usable()
             except NotConnectedError as error:
                 print("child:", error.code, flush=True)
             sys.exit(0)
         os.waitpid(pid, 0)
         print((await client.ask("2")).text, flush=True)
 asyncio.run(main())
-with QwenClient(model={script("Three.", "Four.")!r}) as client:
+with Client(model={script("Three.", "Four.")!r}) as client:
     print(client.chat(task="3").text, flush=True)
     pid = os.fork()
     if pid == 0:

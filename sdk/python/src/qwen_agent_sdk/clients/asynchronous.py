@@ -6,83 +6,80 @@ from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Union
 
-from .._internal.runtime import Runtime, current_runtime
-from .._internal.session.session import Query
-from .._internal.worker.channel import Channel, WorkerChannel
-from .._internal.worker.launch import Launch
-from ..errors import NotConnectedError, PromptRejectedError
-from ..events import AssistantChunk, CommandResult, ErrorMessage, Event, ResultMessage, SessionStarted
+from .._internal.runtime import current_runtime
+from .._internal.session.session import Query, ends_prompt, rejection_of
+from ..errors import NotConnectedError
+from ..events import AssistantChunk, CommandResult, Event, ResultMessage, SessionEvent, SessionStarted
 from ..options import QwenAgentOptions
+from .pool import WorkerPool
 
-__all__ = ["Prompt", "QwenSDKClient"]
+__all__ = ["AsyncClient", "Prompt", "QwenSDKClient"]
 
 Prompt = Union[str, Sequence[Mapping[str, Any]]]
 """Text, or a list of parts such as `{"type": "text", "text": …}` and `{"inline_data": {"mime_type": …, "data": …}}`."""
 
 
-class QwenSDKClient:
+class AsyncClient:
     """A session with several turns, under asyncio or trio.
 
-        async with QwenSDKClient(QwenAgentOptions(model="qwen3-coder-plus")) as client:
+        async with AsyncClient(QwenAgentOptions(model="qwen3-coder-plus")) as client:
             await client.query("Look at main.py")
             async for message in client.receive_response():
                 print(message)
 
-    Any task may call any method, `close` included; one task at a time reads messages.
+    Any task may call any method, `close` included; one task at a time reads messages. `QwenSDKClient` is the same class.
     """
 
     def __init__(self, options: QwenAgentOptions | None = None, **overrides: Any) -> None:
         base = options if options is not None else QwenAgentOptions()
         self.options = base.replace(**overrides) if overrides else base
         self._session: Query | None = None
-        self._own_pool: Any = None
+        self._own_pool: WorkerPool | None = None
 
     # Opening and closing
 
-    async def connect(self) -> QwenSDKClient:
-        """Starts the worker and shakes hands. `async with` does this.
+    async def connect(self) -> AsyncClient:
+        """Opens the session, in the pool of the options or in a hub of its own. `async with` does this.
 
         A client that was closed can be connected again, to a new session.
         """
         if self._session is not None and not self._session.is_closed:
             raise RuntimeError("the client is connected already")
-        runtime = current_runtime()
-        make_channel = await self._channel_factory()
-        session = Query(self.options, runtime, make_channel)
-        self._session = session
+        pool = self.options.worker_pool
+        if isinstance(pool, WorkerPool):
+            hub = pool.connection_for(self.options)
+        else:
+            self._own_pool = WorkerPool(pool, options=self.options)
+            hub = await self._own_pool.start()
+        own = self._own_pool
+        self._session = Query(self.options, current_runtime(), hub, own.kill if own is not None else None)
         try:
-            await session.start()
+            await self._session.start()
         except BaseException:
             self._session = None
-            await self._close_own_pool()
+            await self._close_own_pool(0)
             raise
         return self
 
-    async def _channel_factory(self) -> Any:
-        pool = self.options.worker_pool
-        if pool is None:
-            return _worker_channel
-        from .pool import WorkerPool
-
-        if isinstance(pool, WorkerPool):
-            return pool.channel
-        self._own_pool = await WorkerPool(pool, options=self.options).open()
-        return self._own_pool.channel
-
     async def close(self, timeout: float | None = None) -> None:
-        """Ends the session, whatever it is doing: within `timeout` seconds (default `Timeouts.close`) the worker is gone."""
-        if self._session is not None:
-            await self._session.close(timeout)
-        await self._close_own_pool()
+        """Ends the session, whatever it is doing: prompts that wait are withdrawn, and nothing reaches the model any more.
 
-    async def _close_own_pool(self) -> None:
+        Within `timeout` seconds (default `Timeouts.close`) its worker is gone.
+        """
+        try:
+            if self._session is not None:
+                await self._session.close(timeout)
+        finally:
+            await self._close_own_pool(timeout)
+
+    async def _close_own_pool(self, timeout: float | None) -> None:
         if self._own_pool is not None:
             pool, self._own_pool = self._own_pool, None
-            await pool.close()
+            await pool.close(timeout)
 
     disconnect = close
 
-    async def __aenter__(self) -> QwenSDKClient:
+    async def __aenter__(self) -> AsyncClient:
         is_connected = self._session is not None and not self._session.is_closed
         return self if is_connected else await self.connect()
 
@@ -115,9 +112,7 @@ class QwenSDKClient:
     @property
     def handshake(self) -> SessionStarted:
         """The first line of the worker, with its protocol version and capabilities."""
-        started = self._open.started
-        assert started is not None
-        return started
+        return self._open.handshake
 
     @property
     def last_result(self) -> ResultMessage | None:
@@ -135,61 +130,64 @@ class QwenSDKClient:
         if isinstance(prompt, AsyncIterable):
             last = ""
             async for one in prompt:
-                last = await self._open.prompt(one, options=options)
+                last, _ = await self._open.prompt(one, options=options)
             return last
-        return await self._open.prompt(prompt, options=options)
+        return (await self._open.prompt(prompt, options=options))[0]
 
     async def command(self, *path: str, args: str = "") -> str:
         """Runs a slash command, such as `command("help")`; its `CommandResult` comes with the messages."""
-        return await self._open.prompt("", command={"kind": "slash", "path": list(path), "args": args})
+        return (await self._open.prompt("", command={"kind": "slash", "path": list(path), "args": args}))[0]
 
     async def steer(self, prompt: Prompt) -> str:
         """Adds to the running turn: the model sees it before its next call. Without a running turn it is a prompt."""
-        return await self._open.prompt(prompt, delivery="steer")
+        return (await self._open.prompt(prompt, delivery="steer"))[0]
 
     async def receive_messages(self) -> AsyncIterator[Event]:
         """All messages until the session ends."""
         session = self._open
         while True:
-            event = await session.next_event()
+            event = await session.next_of(None)
             if event is None:
                 return
+            if ends_prompt(event) or rejection_of(event) is not None:
+                session.received(event)
             yield event
 
     async def receive_response(self) -> AsyncIterator[Event]:
-        """The messages of one prompt: until its result, or the result of its command.
+        """The messages of one prompt, the oldest whose response was not received: until its result, or the result of its command.
 
-        Raises `PromptRejectedError` if the worker refuses the prompt. After a loop that was left early the next call goes on with the
-        rest of the same prompt's messages.
+        Raises `PromptRejectedError` if the worker refuses the prompt. After a loop that was left early the next call continues
+        with the rest of the same prompt's messages.
         """
         session = self._open
+        target: str | None = None
         while True:
-            event = session.take_event() or await session.next_event()
+            target = target or session.oldest_unread()
+            event = session.take_event(target) or await session.next_of(target)
             if type(event) is AssistantChunk:
                 yield event
                 continue
             if event is None:
                 raise NotConnectedError("the session was closed before the turn ended")
+            is_joined = isinstance(event, SessionEvent) and event.event == "Steered" and event.prompt_id == target
             rejection = rejection_of(event)
+            is_end = ends_prompt(event) or is_joined
+            if is_end or rejection is not None:
+                session.received(event)
             if rejection is not None:
                 raise rejection
             yield event
-            if ends_prompt(event):
+            if is_end:
                 return
 
     async def ask(self, prompt: Prompt, *, options: Mapping[str, Any] | None = None) -> ResultMessage:
         """Sends a prompt and waits for its result; messages before it are not kept.
 
-        Several tasks may ask at once; their prompts run one after the other. If the caller is cancelled, the turn is ended.
+        Several tasks may ask at once, also while another one reads the messages of a `query`; the prompts run one after the other.
+        If the caller is cancelled, the turn is ended and its result is dropped.
         """
-        session = self._open
-        async with session.asking:
-            prompt_id = await session.prompt(prompt, options=options)
-            try:
-                return await _result_of(session, prompt_id)
-            except BaseException:
-                session.cancel_soon(prompt_id)
-                raise
+        outcome = await self._open.ask(prompt, options)
+        return _result_of_command(outcome) if isinstance(outcome, CommandResult) else outcome
 
     # Control
 
@@ -233,11 +231,11 @@ class QwenSDKClient:
 
     # Other sessions
 
-    async def fork(self, *, at: str | None = None, **overrides: Any) -> QwenSDKClient:
+    async def fork(self, *, at: str | None = None, **overrides: Any) -> AsyncClient:
         """A connected client for a new session with the history of this one, up to the prompt `at` if that is given."""
         changes: dict[str, Any] = {"resume": self.session_id, "fork_session": True, "session_id": None}
         changes.update({"continue_session": False, "resume_at": at, **overrides})
-        return await QwenSDKClient(self.options.replace(**changes)).connect()
+        return await AsyncClient(self.options.replace(**changes)).connect()
 
     async def resume(self, session_id: str | None = None) -> None:
         """Goes on with another session, or with this one in a new worker."""
@@ -248,42 +246,6 @@ class QwenSDKClient:
         )
         self._session = None
         await self.connect()
-
-
-def _worker_channel(launch: Launch, runtime: Runtime) -> Channel:
-    # Not a method: a session that held its client would keep it from being collected.
-    return WorkerChannel(launch, runtime, launch.options.transport)
-
-
-async def _result_of(session: Query, prompt_id: str) -> ResultMessage:
-    """The result of one prompt; what is left of earlier ones is passed over."""
-    while True:
-        event = session.take_event() or await session.next_event()
-        if type(event) is AssistantChunk:
-            continue
-        if event is None:
-            raise NotConnectedError("the session was closed before the turn ended")
-        if not session.belongs_to(event, prompt_id):
-            continue
-        rejection = rejection_of(event)
-        if rejection is not None:
-            raise rejection
-        if isinstance(event, ResultMessage):
-            return event
-        if isinstance(event, CommandResult) and ends_prompt(event):
-            return _result_of_command(event)
-
-
-def ends_prompt(event: Event | None) -> bool:
-    """True for the last message of a prompt."""
-    return isinstance(event, ResultMessage) or (isinstance(event, CommandResult) and not event.submits_prompt)
-
-
-def rejection_of(event: Event | None) -> PromptRejectedError | None:
-    """The error for a prompt that the worker refused."""
-    if isinstance(event, ErrorMessage) and event.raw.get("rejected"):
-        return PromptRejectedError(event.message, code=event.code, param=event.error.get("param"))
-    return None
 
 
 def _result_of_command(command: CommandResult) -> ResultMessage:
@@ -301,3 +263,7 @@ def _result_of_command(command: CommandResult) -> ResultMessage:
     if command.is_error:
         result.raw["metadata"]["error"] = {"message": command.text, "code": "command_failed"}
     return result
+
+
+QwenSDKClient = AsyncClient
+"""`AsyncClient` under the name of the specification."""

@@ -8,10 +8,10 @@ from types import TracebackType
 from typing import Any
 
 from .._internal.runtime import TaskHandle, current_runtime
-from .._internal.session.session import Query
+from .._internal.session.session import Query, ends_prompt, rejection_of
 from ..events import AssistantChunk, Event
 from ..options import QwenAgentOptions
-from .asynchronous import Prompt, QwenSDKClient, ends_prompt, rejection_of
+from .asynchronous import AsyncClient, Prompt
 
 __all__ = ["QueryStream", "query"]
 
@@ -28,26 +28,25 @@ def query(
     Keyword arguments are fields of `QwenAgentOptions`. The worker starts with the first message and is gone when the iteration ends,
     however it ends; `async with query(...) as messages` makes that prompt where the loop is left early.
     """
-    return QueryStream(prompt, QwenSDKClient(options, **overrides))
+    return QueryStream(prompt, AsyncClient(options, **overrides))
 
 
 class QueryStream(AsyncIterator[Event]):
     """The messages of `query`. Standard input stays open until the end, so callbacks work for the whole turn."""
 
-    def __init__(self, prompt: Prompt | AsyncIterable[Prompt], client: QwenSDKClient) -> None:
+    def __init__(self, prompt: Prompt | AsyncIterable[Prompt], client: AsyncClient) -> None:
         self._prompt = prompt
         self._client = client
         self._session: Query | None = None
         self._is_started = False
         self._is_over = False
-        self._sent = 0
-        self._finished = 0
+        self._pending: set[str | None] = set()
         self._input: TaskHandle | None = None
         self._input_is_open = False
         self._input_failure: BaseException | None = None
 
     @property
-    def client(self) -> QwenSDKClient:
+    def client(self) -> AsyncClient:
         """The client behind the stream, for `interrupt` and the like."""
         return self._client
 
@@ -55,20 +54,19 @@ class QueryStream(AsyncIterator[Event]):
         return self
 
     async def __anext__(self) -> Event:
+        event = None
         if self._session is not None:
             # Chunks end nothing, so they need none of the rest.
-            event = self._session.take_event()
+            event = self._session.take_event(self._session.oldest_unread())
             if type(event) is AssistantChunk:
                 return event
-        else:
-            event = None
         if self._is_over:
             raise StopAsyncIteration
         try:
             if not self._is_started:
                 await self._start()
             if event is None:
-                event = await self._client._open.next_event()
+                event = await self._client._open.next_of(None)
         except BaseException:
             await self.aclose()
             raise
@@ -82,8 +80,9 @@ class QueryStream(AsyncIterator[Event]):
             await self.aclose()
             raise rejection
         if ends_prompt(event):
-            self._finished += 1
-            if not self._input_is_open and self._finished >= self._sent:
+            self._client._open.received(event)
+            self._pending.discard(event.prompt_id)
+            if not self._input_is_open and not self._pending:
                 await self.aclose()
         return event
 
@@ -95,21 +94,19 @@ class QueryStream(AsyncIterator[Event]):
             self._input_is_open = True
             self._input = current_runtime().spawn(self._feed, "qwen-prompts")
         else:
-            self._sent = 1
-            await self._client.query(self._prompt)
+            self._pending.add(await self._client.query(self._prompt))
 
     async def _feed(self) -> None:
         assert isinstance(self._prompt, AsyncIterable)
         session = self._client._open
         try:
             async for one in self._prompt:
-                self._sent += 1
-                await session.prompt(one)
+                self._pending.add((await session.prompt(one))[0])
         except Exception as error:
             self._input_failure = error
         finally:
             self._input_is_open = False
-            if self._input_failure is not None or self._finished >= self._sent:
+            if self._input_failure is not None or not self._pending:
                 # All results were given out before the input ended: nothing else would wake the reader.
                 session.end_events()
 

@@ -7,39 +7,37 @@ import concurrent.futures
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..errors import NotConnectedError
 from ..events import Event, ResultMessage
 from ..options import QwenAgentOptions, StrPath
-from .asynchronous import Prompt, QwenSDKClient
+from .asynchronous import AsyncClient, Prompt
+from .pool import WorkerPool
 
-if TYPE_CHECKING:
-    from .pool import WorkerPool
-
-__all__ = ["QwenClient"]
+__all__ = ["Client", "QwenClient"]
 
 T = TypeVar("T")
 
 
-class QwenClient:
+class Client:
     """A client for programs without an event loop.
 
-        with QwenClient(model="qwen3-coder-plus") as client:
+        with Client(model="qwen3-coder-plus") as client:
             result = client.chat(task="Find the bug in main.py", workspace="/repos/demo")
             print(result.summary)
 
     There is one session for each workspace, which later chats continue. Methods may be called from any thread; chats of one
-    workspace run one after the other. A loop in a thread of its own serves callbacks, so they work while the caller waits. After a
-    `WorkerCrashedError` the next call goes on with the session in a new worker.
+    workspace run one after the other. A loop in its own thread serves callbacks, so they work while the caller waits. All sessions
+    share one hub. `QwenClient` is the same class.
     """
 
     def __init__(self, options: QwenAgentOptions | None = None, **overrides: Any) -> None:
         base = options if options is not None else QwenAgentOptions()
         self.options = base.replace(**overrides) if overrides else base
-        self._sessions: dict[str, QwenSDKClient] = {}
+        self._sessions: dict[str, AsyncClient] = {}
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -62,8 +60,8 @@ class QwenClient:
     ) -> Iterator[Event]:
         """Runs one turn and yields its messages as they come."""
         session = self.session(workspace)
-        self._call(session.query(task, options=options))
-        messages = session.receive_response()
+        prompt_id = self._call(session.query(task, options=options))
+        messages = cast("AsyncGenerator[Event, None]", session.receive_response())
         # A signal may end the caller's wait, and not the reading that it waits for.
         reading = asyncio.Lock()
 
@@ -77,6 +75,11 @@ class QwenClient:
                         return batch
             return batch
 
+        async def abandon() -> None:
+            session._open.cancel_soon(prompt_id)
+            async with reading:
+                await messages.aclose()
+
         finished = False
         try:
             while batch := self._call(take(), on_interrupt=session.interrupt):
@@ -84,57 +87,33 @@ class QwenClient:
             finished = True
         finally:
             if not finished and not self._is_closed:
-                self._abandon_turn(session, messages, reading)
+                # The caller left the loop early: the turn is ended, and what still comes of it is dropped.
+                self._call(abandon())
 
-    def _abandon_turn(self, session: QwenSDKClient, messages: Any, reading: asyncio.Lock) -> None:
-        """The caller left the loop early: the turn is ended, so that the next one starts with its own messages."""
-
-        async def finish() -> None:
-            is_running = bool(session._open.open_prompts)
-            if is_running:
-                await session.interrupt()
-            async with reading:
-                if is_running:
-                    async for _ in messages:
-                        pass
-                await messages.aclose()
-
-        self._call(finish())
-
-    def session(self, workspace: StrPath | None = None) -> QwenSDKClient:
+    def session(self, workspace: StrPath | None = None) -> AsyncClient:
         """The asynchronous client of a workspace, connected."""
         place = workspace if workspace is not None else self.options.cwd
         key = os.path.realpath(place if place is not None else os.getcwd())
         with self._lock:
             client = self._sessions.get(key)
-            if client is None:
-                client = QwenSDKClient(self.options.replace(cwd=key, worker_pool=self._worker_pool()))
+            if client is None or client._open.has_failed:
+                options = self.options.replace(cwd=key, worker_pool=self._worker_pool())
+                if client is not None and client.last_result is not None:
+                    # The hub was lost; the session is on disk.
+                    options = options.replace(resume=client.session_id, session_id=None)
+                client = AsyncClient(options)
                 self._call(client.connect())
                 self._sessions[key] = client
-            elif client._open.has_failed:
-                self._revive(key, client)
         return client
 
-    def _worker_pool(self) -> WorkerPool | None:
+    def _worker_pool(self) -> WorkerPool:
         """The pool that all sessions of the client share."""
         pool = self.options.worker_pool
-        if pool is None:
-            return None
-        from .pool import WorkerPool
-
         if isinstance(pool, WorkerPool):
             return pool
-        if self._pool is None:
+        if self._pool is None or self._pool.is_closed:
             self._pool = self._call(WorkerPool(pool, options=self.options).open())
         return self._pool
-
-    def _revive(self, key: str, client: QwenSDKClient) -> None:
-        """Goes on with a session whose worker died. One that was never stored cannot: the next call begins a new one."""
-        try:
-            self._call(client.resume())
-        except BaseException:
-            del self._sessions[key]
-            raise
 
     def interrupt(self, workspace: StrPath | None = None) -> bool:
         """Ends the running turn of a workspace; for other threads than the one that waits for it."""
@@ -166,7 +145,7 @@ class QwenClient:
             if self._thread is not None:
                 self._thread.join(5)
 
-    def __enter__(self) -> QwenClient:
+    def __enter__(self) -> Client:
         return self
 
     def __exit__(
@@ -239,3 +218,7 @@ class QwenClient:
             self._thread.start()
             self._loop = loop
         return self._loop
+
+
+QwenClient = Client
+"""`Client` under the name of the specification."""

@@ -28,7 +28,6 @@ from .records import (
     Thought,
     ToolDisplay,
     UnknownEvent,
-    WorkerRestarted,
 )
 
 __all__ = [
@@ -58,7 +57,6 @@ __all__ = [
     "TurnReader",
     "UnknownEvent",
     "Usage",
-    "WorkerRestarted",
     "parse_line",
     "parse_stream",
 ]

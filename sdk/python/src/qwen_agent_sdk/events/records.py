@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Event, JsonObject, as_count, as_list, as_object, as_text
+from .base import Event, JsonObject, as_list, as_object, as_text
 from .control import ControlCancel, ControlRequest, ControlResponse
 
 
@@ -160,25 +160,6 @@ class CancelResult(Event):
     def status(self) -> str:
         """`ok`, or `noop` where nothing ran."""
         return as_text(self.raw.get("status"))
-
-
-class WorkerRestarted(Event):
-    """The SDK started the worker again after a crash; said by the SDK itself, not by the worker."""
-
-    @property
-    def reason(self) -> str:
-        """How the previous worker ended."""
-        return as_text(self.raw.get("reason"))
-
-    @property
-    def recovery(self) -> str:
-        """`resume`, `retry` or `fork`."""
-        return as_text(self.raw.get("recovery"))
-
-    @property
-    def attempt(self) -> int:
-        """Counts the restarts of this session, from 1."""
-        return as_count(self.raw.get("attempt"))
 
 
 class UnknownEvent(Event):

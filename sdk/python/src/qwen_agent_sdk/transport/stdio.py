@@ -302,8 +302,7 @@ class StdIOSubprocessTransport:
                 if await self._wait_exit(until):
                     break
                 if escalation is not None:
-                    with contextlib.suppress(ProcessLookupError):
-                        process.send_signal(escalation)
+                    _signal_group(process, escalation)
             await self._finish_stderr(deadline)
         finally:
             # Also when the wait was cancelled: the child never outlives close().
@@ -373,8 +372,7 @@ class StdIOSubprocessTransport:
     def _release(self) -> None:
         process = self._process
         if process is not None and process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            _signal_group(process, signal.SIGKILL)
             # SIGKILL needs no cooperation: the wait is short and keeps zombies away.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(1)
@@ -389,8 +387,7 @@ class StdIOSubprocessTransport:
         process = self._process
         if process is None or process.returncode is not None:
             return
-        with contextlib.suppress(ProcessLookupError, OSError):
-            process.kill()
+        _signal_group(process, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1)
         _open_transports.discard(self)
@@ -412,6 +409,12 @@ class StdIOSubprocessTransport:
             raise NotConnectedError(message, code="used_after_fork")
         if self._process is None or "stdin" not in self._fds or self._closing:
             raise NotConnectedError("the transport is not open")
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Signals a child that was not reaped, with what it started: it leads its own process group."""
+    with contextlib.suppress(ProcessLookupError, OSError):
+        os.killpg(process.pid, number)
 
 
 class _LineSplitter:

@@ -26,22 +26,34 @@ class PendingRequests(Generic[T]):
         return bool(self._waiting)
 
     async def ask(self, request_id: str, sending: Awaitable[None], seconds: float, what: str) -> T:
-        """Sends a request and waits for its answer.
+        """Sends a request and waits for its answer."""
+        self.expect(request_id)
+        try:
+            await sending
+        except BaseException:
+            self._waiting.pop(request_id, None)
+            raise
+        return await self.answer(request_id, seconds, what)
+
+    def expect(self, request_id: str) -> None:
+        """Prepares for the answer to a request that is about to be sent."""
+        self._waiting[request_id] = (self._runtime.waiter(), [])
+
+    async def answer(self, request_id: str, seconds: float, what: str) -> T:
+        """Waits for an answer.
 
         Raises `TimeoutExpiredError` after `seconds`, and `NotConnectedError` if the other side is gone before it answers.
         """
-        waiting: tuple[Waiter, list[T]] = (self._runtime.waiter(), [])
-        self._waiting[request_id] = waiting
+        waiter, answers = self._waiting[request_id]
         try:
-            await sending
-            if not await waiting[0].wait(seconds):
+            if not await waiter.wait(seconds):
                 message = f"the {self._who} did not answer {what!r} within {seconds:g} s (control time-out)"
                 raise TimeoutExpiredError(message, code="control")
         finally:
             self._waiting.pop(request_id, None)
-        if not waiting[1]:
+        if not answers:
             raise NotConnectedError(f"the {self._who} ended before it answered {what!r}")
-        return waiting[1][0]
+        return answers[0]
 
     def resolve(self, request_id: str, answer: T) -> bool:
         """Hands an answer to whoever waits for it; tells whether anybody does."""
@@ -74,4 +86,5 @@ def control_result(response: JsonObject, who: str, what: str) -> JsonObject:
         f"the {who} refused {what!r}: {error.get('message', '')}",
         code=str(error.get("code") or ""),
         retryable=error.get("retryable") is True,
+        reason=str(error.get("message", "")),
     )

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
+from ...events import Event, TurnReader
+from ..hub.launch import new_name
+from ..runtime import Waiter
 from ..telemetry import TurnSpan
-from ..worker.launch import new_name
 
 __all__ = ["OpenPrompt", "OpenPrompts", "new_prompt_id"]
 
 
-@dataclass
 class OpenPrompt:
-    """A prompt as it was sent, with the span of its turn."""
+    """A prompt under way. Its events go to the session's reader, to the task that asked, or nowhere once that task left."""
 
-    line: dict[str, Any]
-    span: TurnSpan
-    is_started: bool = False
+    def __init__(self, span: TurnSpan, answered: Waiter | None) -> None:
+        self.span = span
+        self.reader = TurnReader()
+        self.is_started = False
+        self.answered = answered
+        """Set at the prompt's end, if a task waits for the result alone."""
+        self.outcome: Event | None = None
+        self.is_read = answered is None
+        """True if the events of the prompt are for the session's reader."""
 
 
 def new_prompt_id(session_id: str) -> str:
@@ -26,72 +31,38 @@ def new_prompt_id(session_id: str) -> str:
     return f"{session_id}########{new_name()}"
 
 
-class OpenPrompts:
+class OpenPrompts(dict[str, OpenPrompt]):
     """The open prompts by their ids, in the order in which they were sent."""
 
     def __init__(self) -> None:
-        self._by_id: dict[str, OpenPrompt] = {}
-        self._first_ids: dict[str, str] = {}
-        self.unstarted = 0
-        """How many of them the worker has not begun; 0 lets chunks take a shorter way."""
-
-    def __len__(self) -> int:
-        return len(self._by_id)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_id)
-
-    def add(self, prompt_id: str, line: dict[str, Any], span: TurnSpan) -> None:
-        """Adds a prompt that is about to be sent."""
-        self._by_id[prompt_id] = OpenPrompt(line, span)
-        self.unstarted += 1
-
-    def discard(self, prompt_id: str) -> None:
-        """Removes a prompt that could not be sent."""
-        self._by_id.pop(prompt_id, None)
-        self.unstarted = max(0, self.unstarted - 1)
-
-    def mark_started(self, prompt_id: str | None) -> None:
-        """Notes the first line of a turn."""
-        prompt = self._by_id.get(prompt_id or "")
-        if prompt is not None and not prompt.is_started:
-            prompt.is_started = True
-            self.unstarted -= 1
+        super().__init__()
+        self.unread: dict[str, list[Event]] = {}
+        """Prompts whose end the session's reader has not received, each with events that came before their time."""
 
     def finish(self, prompt_id: str | None) -> OpenPrompt | None:
         """Removes a prompt whose end was seen."""
-        return self._by_id.pop(prompt_id or "", None)
+        return self.pop(prompt_id or "", None)
 
     def reject(self, named: str | None) -> tuple[str, OpenPrompt] | None:
         """Removes the named prompt, or the oldest one, if it has not begun."""
-        for prompt_id, prompt in self._by_id.items():
+        for prompt_id, prompt in self.items():
             if not prompt.is_started and named in (None, prompt_id):
-                del self._by_id[prompt_id]
-                self.unstarted -= 1
+                del self[prompt_id]
                 return prompt_id, prompt
         return None
 
-    def renew(self, session_id: str, *, after: int) -> list[OpenPrompt]:
-        """Gives the prompts behind the first `after` new ids, for a new worker that they are sent to again."""
-        renewed = []
-        for prompt_id in list(self._by_id)[after:]:
-            prompt = self._by_id.pop(prompt_id)
-            fresh = new_prompt_id(session_id)
-            self._first_ids[fresh] = self.first_id(prompt_id)
-            prompt.line.update({"prompt_id": fresh, "uuid": fresh, "session_id": session_id})
-            if prompt.is_started:
-                prompt.is_started = False
-                self.unstarted += 1
-            self._by_id[fresh] = prompt
-            renewed.append(prompt)
-        return renewed
-
-    def first_id(self, prompt_id: str) -> str:
-        """The id under which a prompt was first sent."""
-        return self._first_ids.get(prompt_id, prompt_id)
+    def take_held(self, prompt_id: str | None) -> Event | None:
+        """The next event of a prompt that came before its time; of any prompt if none is named."""
+        names: Iterator[str] = iter(self.unread) if prompt_id is None else iter((prompt_id,))
+        for name in names:
+            if held := self.unread.get(name):
+                return held.pop(0)
+        return None
 
     def end_all(self, error: str) -> None:
-        """Ends every span; no result will come."""
-        for prompt in self._by_id.values():
+        """Ends every span and wakes every waiting task; no result will come."""
+        for prompt in self.values():
             prompt.span.end("interrupted", error=error)
-        self._by_id.clear()
+            if prompt.answered is not None:
+                prompt.answered.set()
+        self.clear()

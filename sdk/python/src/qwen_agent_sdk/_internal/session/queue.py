@@ -29,7 +29,6 @@ class EventQueue:
         self._reader: Waiter | None = None
         self._writer: Waiter | None = None
         self._ended = False
-        self._end_waiters: list[Waiter] = []
         self._failure: BaseException | None = None
         self._streak = 0
 
@@ -39,10 +38,10 @@ class EventQueue:
         self._sizes.append(size)
         self._characters += size
 
-    def take(self) -> Event | None:
-        """The next event if it is there and no other task has to run first; None means to use `get`."""
+    def take(self, prompt_id: str | None) -> Event | None:
+        """The next event if it is there, belongs to this prompt, and no other task has to run first; None means to use `get`."""
         events = self._events
-        if not events or self._streak >= _EVENTS_PER_CHECKPOINT:
+        if not events or self._streak >= _EVENTS_PER_CHECKPOINT or events[0].raw.get("prompt_id") != prompt_id:
             return None
         self._streak += 1
         self._characters -= self._sizes.popleft()
@@ -50,6 +49,18 @@ class EventQueue:
         if self._writer is not None:
             self._wake_at_half()
         return event
+
+    def discard(self, prompt_id: str | None) -> None:
+        """Drops what waits of a prompt; of all prompts if none is named."""
+        kept = [
+            (event, size)
+            for event, size in zip(self._events, self._sizes, strict=True)
+            if prompt_id is not None and event.raw.get("prompt_id") != prompt_id
+        ]
+        self._events = deque(event for event, _ in kept)
+        self._sizes = deque(size for _, size in kept)
+        self._characters = sum(self._sizes)
+        self.wake_writer()
 
     def flush(self) -> None:
         """Wakes the reader if there is something for it."""
@@ -84,16 +95,6 @@ class EventQueue:
         self._failure = failure
         self.flush()
         self.wake_writer()
-        for waiter in self._end_waiters:
-            waiter.set()
-        self._end_waiters.clear()
-
-    async def wait_end(self, timeout: float) -> None:
-        """Waits until no event comes any more, at most `timeout` seconds."""
-        if not self._ended:
-            waiter = self._runtime.waiter()
-            self._end_waiters.append(waiter)
-            await waiter.wait(timeout)
 
     def has_events(self) -> bool:
         """True if `get` would return an event at once."""
@@ -111,10 +112,9 @@ class EventQueue:
 
     async def get(self) -> Event | None:
         """The next event; None at the end."""
-        events = self._events
-        if not events:
+        if not self._events:
             self._streak = 0
-            while not events:
+            while not self._events:
                 if self._ended:
                     if self._failure is not None:
                         raise self._failure
@@ -133,7 +133,7 @@ class EventQueue:
             if self._streak >= _EVENTS_PER_CHECKPOINT:
                 self._streak = 0
                 await self._runtime.checkpoint()
-        event = events.popleft()
+        event = self._events.popleft()
         self._characters -= self._sizes.popleft()
         if self._writer is not None:
             self._wake_at_half()

@@ -1,114 +1,154 @@
-"""One session: its prompts, its control requests, its end, and its recovery from crashes."""
+"""One session: its prompts, its control requests, its end."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ...errors import (
+    ControlRequestError,
     NotConnectedError,
+    ProcessError,
     PromptRejectedError,
     QwenSDKError,
     SessionNotFoundError,
     TimeoutExpiredError,
     WorkerCrashedError,
-    WorkerUnresponsiveError,
 )
-from ...events import (
-    CommandHint,
-    FatalErrorMessage,
-    SessionStarted,
-    WorkerRestarted,
-)
+from ...events import CommandHint, CommandResult, ControlResponse, ErrorMessage, Event, ResultMessage, SessionStarted
 from ...options import QwenAgentOptions
+from ...transport.binary import find_binary
 from ...transport.stdio import ExitStatus
-from ..control.callbacks import call_within
+from ..control.callbacks import call, call_within
 from ..control.dispatcher import ControlDispatcher
 from ..control.requests import control_result
-from ..lock import TaskLock
-from ..runtime import Runtime, TaskHandle, Waiter
-from ..worker.channel import Channel, fatal_error
-from ..worker.launch import Launch, new_name, new_session_id
+from ..hub.connection import HubConnection, fatal_error
+from ..hub.launch import Launch, new_name
+from ..hub.spill import Spill
+from ..runtime import Runtime, Waiter
 from .events import SessionEvents
-from .open_prompts import new_prompt_id
+from .open_prompts import OpenPrompt, new_prompt_id
 
-__all__ = ["ChannelFactory", "Query"]
+__all__ = ["Query", "ends_prompt", "rejection_of"]
 
 JsonObject = dict[str, Any]
 T = TypeVar("T")
 _END_SECONDS = 5.0
-"""How long the exit of a worker that no longer reads is waited for."""
-
-ChannelFactory = Callable[[Launch, Runtime], Channel]
+"""How long the exit of a hub that no longer reads is waited for."""
 
 
 class Query(SessionEvents):
     """The host's half of a session."""
 
-    def __init__(self, options: QwenAgentOptions, runtime: Runtime, make_channel: ChannelFactory) -> None:
-        super().__init__(options, runtime)
+    def __init__(
+        self, options: QwenAgentOptions, runtime: Runtime, hub: HubConnection, on_closed: Callable[[], None] | None
+    ) -> None:
+        super().__init__(options, runtime, hub)
         self.started: SessionStarted | None = None
         self.server_info: JsonObject = {}
-        self.restarts = 0
-        self.asking = TaskLock(runtime)
-        """Held by the task that sends a prompt and waits for its result."""
-        self._make_channel = make_channel
+        self.spill: Spill | None = None
+        self._end_hub = on_closed
+        """Ends the hub without waiting, if the session is the only one on it."""
         self._launch = Launch(options, self.session_id)
         self._dispatcher = ControlDispatcher(
             options, self._launch.hooks(), runtime, self.send, self._log, self._telemetry.tool_span
         )
-        self._channel: Channel | None = None
-        self._monitor: TaskHandle | None = None
-        self._is_unresponsive = False
-        self._recovery: TaskHandle | None = None
         self._closed: Waiter | None = None
         self._is_abandoned = False
-        self._over: Waiter | None = None
 
     # Opening
 
     async def start(self) -> None:
-        """Starts the worker and shakes hands."""
+        """Opens the session in the hub and sends `initialize`: hooks, agents, servers, prompts and schemas of the host."""
+        began = time.monotonic()
         try:
-            await self._open(self._launch)
+            await self._open()
         except BaseException:
             self._is_closing = True
+            self._hub.sessions.pop(self.session_id, None)
             self._clean_up()
-            if self._channel is not None:
-                self._channel.kill()
             self._queue.end(None)
             raise
-        timeouts = self.options.timeouts
-        # In a pool the hub watches its workers, and a session at rest has none.
-        if self.options.worker_pool is None and timeouts.heartbeat_interval > 0 and timeouts.heartbeat > 0:
-            self._monitor = self._runtime.spawn(self._watch_heartbeats, "qwen-heartbeat")
+        milliseconds = round((time.monotonic() - began) * 1000)
+        self._log("info", "session_open", worker=self.handshake.worker_version, duration_ms=milliseconds)
 
-    async def _open(self, launch: Launch) -> None:
+    @property
+    def handshake(self) -> SessionStarted:
+        """The first line of the hub, for this session."""
+        assert self.started is not None
+        return self.started
+
+    async def _open(self) -> None:
+        if self.options.continue_session:
+            await self._find_latest_session()
+        hub, launch, seconds = self._hub, self._launch, self.options.timeouts.start
         if self._mirror is not None:
             launch.extra_environment = self._mirror.environment(launch.environment())
             if launch.options.resume is not None:
                 await self._mirror.fetch(launch.options.resume)
-        channel = self._channel = self._make_channel(launch, self._runtime)
-        began = time.monotonic()
-        self.started = await channel.open(self)
-        self.session_id = self.started.session_id or self.session_id
+        hub.sessions[self.session_id] = self
+        opened, initialized = f"sdk-{new_name()}", f"sdk-{new_name()}"
+        lines = {initialized: {"subtype": "initialize", **launch.initialize(self._dispatcher.hook_ids)}}
+        if self.options.transport is None:
+            lines = {opened: launch.open_request(), **lines}
+        else:
+            await self._open_by_transport()
+        # Both are sent before the greeting is read: nothing is believed before it.
+        for request_id, fields in lines.items():
+            self._requests.expect(request_id)
+            with contextlib.suppress(NotConnectedError):
+                await self._hub.send(
+                    {"type": "control_request", "request_id": request_id, "session_id": self.session_id, **fields}
+                )
+        started = await hub.greeting()
+        self.started = SessionStarted({**started.raw, "session_id": self.session_id})
         self._log.context["session_id"] = self.session_id
-        await self.initialize(launch)
-        milliseconds = round((time.monotonic() - began) * 1000)
-        self._log("info", "session_open", worker=self.started.worker_version, duration_ms=milliseconds)
-
-    async def initialize(self, launch: Launch) -> None:
-        """Sends `initialize`: hooks, agents, servers, prompts and schemas of the host."""
-        fields = launch.initialize(self._dispatcher.hook_ids)
-        self.server_info = await self.request("initialize", fields, timeout=self.options.timeouts.start)
+        for request_id, fields in lines.items():
+            what = str(fields["subtype"])
+            response = await self._or_failure(self._requests.answer(request_id, seconds, what))
+            try:
+                self.server_info = control_result(response, "worker", what)
+            except ControlRequestError as error:
+                raise _start_error(error, hub.stderr_tail) from None
         unknown = self.server_info.get("unknown_hook_events")
         if unknown:
             names = ", ".join(repr(name) for name in unknown)
             raise ValueError(
                 f"hooks has {names}, which the worker does not know; see HookEvent for the events that there are"
             )
+
+    async def _open_by_transport(self) -> None:
+        """Opens the session where a transport of the host leads. What refuses `open` is a worker, which holds a session already."""
+        started = await self._hub.greeting()
+        try:
+            await self._hub.request(self._launch.open_request(), self.options.timeouts.start)
+        except ControlRequestError:
+            self._hub.is_hub = False
+            self.session_id = started.session_id or self.session_id
+
+    async def _find_latest_session(self) -> None:
+        """Replaces `continue_session` by the id of the latest session of the working directory."""
+        command = [find_binary(self.options.binary_path), "sessions", "list", "--json", "--limit", "1"]
+        cwd, environment = self.options.cwd, self._launch.environment()
+
+        def run() -> Any:
+            import subprocess
+
+            listed = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+            return json.loads(listed.stdout or "[]")
+
+        found = await call(self._runtime, run)
+        if not found:
+            where = os.path.abspath(cwd if cwd is not None else os.getcwd())
+            raise SessionNotFoundError(f"there is no session in {where!r} to continue", code="no_session")
+        resumed = self.options.replace(resume=str(found[0]["session_id"]), continue_session=False)
+        if not resumed.fork_session:
+            self.session_id = str(resumed.resume)
+        self._launch = Launch(resumed, self.session_id)
 
     # Prompts
 
@@ -119,8 +159,9 @@ class Query(SessionEvents):
         delivery: str | None = None,
         options: Mapping[str, Any] | None = None,
         command: Mapping[str, Any] | None = None,
-    ) -> str:
-        """Sends a prompt; returns its id."""
+        answered: Waiter | None = None,
+    ) -> tuple[str, OpenPrompt]:
+        """Sends a prompt. With `answered` its events are not kept: the waiter is set at its end."""
         self._check_open()
         parts = _parts(content)
         if command is None and not any(part.get("text", True) for part in parts):
@@ -138,17 +179,41 @@ class Query(SessionEvents):
             line["tenant"] = self.options.tenant
         span = self._telemetry.start_turn(self.session_id, prompt_id)
         line.update(span.carrier)
-        self._prompts.add(prompt_id, line, span)
+        prompt = self._prompts[prompt_id] = OpenPrompt(span, answered)
+        if prompt.is_read:
+            self._prompts.unread[prompt_id] = []
         self._log("info", "prompt", prompt_id=prompt_id, delivery=delivery or "queue")
         try:
             await self.send(line)
         except NotConnectedError:
-            if self._recovery is not None or self._may_recover():
-                # The prompt is sent again by the new worker.
-                return prompt_id
-            self._prompts.discard(prompt_id)
+            self._prompts.finish(prompt_id)
+            self._prompts.unread.pop(prompt_id, None)
             raise
-        return prompt_id
+        return prompt_id, prompt
+
+    async def ask(
+        self, content: str | Sequence[Mapping[str, Any]], options: Mapping[str, Any] | None
+    ) -> ResultMessage | CommandResult:
+        """Sends a prompt and waits for its end. A caller that is cancelled ends the prompt; its result is dropped."""
+        if not self._prompts.unread:
+            # Notices between prompts that no one reads are not kept.
+            self._queue.discard(None)
+        answered = self._runtime.waiter()
+        prompt_id, prompt = await self.prompt(content, options=options, answered=answered)
+        self._queue.wake_writer()
+        try:
+            await answered.wait()
+        except BaseException:
+            self.cancel_soon(prompt_id)
+            raise
+        outcome = prompt.outcome
+        if outcome is None:
+            raise self._queue.failure or NotConnectedError("the session was closed before the turn ended")
+        rejection = rejection_of(outcome)
+        if rejection is not None:
+            raise rejection
+        assert isinstance(outcome, (ResultMessage, CommandResult))
+        return outcome
 
     @property
     def open_prompts(self) -> list[str]:
@@ -157,43 +222,35 @@ class Query(SessionEvents):
 
     async def send(self, line: JsonObject) -> None:
         """Sends one line."""
-        if self._channel is None:
-            raise NotConnectedError("the session is not connected")
         try:
-            await self._channel.send(line)
+            await self._hub.send({**line, "session_id": self.session_id})
         except NotConnectedError:
             self._telemetry.count("errors")
             # The end that is about to be read says more than the broken pipe.
-            if not self._is_closing and not self._may_recover():
-                await self._queue.wait_end(_END_SECONDS)
+            if not self._is_closing:
+                await self._hub.wait_end(_END_SECONDS)
             if self._queue.failure is not None:
                 raise self._queue.failure from None
             raise
 
-    # Control requests to the worker
+    # Control requests
 
     async def request(
         self, subtype: str, fields: Mapping[str, Any] | None = None, *, timeout: float | None = None
     ) -> JsonObject:
         """Asks the worker something and waits for its answer."""
-        self._check_open()
-        request_id = f"sdk-{new_name()}"
-        line = {"type": "control_request", "request_id": request_id, "session_id": self.session_id}
-        line.update({"subtype": subtype, **(fields or {})})
-        return await self._ask(request_id, line, subtype, timeout)
+        return await self._ask({"type": "control_request", "subtype": subtype, **(fields or {})}, subtype, timeout)
 
     async def cancel(self, prompt_id: str | None = None) -> JsonObject:
         """Cancels the running turn, or a queued prompt by its id; `status` is `ok` or `noop`."""
-        self._check_open()
-        request_id = f"sdk-{new_name()}"
-        line: JsonObject = {"type": "control/cancel", "request_id": request_id, "session_id": self.session_id}
-        line["reason"] = "escape"
+        line: JsonObject = {"type": "control/cancel", "reason": "escape"}
         if prompt_id is not None:
             line["prompt_id"] = prompt_id
-        return await self._ask(request_id, line, "cancel", None)
+        return await self._ask(line, "cancel", None)
 
     def cancel_soon(self, prompt_id: str) -> None:
-        """Cancels a prompt that nobody waits for any more, in a task of its own."""
+        """Ends a prompt that no one waits for any more, in a task of its own."""
+        self.leave(prompt_id)
         if self._is_closing or self._queue.is_ended or not self._runtime.is_current():
             return
 
@@ -211,15 +268,21 @@ class Query(SessionEvents):
         seconds = self.options.timeouts.control if timeout is None else timeout
         return await self._or_failure(self._hints.ask(new_name(), sending, seconds, "command_hint_request"))
 
-    async def _ask(self, request_id: str, line: JsonObject, what: str, timeout: float | None) -> JsonObject:
+    async def _ask(self, line: JsonObject, what: str, timeout: float | None) -> JsonObject:
+        self._check_open()
         seconds = self.options.timeouts.control if timeout is None else timeout
-        answer = self._requests.ask(request_id, self._send_request(line), seconds, what)
+        request_id = f"sdk-{new_name()}"
+        answer = self._requests.ask(request_id, self._send_request({**line, "request_id": request_id}), seconds, what)
         return control_result(await self._or_failure(answer), "worker", what)
 
     async def _send_request(self, line: JsonObject) -> None:
         # A reader that is behind must not keep the answer from being read.
         self._queue.wake_writer()
         await self.send(line)
+
+    def resolve(self, answer: ControlResponse) -> bool:
+        """Hands an answer to the task that asked; returns whether it was one of this session."""
+        return self._requests.resolve(answer.request_id, answer.response)
 
     async def _or_failure(self, answer: Awaitable[T]) -> T:
         """The answer; where the session ended instead, the reason for that."""
@@ -230,133 +293,22 @@ class Query(SessionEvents):
                 raise self._queue.failure from None
             raise
 
-    # Heartbeats, crashes, recovery
+    # Ending
 
-    async def _watch_heartbeats(self) -> None:
-        timeouts = self.options.timeouts
-        while not self._is_closing:
-            expected = time.monotonic() + timeouts.heartbeat_interval
-            await self._runtime.sleep(timeouts.heartbeat_interval)
-            channel = self._channel
-            if channel is None or self._recovery is not None:
-                continue
-            now = time.monotonic()
-            if now - expected > timeouts.heartbeat_interval or self._queue.is_full():
-                # The host's loop was blocked, or its reader is behind: the silence is ours.
-                channel.last_activity = now
-            if now - channel.last_activity > timeouts.heartbeat:
-                self._is_unresponsive = True
-                self._log("error", "worker_unresponsive", seconds=round(now - channel.last_activity, 1))
-                channel.kill()
-
-    def _may_recover(self) -> bool:
-        return (
-            self.options.on_crash != "raise"
-            and self.options.persist_session
-            and not self._is_closing
-            and self.restarts < self.options.max_restarts
-        )
-
-    def ended(self, status: ExitStatus, fatal: FatalErrorMessage | None) -> None:
-        """The worker is gone."""
-        fatal = fatal or self._fatal
-        if self._is_closing:
-            self._stop(None)
-            if self._over is not None:
-                self._over.set()
-            return
-        self._telemetry.count("crashes")
-        self._log("error", "worker_ended", exit_code=status.code, open_prompts=len(self._prompts))
-        if fatal is None and self._may_recover() and self._recovery is None:
-            self._recovery = self._runtime.spawn(lambda: self._recover(status), "qwen-recovery")
-            return
-        if fatal is not None:
-            self._stop(fatal_error(fatal, status))
-        else:
-            self._stop(self._crash(status))
-
-    def pool_closed(self) -> None:
-        """The pool of the session was closed by its owner."""
-        self._stop(None if self._is_closing else NotConnectedError("the pool was closed", code="pool_closed"))
+    def hub_ended(self, failure: QwenSDKError | None) -> None:
+        """The hub is gone, because it was closed if there is no failure."""
+        if isinstance(failure, WorkerCrashedError):
+            self._telemetry.count("crashes")
+            self._log("error", "hub_ended", exit_code=failure.exit_code, open_prompts=len(self._prompts))
+            failure = failure.of_session(self.session_id, self.last_result)
+        if failure is None and not self._is_closing:
+            failure = NotConnectedError("the pool was closed", code="pool_closed")
+        self._stop(None if self._is_closing else failure)
 
     @property
     def has_failed(self) -> bool:
-        """True once the worker is gone without having been asked to."""
+        """True once the hub is gone although the session was open."""
         return self._queue.failure is not None
-
-    def _how_it_ended(self, status: ExitStatus) -> str:
-        return "missed its heartbeats and was killed" if self._is_unresponsive else status.describe()
-
-    def _crash(self, status: ExitStatus) -> WorkerCrashedError:
-        kind = WorkerUnresponsiveError if self._is_unresponsive else WorkerCrashedError
-        how = self._how_it_ended(status)
-        during = "in the middle of a turn" if self._prompts else "while the session was open"
-        return kind(
-            f"the worker {how} {during} (session {self.session_id}); resume the session to go on",
-            exit_code=status.code,
-            stderr_tail=status.stderr_tail,
-            session_id=self.session_id,
-            last_result=self.last_result,
-        )
-
-    async def _recover(self, status: ExitStatus) -> None:
-        """Starts a new worker and brings the open prompts to their end."""
-        recovery = self.options.on_crash
-        try:
-            while True:
-                self.restarts += 1
-                reason = self._how_it_ended(status)
-                self._is_unresponsive = False
-                self._cancel_requests()
-                notice = {
-                    "type": "sdk/worker_restarted",
-                    "session_id": self.session_id,
-                    "reason": reason,
-                    "recovery": recovery,
-                    "attempt": self.restarts,
-                }
-                try:
-                    await self._reopen(recovery)
-                    break
-                except QwenSDKError as error:
-                    self._log("error", "recovery_failed", attempt=self.restarts, error=str(error))
-                    if self.restarts >= self.options.max_restarts:
-                        raise
-                    await self._runtime.sleep(min(0.1 * 2**self.restarts, 5))
-            notice["new_session_id"] = self.session_id
-            self._queue.put(WorkerRestarted(notice), 0)
-            self._queue.flush()
-            await self._continue_prompts(recovery)
-            self._recovery = None
-        except Exception as error:
-            self._recovery = None
-            crash = self._crash(status)
-            crash.__cause__ = error
-            self._stop(crash)
-
-    async def _reopen(self, recovery: str) -> None:
-        changes: JsonObject = {"resume": self.session_id, "continue_session": False, "resume_at": None}
-        changes.update({"fork_session": recovery == "fork", "session_id": None})
-        fresh_id = new_session_id() if recovery == "fork" else self.session_id
-        launch = Launch(self.options.replace(**changes), fresh_id)
-        self._launch.clean_up()
-        self._launch = launch
-        try:
-            await self._open(launch)
-        except SessionNotFoundError:
-            # The worker died before it wrote anything: there is nothing to resume, the session begins anew.
-            changes.update({"resume": None, "fork_session": False, "session_id": self.session_id})
-            self._launch = Launch(self.options.replace(**changes), self.session_id)
-            await self._open(self._launch)
-
-    async def _continue_prompts(self, recovery: str) -> None:
-        is_continued = False
-        if recovery == "resume" and self._prompts:
-            is_continued = (await self.request("continue_last_turn")).get("accepted") is True
-        for prompt in self._prompts.renew(self.session_id, after=int(is_continued)):
-            await self.send(prompt.line)
-
-    # Ending
 
     @property
     def is_closed(self) -> bool:
@@ -364,7 +316,10 @@ class Query(SessionEvents):
         return self._is_abandoned or (self._closed is not None and self._closed.is_set())
 
     async def close(self, timeout: float | None = None) -> None:
-        """Ends the session within `timeout` seconds, whatever it is doing. May be called by any task, and twice."""
+        """Ends the session within `timeout` seconds, whatever it is doing. May be called by any task, and twice.
+
+        The hub withdraws the prompts that wait, cancels the running turn and lets `SessionEnd` hooks of the host run.
+        """
         if self._is_abandoned:
             return
         if not self._runtime.is_current():
@@ -378,22 +333,20 @@ class Query(SessionEvents):
         self._is_closing = True
         seconds = self.options.timeouts.close if timeout is None else timeout
         try:
-            for task in (self._monitor, self._recovery):
-                if task is not None:
-                    task.cancel()
             self._cancel_requests()
             self._queue.wake_writer()
-            if self._channel is not None:
-                if not self._queue.is_ended:
-                    await self._end_politely(seconds)
-                await self._channel.close(seconds)
+            if self._hub.is_hub and not self._queue.is_ended:
+                with contextlib.suppress(QwenSDKError):
+                    await self._hub.request({"subtype": "close", "session_id": self.session_id}, seconds / 2)
             await self._dispatcher.close()
             await self._finish_store(seconds)
         except BaseException:
-            if self._channel is not None:
-                self._channel.kill()
+            self.abandon_hub()
             raise
         finally:
+            self._hub.sessions.pop(self.session_id, None)
+            if self.spill is not None:
+                self.spill.discard()
             self._clean_up()
             self._stop(None)
             self._log("info", "session_closed")
@@ -409,42 +362,28 @@ class Query(SessionEvents):
         except TimeoutExpiredError as error:
             self._log("error", "session_store_failed", error=str(error))
 
-    async def _end_politely(self, seconds: float) -> None:
-        """Cancels the running turn, so that the worker need not finish it, and lets `SessionEnd` hooks of the host run: after the
-        end of input the worker could not read their answers."""
-        if self._prompts:
-            line = {"type": "control/cancel", "session_id": self.session_id, "reason": "escape"}
-            await self._post(line, min(1.0, seconds / 4))
-        if "SessionEnd" in self._dispatcher.hook_ids and self.options.worker_pool is None:
-            self._over = self._runtime.waiter()
-            line = {"type": "control_request", "request_id": f"sdk-{new_name()}", "subtype": "end_session"}
-            await self._post(line, min(1.0, seconds / 4))
-            await self._over.wait(seconds / 2)
-
-    async def _post(self, line: JsonObject, timeout: float) -> None:
-        """Sends a line whose failure does not matter."""
-        channel = self._channel
-        assert channel is not None
-        done = self._runtime.waiter()
-
-        async def send() -> None:
-            with contextlib.suppress(Exception):
-                await channel.send(line)
-            done.set()
-
-        task = self._runtime.spawn(send, "qwen-goodbye")
-        if not await done.wait(timeout):
-            task.cancel()
-
     def abandon(self) -> None:
-        """Ends the worker without waiting, for owners that are garbage-collected; callable from any thread."""
+        """Ends the session without waiting, for owners that are garbage-collected; callable from any thread."""
         if self._closed is not None or self._is_abandoned:
             return
         self._is_abandoned = True
         self._is_closing = True
-        if self._channel is not None:
-            self._channel.kill()
+        self.abandon_hub()
         self._clean_up()
+
+    def abandon_hub(self) -> None:
+        """Ends the hub if it is the session's own; otherwise has it close the session."""
+        if self._end_hub is not None:
+            self._end_hub()
+            return
+        hub, session_id = self._hub, self.session_id
+
+        async def close() -> None:
+            with contextlib.suppress(QwenSDKError):
+                await hub.request({"subtype": "close", "session_id": session_id}, 5)
+            hub.sessions.pop(session_id, None)
+
+        hub.call_from_thread(close)
 
     def _clean_up(self) -> None:
         self._launch.clean_up()
@@ -456,11 +395,9 @@ class Query(SessionEvents):
         self._hints.cancel_all()
 
     def _stop(self, failure: BaseException | None) -> None:
-        self._prompts.end_all(type(failure).__name__ if failure else "closed")
         self._queue.end(failure)
+        self._prompts.end_all(type(failure).__name__ if failure else "closed")
         self._cancel_requests()
-        if self._monitor is not None:
-            self._monitor.cancel()
         if failure is not None:
             self._launch.clean_up()
 
@@ -472,6 +409,27 @@ class Query(SessionEvents):
         if not self._runtime.is_current():
             message = "the client was connected in another event loop; connect one in the loop that uses it"
             raise NotConnectedError(message, code="other_loop")
+
+
+def ends_prompt(event: Event | None) -> bool:
+    """True for the last message of a prompt."""
+    return isinstance(event, ResultMessage) or (isinstance(event, CommandResult) and not event.submits_prompt)
+
+
+def rejection_of(event: Event | None) -> PromptRejectedError | None:
+    """The error for a prompt that the worker refused."""
+    if isinstance(event, ErrorMessage) and event.raw.get("rejected"):
+        return PromptRejectedError(event.message, code=event.code, param=event.error.get("param"))
+    return None
+
+
+def _start_error(error: ControlRequestError, stderr_tail: str) -> QwenSDKError:
+    """The reason for which a session could not be opened; a worker that did not start is reported in its own words."""
+    if error.code in ("worker_lost", "worker_not_started", "worker_circuit_open"):
+        return ProcessError(error.reason, stderr_tail=stderr_tail, code=error.code)
+    if error.code in ("unknown_session", "no_session", "unsupported_protocol"):
+        return fatal_error({"code": error.code, "message": error.reason}, ExitStatus(None))
+    return error
 
 
 def _parts(content: str | Sequence[Mapping[str, Any]]) -> list[JsonObject]:

@@ -1,4 +1,4 @@
-"""From options to what a worker is started with: flags, environment, `initialize`."""
+"""From options to the requests that open a session: flags, environment, `initialize`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from ... import hooks as hook_types
+from ...errors import ProcessError, SessionNotFoundError
 from ...options import AgentDefinition, QwenAgentOptions, SettingsProfile
 from ...tools import SdkMcpServer
-from ...transport.binary import find_binary
 
 __all__ = ["PROTOCOL_VERSION", "Launch", "new_name", "new_session_id", "output_json_schema"]
 
@@ -32,7 +32,7 @@ def new_name() -> str:
 
 
 class Launch:
-    """One start of a worker. Secrets and long texts go through `initialize` or private files, never through argv."""
+    """What a session is opened with. Secrets and long texts go through `initialize` or private files, never through argv."""
 
     def __init__(self, options: QwenAgentOptions, session_id: str) -> None:
         self.options = options
@@ -40,33 +40,37 @@ class Launch:
         self.extra_environment: dict[str, str] = {}
         self._private: str | None = None
 
-    def command(self) -> list[str]:
-        """The binary and its flags."""
-        command = [find_binary(self.options.binary_path), "--dialect", "qwen", "--input-format", "stream-json"]
-        chunks = self.options.include_partial_messages
-        command += ["--output-format", "stream-chunk-json" if chunks else "stream-json"]
-        command += self.session_flags()
-        command += self.configuration_flags()
-        command += self.options.extra_args
-        return command
-
-    def session_flags(self) -> list[str]:
-        """Which session the worker holds."""
+    def open_request(self) -> dict[str, Any]:
+        """The fields of the hub's `open` request."""
         options = self.options
-        flags: list[str] = []
-        if options.resume is not None:
-            flags += ["--resume", options.resume]
-        elif options.continue_session:
-            flags.append("--continue")
-        if options.fork_session:
-            flags.append("--fork-session")
-        if options.resume_at is not None:
-            flags += ["--resume-session-at", options.resume_at]
-        if options.fork_session or (options.resume is None and not options.continue_session):
-            flags += ["--session-id", self.session_id]
+        cwd = os.path.abspath(options.cwd if options.cwd is not None else os.getcwd())
+        if not os.path.isdir(cwd):
+            problem = "is not a directory" if os.path.exists(cwd) else "does not exist"
+            raise ProcessError(f"the working directory {cwd!r} {problem}", code="bad_cwd")
+        args = self.configuration_flags()
         if not options.persist_session:
-            flags.append("--no-session-persistence")
-        return flags
+            args.append("--no-session-persistence")
+        fields: dict[str, Any] = {"subtype": "open", "session_id": self.session_id, "cwd": cwd}
+        fields["env"] = {**options.env, **self.extra_environment}
+        fields["on_crash"] = options.on_crash
+        if options.resume is not None:
+            self._check_session(options.resume)
+            if options.fork_session:
+                fields["fork_from"] = options.resume
+            if options.resume_at is not None:
+                args += ["--resume-session-at", options.resume_at]
+        fields["args"] = [*args, *options.extra_args]
+        if options.tenant is not None:
+            fields["tenant"] = options.tenant
+        return fields
+
+    def _check_session(self, session_id: str) -> None:
+        """A hub begins a session that it does not find, so a wrong id is noticed here."""
+        home = self.environment().get("QWEN_HOME") or os.path.expanduser("~/.qwen")
+        path = os.path.join(home, "sessions", f"{session_id}.jsonl")
+        if self.options.tenant is None and not os.path.exists(path):
+            message = f"there is no session {session_id!r} (see qwen sessions list)"
+            raise SessionNotFoundError(message, code="unknown_session")
 
     def configuration_flags(self) -> list[str]:
         """Model, permissions, limits and settings."""
@@ -120,7 +124,7 @@ class Launch:
             "hooks": dict(hook_ids),
             "timeout": {"canUseTool": round((options.timeouts.callback + 5) * 1000)},
         }
-        if options.timeouts.heartbeat_interval > 0 and options.worker_pool is None:
+        if options.include_heartbeats:
             fields["heartbeat_ms"] = max(100, round(options.timeouts.heartbeat_interval * 1000))
         if options.system_prompt is not None:
             fields["systemPrompt"] = options.system_prompt

@@ -1,1 +1,0 @@
-"""The way to a worker: its flags, its lines, and the hub."""
