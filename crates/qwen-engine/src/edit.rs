@@ -11,7 +11,6 @@ use crate::{agent, state_json};
 pub struct Edit {
     /// A key, or keys and indexes separated by dots, such as `thoughts.0.score`.
     pub path: String,
-    /// The new value.
     pub value: Json,
 }
 

@@ -1,4 +1,4 @@
-//! The host answers questions: a person at a terminal, a program on the control channel, a policy or a test.
+//! The host answers questions: a user at a terminal, a program on the control channel, a policy or a test.
 //! The engine cannot tell them apart.
 
 use std::sync::Arc;
@@ -151,11 +151,11 @@ impl Host for HeadlessHost {
     }
 
     fn hook<'a>(&'a self, _: HostHookCall<'a>, _: &'a CancellationToken) -> HostAnswer<'a> {
-        Box::pin(async { Err(nobody()) })
+        Box::pin(async { Err(no_listener()) })
     }
 
     fn mcp<'a>(&'a self, _: &'a str, _: Json, _: &'a CancellationToken) -> HostAnswer<'a> {
-        Box::pin(async { Err(nobody()) })
+        Box::pin(async { Err(no_listener()) })
     }
 }
 
@@ -233,6 +233,6 @@ pub fn denial(message: Option<Arc<str>>) -> PermissionAnswer {
     }
 }
 
-fn nobody() -> ErrorInfo {
+fn no_listener() -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Input, "no_host", "no host is attached to the control channel")
 }

@@ -19,7 +19,6 @@ pub trait Tracer: Send + Sync {
 
 /// A run of hooks, which lasts as long as this value.
 pub struct HooksRun {
-    /// Its trace context.
     pub context: TraceContext,
     /// Dropped when the hooks have ended.
     pub until: Box<dyn std::any::Any + Send>,

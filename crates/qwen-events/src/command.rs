@@ -100,7 +100,7 @@ pub struct Prompt {
 /// The author of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PromptOrigin {
-    /// A person or the program that acts for one.
+    /// The user, or a program acting for the user.
     #[default]
     User,
     /// A tool that the host ran.
@@ -190,7 +190,6 @@ impl Thoughts {
         }
     }
 
-    /// The setting's value.
     pub fn name(self) -> &'static str {
         match self {
             Self::Summarized => "summarized",

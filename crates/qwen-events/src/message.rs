@@ -104,7 +104,6 @@ pub enum Finish {
 }
 
 impl Finish {
-    /// Every reason.
     pub const ALL: [Self; 4] = [Self::Stop, Self::ToolCalls, Self::Length, Self::ContentFilter];
 
     /// The value of `finish_reason` on the OpenAI wire.

@@ -12,7 +12,6 @@ pub struct Task {
     pub kind: TaskKind,
     /// The call that started it.
     pub call_id: CallId,
-    /// A short description.
     pub description: Arc<str>,
     /// True if the call that started it does not wait for it.
     pub background: bool,

@@ -40,7 +40,6 @@ struct Shared {
 
 #[derive(Debug, Clone)]
 pub struct HttpRequest {
-    /// GET, POST, …
     pub method: Method,
     /// `http://…` or `https://…`
     pub url: Arc<str>,
@@ -53,7 +52,6 @@ pub struct HttpRequest {
 }
 
 impl HttpRequest {
-    /// A GET request.
     pub fn get(url: impl Into<Arc<str>>) -> Self {
         Self {
             method: Method::GET,
@@ -64,7 +62,6 @@ impl HttpRequest {
         }
     }
 
-    /// A POST request.
     pub fn post(url: impl Into<Arc<str>>, body: impl Into<Bytes>) -> Self {
         Self { method: Method::POST, body: body.into(), ..Self::get(url) }
     }

@@ -83,7 +83,6 @@ impl SseReader {
         }
     }
 
-    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.make_room();
         self.buf.extend_from_slice(bytes);

@@ -4,7 +4,6 @@ use http::uri::PathAndQuery;
 
 use super::{Error, Url};
 
-/// A parsed URL.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub origin: Origin,

@@ -180,10 +180,9 @@ struct Info {
 /// A resource that a server offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceEntry {
-    /// The server.
     pub server: Arc<str>,
     pub uri: Arc<str>,
-    /// Display name.
+    /// The name that is shown to users.
     pub name: Arc<str>,
 }
 

@@ -46,7 +46,6 @@ pub struct Deps {
     pub workspace: WorkspaceServers,
     /// Opens the sandbox that a server's configuration calls for. Without it programs run unconfined.
     pub sandbox: Option<EnterSandbox>,
-    /// HTTP client settings.
     pub http: qwen_http::ClientConfig,
     /// The connection to servers inside the host.
     pub host: Option<Arc<dyn HostLink>>,

@@ -32,7 +32,6 @@ pub(super) enum Wire {
     Host(HostWire),
 }
 
-/// One connection.
 pub(super) struct Peer {
     server: Arc<str>,
     wire: Wire,

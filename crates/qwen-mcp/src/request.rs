@@ -19,7 +19,6 @@ const LOG_LEVEL: &str = "info";
 /// How header values begin and end that HTTP cannot carry as they are.
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
-/// One request.
 pub(crate) struct Request<'a> {
     pub method: &'static str,
     /// The members of `params`: JSON without the braces around it.

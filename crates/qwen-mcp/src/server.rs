@@ -158,7 +158,7 @@ impl Server {
         self.state().task.as_ref().is_some_and(|task| !task.is_finished())
     }
 
-    /// Notes that a turn goes on without this server if it is not ready. Later turns do not wait for it.
+    /// Notes that a turn continues without this server if it is not ready. Later turns do not wait for it.
     pub(super) fn note_late(&self) {
         if self.is_busy() {
             self.state().late = true;

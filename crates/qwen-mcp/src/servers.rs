@@ -59,7 +59,6 @@ pub struct ServerStatus {
     pub name: Arc<str>,
     /// How it is reached: `stdio`, `http`, `sdk` or `unsupported`.
     pub transport: &'static str,
-    /// How it is.
     pub status: Status,
     pub error: Option<Arc<str>>,
     /// The name and version that the server reports, `{"name":…,"version":…}`.
@@ -225,7 +224,7 @@ impl Servers {
         let late = self.servers().into_iter().filter(|server| server.is_late());
         let late = late.map(|server| {
             format!(
-                "The MCP server '{}' has not started yet; the turn goes on without its tools, which are \
+                "The MCP server '{}' has not started yet; the turn continues without its tools, which are \
                  offered as soon as it has.",
                 server.name
             )

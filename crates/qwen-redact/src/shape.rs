@@ -2,7 +2,7 @@
 
 /// The format of one kind of key.
 pub(super) struct Shape {
-    /// Public prefix.
+    /// The public prefix of the key.
     pub head: &'static [u8],
     /// Match only at the start of a word, because the head also occurs inside ordinary words.
     pub alone: bool,

@@ -14,7 +14,6 @@ use crate::kernel::{self, landlock};
 pub struct SandboxReport {
     /// Landlock's version; 0 means that the kernel has none or has it switched off.
     pub landlock_abi: u32,
-    /// System call filters.
     pub seccomp: bool,
     /// True if we may make user namespaces.
     pub user_namespaces: bool,
@@ -26,7 +25,6 @@ pub struct SandboxReport {
     pub bubblewrap: Option<PathBuf>,
     /// The resulting level of enforcement.
     pub can: SandboxGuarantees,
-    /// Remarks for users.
     pub notes: Vec<String>,
 }
 
@@ -39,7 +37,6 @@ pub struct SandboxGuarantees {
     pub metadata_confinement: bool,
     /// Reading what is not to be read.
     pub deny_read: bool,
-    /// Reaching the network.
     pub network_off: bool,
     /// Using the loopback network among the session's own commands while the network is off.
     pub private_loopback: bool,
@@ -51,7 +48,6 @@ pub struct SandboxGuarantees {
     pub protect_settings: bool,
     /// Reading other processes' environment and memory.
     pub process_isolation: bool,
-    /// Signalling other processes.
     pub signal_isolation: bool,
 }
 
@@ -232,7 +228,7 @@ impl KernelFeatures {
         })
     }
 
-    /// What there is on this machine. Found at the first call, which takes about a millisecond.
+    /// The facilities of this machine, probed at the first call, which takes about a millisecond.
     pub(crate) fn here() -> &'static Self {
         HERE.get_or_init(|| {
             let mut refusal = None;

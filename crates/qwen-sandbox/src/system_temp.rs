@@ -1,6 +1,6 @@
 //! The session's own `/tmp`: a private directory is mounted there, so that programs which write to `/tmp` by
 //! name work without touching anybody's files. What is in the real one stays visible, read-only, each entry
-//! as a mount of its own.
+//! as its own mount.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -81,7 +81,7 @@ fn make(path: &Path, is_directory: bool) -> bool {
     }
 }
 
-/// Makes the private directory what `/tmp` is to programs: everyone may write, nobody removes what others
+/// Makes the private directory what `/tmp` is to programs: everyone may write, no one removes what others
 /// made.
 pub(crate) fn open_to_all(directory: &Path) -> std::io::Result<()> {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o1777))

@@ -39,7 +39,6 @@ pub enum PickerStep {
     Search(String),
 }
 
-/// An open list.
 #[derive(Debug)]
 pub struct Picker {
     command: String,
@@ -101,7 +100,6 @@ impl Picker {
         self.items.iter().filter(matches).collect()
     }
 
-    /// Processes an input.
     pub fn input(&mut self, input: &TerminalInput, keymap: &Keymap) -> PickerStep {
         let TerminalInput::Key(key) = input else { return PickerStep::Stay };
         let count = self.shown().len();

@@ -38,7 +38,6 @@ pub(crate) struct AgentRun<'a> {
     pub stored_run: Option<StoredRun>,
 }
 
-/// A completed run.
 pub(crate) struct AgentOutcome {
     pub ran: RunOutcome,
     /// The conversation, including everything that the run added.
@@ -146,7 +145,7 @@ fn begin<S: JournaledState>(
     let next = stored_run.next.as_deref().unwrap_or(S::LAST);
     let from = graph.name(next).ok_or_else(|| {
         let message =
-            format!("the session's log goes on with the node '{next}', which this agent does not have");
+            format!("the session's log continues with the node '{next}', which this agent does not have");
         ErrorInfo::new(ErrorKind::Input, "unusable_checkpoint", message)
     })?;
     Ok((state.0, from, Effects::of(stored_run.effects)))

@@ -20,11 +20,10 @@ pub struct Limits {
     pub tool_calls: Option<u64>,
     /// The duration of a turn.
     pub wall_time: Option<Duration>,
-    /// Tokens per turn.
+    /// The limit on tokens per turn.
     pub tokens: Option<u64>,
     /// US dollars per session, counted only for the turns that this process runs.
     pub cost_usd: Option<f64>,
-    /// The models' prices.
     pub prices: Prices,
     /// Steps of a turn's graph. No agent comes near the default: it only guarantees termination.
     pub steps: Option<u64>,

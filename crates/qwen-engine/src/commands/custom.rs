@@ -11,12 +11,10 @@ const MAX_BYTES: u64 = 64 * 1024;
 /// The maximum number of commands below one directory.
 const MAX_FILES: usize = 200;
 
-/// A user-defined command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template {
     pub name: Arc<str>,
     pub description: Arc<str>,
-    /// Describes its arguments.
     pub argument_hint: Arc<str>,
     body: Arc<str>,
 }

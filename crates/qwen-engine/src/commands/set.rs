@@ -10,7 +10,6 @@ use super::custom::{self, Template};
 use super::fuzzy::Query;
 use super::{CommandContext, CommandOutcome};
 
-/// The available commands.
 #[derive(Default)]
 pub struct CommandSet {
     custom: Vec<Template>,
@@ -43,7 +42,6 @@ pub struct CommandDirectories {
 pub struct CommandEntry {
     pub name: Arc<str>,
     pub description: Arc<str>,
-    /// Describes its arguments.
     pub argument_hint: Arc<str>,
 }
 

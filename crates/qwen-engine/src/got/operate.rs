@@ -35,7 +35,6 @@ pub(super) enum Outcome {
     Failed(ThoughtFailure),
 }
 
-/// Runs one thought.
 pub(super) async fn operate(
     runner: &ThoughtRunner,
     state: &GotState,

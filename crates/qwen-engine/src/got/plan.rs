@@ -21,7 +21,6 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// The display name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Generate => "generate",

@@ -37,7 +37,6 @@ pub(crate) struct Thought {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<usize>,
     pub standing: Standing,
-    /// Its results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ThoughtResult>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

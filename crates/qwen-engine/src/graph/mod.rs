@@ -57,9 +57,7 @@ pub trait Node<S: State>: Send + Sync {
 /// The result of a node run. The delta is applied regardless of the transition: a message that was cut off is
 /// still part of the conversation. Only an attempt that is retried leaves nothing behind.
 pub struct Step<D> {
-    /// The state change.
     pub delta: D,
-    /// The transition.
     pub next: Next,
 }
 

@@ -105,7 +105,6 @@ impl HookSet {
         *self.transcript_path.write().unwrap_or_else(PoisonError::into_inner) = path.into();
     }
 
-    /// All configured hooks.
     pub fn hooks(&self) -> Vec<HookConfig> {
         self.hooks.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -19,7 +19,6 @@ use super::form::{
     TurnEndForm, TurnStartForm,
 };
 
-/// A parsed entry.
 #[derive(Debug)]
 pub struct Entry {
     pub at: Timestamp,

@@ -11,7 +11,7 @@ use super::{LogError, Store, Summary};
 /// How many characters around a match are shown.
 const SNIPPET_CHARS: usize = 60;
 
-/// A session and what identifies it to a person.
+/// A session with the details that identify it to a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundSession {
     pub summary: Summary,

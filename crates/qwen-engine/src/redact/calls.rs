@@ -11,7 +11,6 @@ use qwen_redact::Redactor;
 pub(super) struct Calls(Vec<(Arc<ToolCall>, Arc<ToolCall>)>);
 
 impl Calls {
-    /// The redacted call.
     pub fn clean(&mut self, redactor: &Redactor, call: &Arc<ToolCall>) -> Arc<ToolCall> {
         if let Some((_, shown)) = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, call)) {
             return shown.clone();

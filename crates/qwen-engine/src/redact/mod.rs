@@ -1,4 +1,4 @@
-//! Redacts secrets in events before the log, a dialect or a person reads them.
+//! Redacts secrets in events before the log, a dialect or a user reads them.
 
 mod calls;
 mod message;

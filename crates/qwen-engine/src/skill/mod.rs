@@ -32,7 +32,6 @@ const MAX_SKILLS: usize = 100;
 /// The maximum length of a description, in characters: all descriptions are part of every request.
 const MAX_DESCRIPTION: usize = 1_024;
 
-/// An available skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
     pub name: Arc<str>,

@@ -164,7 +164,6 @@ impl StructuredAnswer {
         }
     }
 
-    /// The accepted answer.
     pub fn answer(&self) -> Option<Json> {
         self.lock().answer.clone()
     }

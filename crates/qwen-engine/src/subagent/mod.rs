@@ -59,13 +59,11 @@ pub struct AgentDefinition {
     pub name: Arc<str>,
     /// What it is good for, shown to the model that may start it.
     pub description: Arc<str>,
-    /// Its system prompt.
     pub prompt: Arc<str>,
     /// Restricts it to these tools; `None` means all tools of the main agent.
     pub tools: Option<Vec<Arc<str>>>,
     /// Tools that it never gets; takes precedence over `tools`.
     pub disallowed_tools: Vec<Arc<str>>,
-    /// Overrides the model.
     pub model: Option<Arc<str>>,
     /// It always runs in the background.
     pub background: bool,
@@ -103,7 +101,7 @@ pub fn builtin() -> Vec<AgentDefinition> {
             description: "Works on a task of several steps by itself and reports what came of it.".into(),
             prompt: "You are a helper that another agent started for one task. Work on it by yourself with the tools \
                      that you have, and end with a report of what you found or did: short, concrete, with paths and \
-                     line numbers where they matter. Nobody can answer questions."
+                     line numbers where they matter. No one can answer questions."
                 .into(),
             tools: None,
             disallowed_tools: Vec::new(),

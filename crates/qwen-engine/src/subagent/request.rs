@@ -9,7 +9,6 @@ use super::run::SubagentOutcome;
 use super::{AgentDefinition, AgentLimits};
 use crate::Limits;
 
-/// The parsed arguments.
 #[derive(Clone)]
 pub(super) struct SubagentRequest {
     pub definition: AgentDefinition,

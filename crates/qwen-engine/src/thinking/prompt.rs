@@ -3,7 +3,6 @@
 
 use std::fmt::Display;
 
-/// A prompt builder.
 pub(crate) struct Prompt(String);
 
 impl Prompt {

@@ -19,7 +19,6 @@ use state::Delta;
 use crate::graph::{BuildError, END, Edge, Graph, GraphBuilder};
 use crate::thinking::ThoughtRunner;
 
-/// The search strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Search {

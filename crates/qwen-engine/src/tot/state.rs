@@ -154,12 +154,12 @@ impl TotState {
         let count = self.thoughts.len();
         let named = self.frontier.iter().chain(&self.pool).chain(&self.found);
         if let Some(at) = named.copied().find(|at| *at >= count) {
-            return Some(format!("it goes on from the thought {at}, and has {count} (from 0)"));
+            return Some(format!("it continues from the thought {at}, and has {count} (from 0)"));
         }
         let mut thoughts = self.thoughts.iter().enumerate();
         let (at, parent) =
             thoughts.find_map(|(at, thought)| Some((at, thought.parent.filter(|parent| *parent >= at)?)))?;
-        Some(format!("the thought {at} goes on from the thought {parent}, which does not come before it"))
+        Some(format!("the thought {at} continues from the thought {parent}, which does not come before it"))
     }
 
     fn change(&mut self, at: usize, change: impl FnOnce(&mut Thought)) {

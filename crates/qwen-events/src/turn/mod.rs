@@ -21,7 +21,6 @@ pub struct TurnStart {
     pub run_id: Arc<str>,
     /// The agent: `react`, `tot`, `got`.
     pub agent: Arc<str>,
-    /// The user's text.
     pub message: Arc<str>,
     /// The same content as sent to the model, including images.
     pub parts: Vec<Part>,
@@ -41,7 +40,6 @@ pub struct TurnStart {
     pub json_schema: Option<Json>,
     pub mcp_servers: Vec<McpServer>,
     pub slash_commands: Vec<Arc<str>>,
-    /// The available sub-agents.
     pub agents: Vec<Arc<str>>,
     pub skills: Vec<Arc<str>>,
     /// The source of the credentials, such as `OPENAI_API_KEY`; never the key.
@@ -107,7 +105,6 @@ pub enum EndStatus {
 }
 
 impl EndStatus {
-    /// Every status.
     pub const ALL: [Self; 9] = [
         Self::Done,
         Self::Error,
@@ -186,11 +183,8 @@ pub struct TurnEnd {
     pub duration_ms: u64,
     /// The part of `duration_ms` spent waiting for the model.
     pub api_duration_ms: u64,
-    /// Model calls made.
     pub model_calls: u64,
-    /// Tool calls made.
     pub tool_calls: u64,
-    /// The refused calls.
     pub denials: Vec<Denial>,
     /// Control requests that failed.
     pub control_errors: Vec<ErrorInfo>,

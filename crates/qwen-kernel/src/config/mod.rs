@@ -66,7 +66,6 @@ pub struct HubConfig {
 }
 
 impl HubConfig {
-    /// Reads a file.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;

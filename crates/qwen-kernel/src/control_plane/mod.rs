@@ -37,7 +37,7 @@ pub enum PermissionResult {
     AllowWith(Value),
     /// The call does not run, for this reason.
     Deny(String),
-    /// Somebody else has to decide; nobody is left to, so the call does not run.
+    /// Someone else has to decide; no one is left to, so the call does not run.
     Ask,
 }
 
@@ -50,7 +50,7 @@ pub type HookCallback = Arc<dyn Fn(Value) -> CallbackFuture<Value> + Send + Sync
 
 #[derive(Clone)]
 pub struct ControlPlane {
-    /// Applied first.
+    /// Rules, which are applied before the callback.
     pub rules: PermissionRules,
     /// Called if no rule decides.
     pub on_permission: Option<PermissionCallback>,

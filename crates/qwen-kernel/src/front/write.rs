@@ -172,7 +172,7 @@ impl LineWriter {
         lines
     }
 
-    /// A message of which nobody knows more than what was shown.
+    /// A message of which only the shown part is known.
     fn cut_message(&self) -> MessageEnd {
         let shown = MessageEnd::text(Arc::default(), self.model.clone(), Arc::default());
         MessageEnd { aborted: true, ..shown }
@@ -226,7 +226,7 @@ impl LineWriter {
     }
 }
 
-/// Ends the open calls: nobody knows how far they came.
+/// Ends the open calls: their progress is unknown.
 fn end_calls(encoder: &mut dyn Encoder, open: &OpenParts, lines: &mut Vec<u8>) {
     for call in open.calls() {
         let call =

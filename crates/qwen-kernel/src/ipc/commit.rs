@@ -1,11 +1,11 @@
-//! The lines on the commit socket of a worker: it asks whether its log is durable before it goes on, and
+//! The lines on the commit socket of a worker: it asks whether its log is durable before it continues, and
 //! whether the kernel is alive.
 
 use serde::{Deserialize, Serialize};
 
 use crate::store::Appended;
 
-/// Why a worker's log must be durable before the worker goes on.
+/// The reason why a worker's log must be durable before the worker continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "lowercase")]
 pub enum CommitReason {

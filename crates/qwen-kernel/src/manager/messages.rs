@@ -48,13 +48,11 @@ pub struct MessageToolCall {
     pub arguments: Value,
 }
 
-/// Tokens and calls.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TurnUsage {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub total_tokens: u64,
-    /// Model calls.
     pub calls: u64,
     /// US dollars, if prices are known.
     pub cost_usd: Option<f64>,
@@ -96,7 +94,6 @@ pub struct TurnResult {
     pub tool_calls: u64,
     /// The answer as data, if the session has an output schema.
     pub structured_output: Option<Value>,
-    /// The line itself.
     pub record: Value,
 }
 

@@ -123,7 +123,6 @@ impl SessionOptions {
         self
     }
 
-    /// Sub-agents, by name.
     pub fn agents(self, agents: &BTreeMap<String, SessionAgent>) -> Self {
         let agents: Map<String, Value> =
             agents.iter().map(|(name, agent)| (name.clone(), agent.to_json())).collect();

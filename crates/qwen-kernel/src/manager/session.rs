@@ -117,7 +117,7 @@ impl Session {
         self.stream_with(task, options)?.result().await
     }
 
-    /// Cancels the running turn; its terminal record reports that, and the session goes on.
+    /// Cancels the running turn; its terminal record reports that, and the session continues.
     pub fn interrupt(&self) -> Result<(), AgentError> {
         self.send(&json!({"type": "control/cancel", "session_id": self.id}))
     }
@@ -182,7 +182,7 @@ impl Session {
     /// awaited.
     pub async fn close(mut self) -> Result<(), AgentError> {
         self.is_closed = true;
-        // Nobody reads the rest, so it must not hold the worker up.
+        // No one reads the rest, so it must not hold the worker up.
         self.lines.stop();
         self.ask("close", json!({}), self.timeouts.close).await?;
         if let Some(store) = self.store.take() {

@@ -129,7 +129,6 @@ struct Awaited {
 type Readers = Rc<RefCell<HashMap<String, Reader>>>;
 type Answers = Rc<RefCell<HashMap<String, Awaited>>>;
 
-/// Starts the thread.
 pub(super) fn start(options: AgentOptions) -> Result<mpsc::UnboundedSender<Command>, AgentError> {
     let binary = find_binary(options.binary_path.as_deref())?;
     let (commands, incoming) = mpsc::unbounded_channel();

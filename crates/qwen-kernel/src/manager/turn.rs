@@ -55,7 +55,6 @@ impl<'a> TurnStream<'a> {
         self.session
     }
 
-    /// Cancels the turn.
     pub fn interrupt(&self) -> Result<(), AgentError> {
         self.session.interrupt()
     }

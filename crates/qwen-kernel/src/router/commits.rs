@@ -19,7 +19,7 @@ pub(super) struct OwnedLogs {
     owned: HashMap<SessionId, LogPosition>,
     /// Since when commits have had no known outcome.
     failing_since: Option<Duration>,
-    /// True once the session goes on without commits, because the store failed for too long.
+    /// True once the session continues without commits, because the store failed for too long.
     is_off: bool,
     /// True once another kernel took the session over: its worker has to go.
     pub is_fenced: bool,
@@ -74,7 +74,7 @@ impl Router {
             return Some(Appended::Fenced);
         };
         let session = match &named {
-            // The worker that this hub stands for chooses its session itself.
+            // The worker that this hub represents chooses its session itself.
             Some(named) if self.stands_for_worker => {
                 self.rename_session(&session, named);
                 named.clone()

@@ -48,7 +48,7 @@ impl Fingerprint {
 pub(crate) struct Definition {
     /// Its name on the server.
     pub name: Arc<str>,
-    /// Display name.
+    /// The name that is shown to users.
     pub title: Arc<str>,
     /// The specification for the model.
     pub spec: ToolSpec,

@@ -72,14 +72,12 @@ struct Resource {
 pub struct ResourceContents {
     /// The text, with a note for content that is neither text nor image.
     pub text: String,
-    /// Its images.
     pub media: Vec<Media>,
 }
 
 /// The result of a call without its text, which went to the [`TextSink`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallResult {
-    /// Its images.
     pub media: Vec<Media>,
     /// The server reported that the tool failed.
     pub is_error: bool,

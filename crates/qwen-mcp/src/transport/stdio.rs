@@ -31,7 +31,6 @@ const GRACE: Duration = Duration::from_millis(300);
 /// How many bytes of standard error are stored.
 const REMEMBERED: usize = 2_000;
 
-/// The sending side.
 pub(crate) struct Stdio {
     server: Arc<str>,
     outgoing: mpsc::Sender<String>,

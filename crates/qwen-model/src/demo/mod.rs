@@ -19,7 +19,6 @@ use crate::oracle::demonstration;
 use crate::request::{Model, Piece, Pieces, Request};
 use intent::Intent;
 
-/// The built-in model.
 pub(crate) struct Demo;
 
 const NAME: &str = "demo";
@@ -37,7 +36,7 @@ impl Model for Demo {
             if let Some(request) = &request {
                 let thought = demonstration::answer(&last_words(&request.messages));
                 if thought.is_some() {
-                    // A search is drawn while it runs, and a person must be able to follow it.
+                    // A search is drawn while it runs, and a user must be able to follow it.
                     tokio::time::sleep(THINKING).await;
                 }
                 left = answer(request, thought);

@@ -85,7 +85,6 @@ impl<W> HttpBackend<W> {
     }
 }
 
-/// A prepared request.
 pub(crate) struct Prepared {
     model: Arc<str>,
     body: Bytes,
@@ -119,7 +118,6 @@ impl<W: Wire> Backend for HttpBackend<W> {
     }
 }
 
-/// One attempt.
 pub(crate) struct HttpAttempt<W: Wire> {
     backend: Arc<HttpBackend<W>>,
     model: Arc<str>,

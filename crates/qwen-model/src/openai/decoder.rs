@@ -15,7 +15,6 @@ use crate::exchange::{self, Progress};
 use crate::failure::{self, Failure};
 use crate::request::Piece;
 
-/// Decodes one answer.
 pub(crate) struct Decoder {
     model: Arc<str>,
     started: bool,

@@ -5,7 +5,6 @@ pub(super) fn read(text: &str) -> Vec<i64> {
     text.split(|c: char| c != '-' && !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Numbers as text.
 pub(super) fn write(numbers: &[i64]) -> String {
     numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(" ")
 }

@@ -46,7 +46,6 @@ const TITLES: [(&str, Task); 11] = [
     ("Write the answer.", Task::Answer),
 ];
 
-/// A prompt, read.
 pub(super) struct Prompt<'a> {
     /// What it asks for.
     pub task: Task,
@@ -54,7 +53,6 @@ pub(super) struct Prompt<'a> {
 }
 
 impl<'a> Prompt<'a> {
-    /// Reads a prompt.
     pub fn read(text: &'a str) -> Self {
         let first = text.lines().next().unwrap_or_default().trim();
         let task = TITLES.iter().find(|(title, _)| *title == first).map_or(Task::Plain, |(_, task)| *task);
@@ -69,7 +67,6 @@ impl<'a> Prompt<'a> {
         rest[..rest.find("\n## ").unwrap_or(rest.len())].trim()
     }
 
-    /// The problem.
     pub fn problem(&self) -> &'a str {
         if self.task == Task::Plain { self.text.trim() } else { self.section("Problem") }
     }
@@ -88,7 +85,7 @@ impl<'a> Prompt<'a> {
             .ok()
     }
 
-    /// The entries of a section, each under a heading of its own: name and text.
+    /// The entries of a section, each under its own heading: name and text.
     pub fn entries(&self, section: &str) -> Vec<(&'a str, &'a str)> {
         let text = self.section(section);
         let blocks = text.strip_prefix("### ").into_iter().flat_map(|text| text.split("\n### "));

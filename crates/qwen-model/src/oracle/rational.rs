@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A fraction in lowest terms with a positive denominator. The game's numbers stay small; what does not fit
-/// is no number of the game.
+/// is not a number of the game.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Rational {
     numerator: i64,
@@ -11,7 +11,6 @@ pub(super) struct Rational {
 }
 
 impl Rational {
-    /// A whole number.
     pub fn whole(number: i64) -> Self {
         Self { numerator: number, denominator: 1 }
     }

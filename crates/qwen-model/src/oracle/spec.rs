@@ -32,7 +32,7 @@ impl Spec {
             return Ok(default);
         };
         value.parse().map_err(|_| {
-            invalid(format!("the oracle's setting {name}={value} is no number that {name} can have"))
+            invalid(format!("the oracle's setting {name}={value} is not a value that {name} can have"))
         })
     }
 
@@ -45,7 +45,7 @@ impl Spec {
         Err(invalid(format!("the oracle's setting {name}={value} is a probability: from 0 to 1")))
     }
 
-    /// Rejects unknown settings.
+    /// Fails if a setting is unknown.
     pub fn finish(&self) -> Result<(), ErrorInfo> {
         match self.settings.iter().find(|(name, _)| !self.allowed.contains(&name.as_str())) {
             None => Ok(()),

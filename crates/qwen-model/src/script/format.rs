@@ -35,7 +35,6 @@ pub(crate) enum Step {
     WaitForFile(PathBuf),
 }
 
-/// Reads a script.
 pub(super) fn parse(text: &str) -> Result<Vec<Call>, String> {
     let calls = if text.trim_start().starts_with('[') {
         serde_json::from_str::<Vec<RawCall>>(text).map_err(|e| e.to_string())?

@@ -211,7 +211,7 @@ impl Repository {
             return Err(HIDDEN);
         }
         let bytes = std::fs::read(&index).map_err(|_| HIDDEN)?;
-        // The mode of a submodule, as it stands in an entry. `link` begins the extension that refers to
+        // The mode of a submodule, as it appears in an entry. `link` begins the extension that refers to
         // another index.
         let has = |wanted: &[u8; 4]| bytes.windows(4).any(|window| window == wanted);
         if has(&[0, 0, 0xe0, 0]) || has(b"link") && has_shared_index(&self.git_directory) {

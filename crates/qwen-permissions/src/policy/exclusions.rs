@@ -176,7 +176,7 @@ pub(crate) fn copied_words(invocation: &SimpleCommand) -> Vec<bool> {
     (0..words.len()).map(|index| operands.contains(&index) && index != written).collect()
 }
 
-/// Where `add` stands in a `git add`, which changes git's index and none of the files that it names.
+/// The position of `add` in a `git add`, which changes git's index and none of the files that it names.
 fn adds_with_git(invocation: &SimpleCommand) -> Option<usize> {
     let at = subcommand_index(&invocation.words).filter(|_| invocation.program_name() == Some("git"))?;
     (invocation.words[at].literal() == Some("add")).then_some(at)

@@ -118,7 +118,7 @@ impl Grammar {
         self.entries().find(|entry| entry.spellings().any(|spelling| spelling == wanted))
     }
 
-    /// The option that a name stands for, and its whole name. A beginning must be unique.
+    /// The option that a name abbreviates, and its whole name. A beginning must be unique.
     pub(super) fn name(&self, given: &str) -> Option<(OptionEntry, &'static str)> {
         let names = || {
             self.entries().chain(COMMON).flat_map(|entry| {

@@ -13,7 +13,6 @@ pub(super) struct Reader {
     operands: Operands,
 }
 
-/// Finds a program.
 pub(super) fn reader(name: &str) -> Option<&'static Reader> {
     READERS.iter().find(|reader| is_listed(reader.names, name))
 }
@@ -247,7 +246,7 @@ mod tests {
     use super::super::scripts::{JQ, SED};
     use super::READERS;
 
-    /// The options in a program's own description: each with what stands behind it.
+    /// The options in a program's own description: each with what follows it.
     fn described(help: &str) -> Vec<(String, Arity)> {
         let mut options = Vec::new();
         for line in help.lines().filter(|line| line.starts_with(' ') && line.trim_start().starts_with('-')) {

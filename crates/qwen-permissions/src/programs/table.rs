@@ -5,7 +5,6 @@ use super::{Arguments, Read, Refusal, Use};
 use crate::shell::Word;
 use crate::shell::options::{GivenOption, Options, is_listed, options};
 
-/// A program.
 pub(super) struct Program {
     names: &'static str,
     options: Options,
@@ -33,7 +32,6 @@ pub(super) enum Operands {
     NoCommands,
 }
 
-/// Finds a program.
 pub(super) fn program(name: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|program| is_listed(program.names, name))
 }

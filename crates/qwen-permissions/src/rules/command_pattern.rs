@@ -368,7 +368,7 @@ impl<'a> GivenOptions<'a> {
         if self.given.iter().any(is_given) {
             return Found::Yes;
         }
-        // Of an unknown program, a letter may stand for any name that begins with it.
+        // Of an unknown program, a letter may abbreviate any name that begins with it.
         let first = |text: &str| text.chars().next().map(|letter| letter.to_ascii_lowercase());
         let may_be = |(meaning, _): &(&str, bool)| {
             (meaning.chars().count() == 1) != (wanted.chars().count() == 1) && first(meaning) == first(wanted)

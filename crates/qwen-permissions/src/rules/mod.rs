@@ -39,7 +39,6 @@ impl RuleError {
     }
 }
 
-/// A rule.
 #[derive(Debug, Clone)]
 pub struct Rule {
     text: Arc<str>,

@@ -111,7 +111,6 @@ impl PathPattern {
         })
     }
 
-    /// Where it begins.
     pub(crate) fn bases(&self, workspace: &Workspace, cwd: &Path) -> Vec<PathBuf> {
         let mut bases = match self.anchor {
             Anchor::Workspace => workspace.roots().to_vec(),

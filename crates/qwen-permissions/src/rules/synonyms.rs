@@ -1,7 +1,7 @@
 //! Spellings of the same option or subcommand, so that a deny rule matches what a command does.
 
 /// Options by program, or by `program subcommand`. Each entry is a spelling and what it means: `f=force`, and
-/// `D=delete+force` for a letter that stands for two options. Long options mean themselves unless they are
+/// `D=delete+force` for a letter that means two options. Long options mean themselves unless they are
 /// listed.
 const OPTIONS: &[(&str, &str)] = &[
     (
@@ -202,7 +202,7 @@ const PROGRAMS: &[&str] = &[
     "vi vim",
 ];
 
-/// True if two names stand for the same program: `pip3.11` is `pip`.
+/// True if two names mean the same program: `pip3.11` is `pip`.
 pub(crate) fn is_same_program(one: &str, other: &str) -> bool {
     let plain = |name: &str| {
         name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.').to_owned()
@@ -258,7 +258,7 @@ fn file_mode(text: &str) -> Option<u32> {
     Some(mode)
 }
 
-/// True if two names stand for the same subcommand of a program.
+/// True if two names mean the same subcommand of a program.
 pub(crate) fn is_same_subcommand(program: &str, one: &str, other: &str) -> bool {
     let groups = || SUBCOMMANDS.iter().filter(|(listed, _)| *listed == program);
     let is_whole = || groups().any(|(_, names)| names.split(' ').any(|name| name == other));

@@ -87,7 +87,7 @@ impl Reader<'_> {
         Assignment { name, value, in_loop: false }
     }
 
-    /// A redirection. The grammar counts words behind it to it, which bash gives to the command.
+    /// A redirection. The grammar counts words after it to it, which bash gives to the command.
     pub(super) fn redirect(
         &mut self,
         node: Node<'_>,

@@ -43,7 +43,7 @@ pub(super) fn verify(root: Node<'_>, source: &str) -> Verdict {
     layout.node(root)
 }
 
-/// True if a node stands for a whole statement.
+/// True if a node is a whole statement.
 pub(super) fn is_statement(node: Node<'_>) -> bool {
     matches!(
         node.kind(),

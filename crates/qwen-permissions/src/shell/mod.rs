@@ -45,14 +45,12 @@ pub struct Analysis {
     pub unanalysable: Option<String>,
 }
 
-/// One simple command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SimpleCommand {
     /// The program and its arguments; empty where only assignments or redirections stand.
     pub words: Vec<Word>,
     /// The assignments in front of it.
     pub assignments: Vec<Assignment>,
-    /// Its redirections.
     pub redirections: Vec<Redirection>,
     /// It runs concurrently with the following commands.
     pub in_background: bool,
@@ -86,18 +84,14 @@ pub struct WrappedBy {
 /// A variable that is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// Its name.
     pub name: String,
-    /// Its value.
     pub value: Word,
     /// It is the variable of a loop.
     pub in_loop: bool,
 }
 
-/// A redirection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirection {
-    /// What it does.
     pub kind: RedirectionKind,
     /// Its file, descriptor or text.
     pub target: Word,

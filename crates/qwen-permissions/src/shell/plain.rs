@@ -4,7 +4,7 @@
 use super::builtins::is_keyword;
 
 /// The words of a line that is only a call of a program. None when bash has anything else to do with it, or
-/// may have: an expansion, an operator, an assignment, a command of its own.
+/// may have: an expansion, an operator, an assignment, a separate command.
 pub fn plain_words(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = line.trim_matches([' ', '\t']);

@@ -15,7 +15,6 @@ pub(super) struct Reader<'a> {
     pub(super) source: &'a str,
     /// How many levels of nested scripts may still follow.
     pub(super) depth: usize,
-    /// Where findings go.
     pub(super) analysis: &'a mut Analysis,
 }
 
@@ -45,7 +44,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads one statement.
     pub(super) fn statement(&mut self, node: Node<'_>, in_background: bool) {
         match node.kind() {
             "command" => self.command(node, Vec::new(), false, in_background),
@@ -151,7 +149,7 @@ impl Reader<'_> {
         self.found(SimpleCommand { assignments, in_background, ..SimpleCommand::default() });
     }
 
-    /// A statement with redirections behind it.
+    /// A statement with redirections after it.
     fn redirected(&mut self, node: Node<'_>, in_background: bool) {
         let mut body = None;
         let mut redirects = Vec::new();

@@ -82,7 +82,6 @@ pub(super) struct WordBuilder {
 }
 
 impl WordBuilder {
-    /// Adds literal text.
     pub(super) fn quoted(&mut self, text: &str) {
         for character in text.chars() {
             self.character(character);
@@ -129,7 +128,7 @@ impl WordBuilder {
         self.has_variable = has_variable;
     }
 
-    /// Adds an expansion that stands in quotes. `prints` means that it is what a command prints.
+    /// Adds a quoted expansion. `prints` means that it is what a command prints.
     pub(super) fn quoted_expansion(&mut self, inner: &Self, splits: bool, prints: bool) {
         let has_variable = self.has_variable || (inner.has_variable && !prints);
         self.expansion(splits);
@@ -143,7 +142,6 @@ impl WordBuilder {
         self.made = true;
     }
 
-    /// The word.
     pub(super) fn finish(self) -> Word {
         match self.prefix {
             None => Word::Literal(self.text),

@@ -11,7 +11,6 @@ use super::{Assignment, Dynamic, Word, basename, builtins};
 pub(super) struct Wrapper {
     /// It does nothing besides running what it wraps.
     pub(super) transparent: bool,
-    /// What it runs.
     pub(super) inners: Vec<Inner>,
     /// Why that may not be all.
     pub(super) unreadable: Option<String>,
@@ -68,7 +67,7 @@ pub(super) fn find_inner(words: &[Word]) -> Found {
         "exec" => after_options(words, 0, true, &options("", "", "", "")),
         "time" if program == "time" => after_options(words, 0, true, &options("p", "", "", "")),
         "time" => Err("time is given by its path and may write a file".to_owned()),
-        // It writes a file of its own only on a terminal, which commands here do not have.
+        // It writes its own file only on a terminal, which commands here do not have.
         "nohup" => after_options(words, 0, true, &options("", "", "", "")),
         "timeout" | "gtimeout" => after_options(
             words,

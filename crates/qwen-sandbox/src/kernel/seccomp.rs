@@ -91,7 +91,7 @@ const UNKNOWN: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
 pub(crate) struct OtherMechanisms {
     /// The command has its own empty network namespace.
     pub network: bool,
-    /// Landlock isolates processes.
+    /// True if Landlock isolates processes.
     pub landlock: bool,
 }
 

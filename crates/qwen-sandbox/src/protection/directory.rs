@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// An open directory.
 #[derive(Debug)]
 pub(crate) struct DirectoryHandle(OwnedFd);
 

@@ -170,7 +170,7 @@ async fn move_to_background(
     let task = cx.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
     let id = &task.task.id;
     let text = format!(
-        "The user moved the command to the background, where it goes on as task {id} (process {pid}).\nIts output \
+        "The user moved the command to the background, where it continues as task {id} (process {pid}).\nIts output \
          goes to {}. {TASK_HINT}\nIts output so far:\n{so_far}",
         path.display()
     );

@@ -14,7 +14,6 @@ pub(crate) const MAX_BYTES: u64 = 20 << 20;
 const SNIFFED: usize = 8 * 1024;
 const BOM: &str = "\u{feff}";
 
-/// A text file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Text {
     /// Line endings unchanged, byte order mark removed.

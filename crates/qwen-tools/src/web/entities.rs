@@ -4,7 +4,7 @@
 const LONGEST: usize = 12;
 
 /// Common entity names. Others stay as written, which a reader understands.
-#[rustfmt::skip] // One a line would be a page of its own.
+#[rustfmt::skip] // One per line would fill a page.
 const NAMES: &[(&str, &str)] = &[
     ("AMP", "&"), ("Aacute", "Á"), ("Agrave", "À"), ("Alpha", "Α"), ("Aring", "Å"), ("Auml", "Ä"), ("Ccedil", "Ç"),
     ("Delta", "Δ"), ("Eacute", "É"), ("GT", ">"), ("LT", "<"), ("Ntilde", "Ñ"), ("Omega", "Ω"), ("Ouml", "Ö"),

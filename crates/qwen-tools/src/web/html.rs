@@ -20,7 +20,6 @@ const LONGEST_LINK: usize = 400;
 pub(crate) struct Readable {
     /// Empty if the page has no title.
     pub title: String,
-    /// Its text.
     pub text: String,
 }
 

@@ -33,7 +33,7 @@ pub struct WebAccess {
     pub allow_private_hosts: Vec<String>,
     /// The proxies to use. A proxy resolves host names itself, so only literal addresses can be checked here.
     pub proxy: ProxyConfig,
-    /// Trust every certificate.
+    /// True if every certificate is trusted.
     pub insecure: bool,
     /// Called before a redirect to another host. Without it all redirects to permitted addresses are
     /// followed.

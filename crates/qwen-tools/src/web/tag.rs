@@ -14,9 +14,8 @@ pub(super) fn until_close<'a>(html: &'a str, name: &str) -> (&'a str, &'a str) {
     (html, "")
 }
 
-/// One tag.
 pub(super) struct Tag<'a> {
-    /// In lower case.
+    /// The name of the tag in lower case.
     pub name: String,
     pub closing: bool,
     attributes: &'a str,

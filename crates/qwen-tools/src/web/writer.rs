@@ -52,7 +52,6 @@ impl Writer {
         }
     }
 
-    /// Writes Markdown syntax.
     pub(super) fn mark(&mut self, mark: &str) {
         self.begin();
         self.out.push_str(mark);

@@ -69,7 +69,6 @@ impl Workspace {
         if opened.metadata.is_dir() { Err(PathError::IsDirectory(path.into())) } else { Ok(opened) }
     }
 
-    /// Opens a directory.
     pub fn open_directory(&self, path: &str) -> Result<Opened, PathError> {
         let opened = self.open(path)?;
         if opened.metadata.is_dir() { Ok(opened) } else { Err(PathError::NotDirectory(path.into())) }

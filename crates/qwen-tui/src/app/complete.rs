@@ -75,7 +75,6 @@ impl Terminal {
         self.command(Command::Hint(Box::new(request)));
     }
 
-    /// Handles arriving suggestions.
     pub(super) fn hints(&mut self, result: &HintResult) {
         let wanted = format!("{}-h{}", self.options.seed, self.completion.asked);
         if result.prompt_id.as_str() != wanted || self.completion.trigger != Some(result.trigger) {

@@ -198,7 +198,7 @@ impl Terminal {
         }
         if suggestions.len() > SUGGESTIONS {
             let last = first + SUGGESTIONS;
-            let note = format!("({}-{last} of {}, down goes on)", first + 1, suggestions.len());
+            let note = format!("({}-{last} of {}, down shows more)", first + 1, suggestions.len());
             rows.push(StyledLine::styled(note, Style::DIM));
         }
     }

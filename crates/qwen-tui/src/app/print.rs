@@ -46,7 +46,6 @@ impl Terminal {
         key.map(|key| format!("; {key} shows all")).unwrap_or_default()
     }
 
-    /// Prints one line.
     pub(super) fn print_line(&mut self, line: &StyledLine) {
         if self.options.plain {
             self.finished.push_str(&line.text());

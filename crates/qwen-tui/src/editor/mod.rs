@@ -308,22 +308,18 @@ impl Editor {
         self.goal = None;
     }
 
-    /// One cluster left.
     pub fn left(&mut self) {
         self.moved(self.left_of(self.caret));
     }
 
-    /// One cluster right.
     pub fn right(&mut self) {
         self.moved(self.right_of(self.caret));
     }
 
-    /// One word left.
     pub fn word_left(&mut self) {
         self.moved(self.word_left_of(self.caret));
     }
 
-    /// One word right.
     pub fn word_right(&mut self) {
         self.moved(self.word_right_of(self.caret));
     }

@@ -14,7 +14,6 @@ pub enum TerminalInput {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     pub code: KeyCode,
-    /// Ctrl was held.
     pub ctrl: bool,
     /// Alt (or Meta) was held.
     pub alt: bool,

@@ -107,7 +107,6 @@ impl TranscriptView {
         self.top = at.min(self.last_top());
     }
 
-    /// Processes an input.
     pub fn input(&mut self, input: &TerminalInput, keymap: &Keymap) -> OverlayStep {
         let TerminalInput::Key(key) = input else { return OverlayStep::Stay };
         let action = keymap.action(*key);

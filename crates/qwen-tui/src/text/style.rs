@@ -63,12 +63,10 @@ impl Style {
     pub const DIM: Self = Self { dim: true, ..Self::PLAIN };
     pub const REVERSE: Self = Self { reverse: true, ..Self::PLAIN };
 
-    /// In a colour.
     pub const fn color(color: Color) -> Self {
         Self { color: Some(color), ..Self::PLAIN }
     }
 
-    /// The same, bold.
     pub const fn bold(self) -> Self {
         Self { bold: true, ..self }
     }

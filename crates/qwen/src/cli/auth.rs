@@ -22,7 +22,7 @@ pub struct AuthStatusArgs {
     #[arg(long, conflicts_with = "text")]
     pub json: bool,
 
-    /// Print text
+    /// Print the result as text
     #[arg(long)]
     pub text: bool,
 

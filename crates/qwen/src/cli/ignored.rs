@@ -66,7 +66,7 @@ const IGNORED: &[IgnoredFlag] = &[
 /// The ignored flags on the command line.
 #[derive(Debug, Default)]
 pub struct IgnoredFlags {
-    /// Their names.
+    /// The names of the ignored flags.
     pub given: Vec<&'static str>,
 }
 

@@ -110,7 +110,7 @@ pub struct DeleteArgs {
 /// `qwen sessions fork`
 #[derive(Args, Debug)]
 pub struct ForkArgs {
-    /// The session
+    /// The id of the session
     pub id: String,
     /// The message, prompt or checkpoint to fork at; the end if omitted
     #[arg(long, value_name = "POINT")]

@@ -48,7 +48,7 @@ pub struct TelemetryFlags {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub telemetry_log_prompts: Option<bool>,
 
-    /// Where traces go
+    /// The collector that receives traces
     #[arg(long, value_name = "NAME", hide = true)]
     pub telemetry_target: Option<String>,
 }

@@ -12,7 +12,7 @@ const MIB: u64 = 1024 * 1024;
 /// The limits of stored sessions; none means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Days without activity.
+    /// Days without activity after which a session is deleted.
     pub days: Option<u64>,
     pub count: Option<usize>,
     /// The size of all sessions together, in MiB.

@@ -9,7 +9,6 @@ use qwen_mcp::{ServerConfig, ServerStatus, Status, parse_server};
 use super::Settings;
 use super::file::{self, Layer, Node, unusable};
 
-/// The configured servers.
 pub(super) struct Servers {
     /// Servers that are used.
     pub wanted: Vec<(Arc<str>, ServerConfig)>,

@@ -93,7 +93,7 @@ pub(super) fn resolve(
         ] {
             if given {
                 return Err(bad_flag(format!(
-                    "{flag} needs --resume ID or --continue: the session to go on with"
+                    "{flag} needs --resume ID or --continue: the session to continue"
                 )));
             }
         }
@@ -109,7 +109,7 @@ pub(super) fn resolve(
     let at = run.resume_session_at.clone();
     match named {
         Some(_) if !run.fork_session => Err(bad_flag(
-            "--session-id names a new session, and --resume or --continue go on with an old one; add --fork-session to \
+            "--session-id names a new session, and --resume or --continue continue an old one; add --fork-session to \
              go on with it under the new name"
                 .to_owned(),
         )),
@@ -129,7 +129,7 @@ fn refuse_used(id: &SessionId, invocation: &Invocation, store: Option<&Store>) -
         || transcripts(invocation).is_some_and(|folder| folder.join(format!("{id}.jsonl")).is_file());
     if store.is_some_and(|store| store.holds(id)) || is_mirrored() {
         let message = format!(
-            "Session ID {id} is already in use. Go on with that session by --resume {id}, or choose another id."
+            "Session ID {id} is already in use. Continue that session with --resume {id}, or choose another id."
         );
         return Err(ErrorInfo::new(ErrorKind::Input, "session_in_use", message).with_param("session_id"));
     }
@@ -179,7 +179,7 @@ fn resumed_session(
                 return unknown("No conversation found to continue".to_owned());
             }
             unknown(format!(
-                "there is no session of {} to go on with (see qwen sessions list)",
+                "there is no session of {} to continue (see qwen sessions list)",
                 invocation.cwd.display()
             ))
         }),

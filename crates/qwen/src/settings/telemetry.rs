@@ -35,7 +35,7 @@ enum Signal {
 }
 
 impl Signal {
-    /// The prefix of its own variables.
+    /// The prefix of the program's variables.
     fn variables(self) -> &'static str {
         match self {
             Self::Traces => "OTEL_EXPORTER_OTLP_TRACES_",

@@ -116,7 +116,6 @@ impl Drop for HubTurn {
     }
 }
 
-/// Exports metrics periodically.
 pub(crate) struct MetricsExporter {
     sink: Sink,
     resource: Vec<(String, String)>,

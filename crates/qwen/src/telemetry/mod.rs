@@ -32,7 +32,6 @@ use self::span::{Kind, Span};
 use self::spans::Open;
 use crate::runtime::exit;
 
-/// The tracing configuration.
 pub(crate) struct TracingConfig {
     /// Where spans are sent.
     pub target: Target,

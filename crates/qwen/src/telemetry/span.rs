@@ -117,7 +117,6 @@ impl Span {
         }
     }
 
-    /// Adds an attribute.
     pub fn set(&mut self, key: &'static str, value: impl Into<Value>) {
         self.attributes.push((key, value.into()));
     }

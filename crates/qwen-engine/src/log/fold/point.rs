@@ -25,7 +25,7 @@ pub(crate) fn before(mut reader: LogReader, prompt: &PromptId) -> Result<u64, Lo
 
 /// The offset after the entry that `point` names: a message's id, the client's id of a prompt, a call's id
 /// (then its result is included), a checkpoint by its id, by `TURN-STEP` or, in the last turn that has such a
-/// step, by `STEP`, or a turn's prompt id, which stands for the whole turn.
+/// step, by `STEP`, or a turn's prompt id, which represents the whole turn.
 pub(crate) fn find(mut reader: LogReader, point: &str) -> Result<u64, LogError> {
     let prompt = PromptId::new(point);
     let mut in_turn = false;

@@ -9,7 +9,6 @@ use qwen_events::{CallId, Journal, Json};
 pub(crate) struct StoredRun {
     /// The format version of the state and the changes.
     pub version: u32,
-    /// The initial state.
     pub state: Json,
     /// The changes since, in order.
     pub deltas: Vec<Json>,

@@ -21,7 +21,7 @@ pub struct LogPosition {
     pub bytes: u64,
 }
 
-/// A log that must be committed before its worker goes on.
+/// A log that must be committed before its worker continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogCommit {
     /// The number of the worker's question.

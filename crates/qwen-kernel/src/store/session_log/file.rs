@@ -49,7 +49,7 @@ impl FileLog {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(self.path(session, "owner"))?;
-        // Another owner holds it for a moment only. The caller repeats what failed, so nobody waits for one
+        // Another owner holds it for a moment only. The caller repeats what failed, so no one waits for one
         // that was stopped.
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let result = update_owner(&mut file, change);

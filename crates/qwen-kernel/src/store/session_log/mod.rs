@@ -2,7 +2,7 @@
 //!
 //! Rationale: the log is the lock. Taking a session over is an entry with the next epoch; whatever the former
 //! owner appends afterwards is rejected. The worker keeps writing its own file; at each sync point its bytes
-//! are appended here with the reason, so that nobody has to read payloads to know where a turn stands.
+//! are appended here with the reason, so that no one has to read payloads to know the state of a turn.
 
 mod commit;
 mod file;

@@ -1,7 +1,7 @@
 //! Workers as the router sees them: something that offers slots, grants leases and takes lines.
 //!
 //! Rationale: a lease is an epoch of one incarnation of whoever runs the workers. Lines under a lease that is
-//! no longer valid reach nobody. The interface exposes no pid, path or pipe, and every call may be repeated,
+//! no longer valid reach no one. The interface exposes no pid, path or pipe, and every call may be repeated,
 //! so that workers on another machine can implement it.
 
 mod local;

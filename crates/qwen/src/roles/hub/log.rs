@@ -1,4 +1,4 @@
-//! `--log-format json`: structured records on standard error. A thread of its own writes them, so that a
+//! `--log-format json`: structured records on standard error. A separate thread writes them, so that a
 //! reader that stops reading costs records and never holds the hub up.
 
 use std::cell::{Cell, RefCell};
@@ -17,7 +17,6 @@ const WAITING: usize = 1024;
 /// How long the end of the hub waits until the last records are written.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
 
-/// Writes log records.
 pub struct LogWriter {
     lines: RefCell<Option<SyncSender<String>>>,
     /// Disconnected once everything is written.
@@ -59,7 +58,7 @@ impl LogWriter {
         self.lines.borrow().as_ref().is_some_and(|lines| lines.try_send(line).is_ok())
     }
 
-    /// Waits until the records are written, unless nobody reads them.
+    /// Waits until the records are written, unless no one reads them.
     pub fn finish(&self) {
         self.lines.borrow_mut().take();
         // An error either way: the thread has ended, or the time is over.

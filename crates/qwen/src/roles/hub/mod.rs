@@ -397,7 +397,7 @@ fn worker_stderr() -> WorkerStderr {
     })
 }
 
-/// Passes a line of a worker's standard error on, unless nobody reads ours: the hub must not wait for that.
+/// Passes a line of a worker's standard error on, unless no one reads ours: the hub must not wait for that.
 fn pass_on(text: &str) {
     let stderr = std::io::stderr();
     let mut ready = [PollFd::new(&stderr, PollFlags::OUT)];

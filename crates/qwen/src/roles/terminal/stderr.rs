@@ -21,7 +21,6 @@ pub fn redirect() -> io::Result<Option<OwnedFd>> {
     Ok(Some(reader))
 }
 
-/// Restores standard error.
 pub fn restore() {
     if let Ok(mut before) = BEFORE.try_lock()
         && let Some(before) = before.take()

@@ -75,7 +75,7 @@ impl Tty {
         Ok(())
     }
 
-    /// Columns and rows.
+    /// Returns the size in columns and rows.
     pub fn size(&self) -> (usize, usize) {
         let size = tcgetwinsize(&self.fd).ok();
         let given = |count: u16, otherwise| if count == 0 { otherwise } else { usize::from(count) };

@@ -9,7 +9,7 @@ use super::Sourced;
 
 type Groups = Vec<Sourced<HookGroup>>;
 
-/// Hooks by event.
+/// The hooks of each event.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Hooks {
@@ -49,7 +49,7 @@ pub struct HookGroup {
     pub hooks: Vec<Hook>,
 }
 
-/// One hook.
+/// A hook: a command, a URL or a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hook {

@@ -45,7 +45,6 @@ impl Layer {
 /// A file, a variable or a flag.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Its precedence.
     pub layer: Layer,
     /// The path, or the name of the variable or flag.
     pub name: Box<str>,
@@ -81,9 +80,7 @@ impl fmt::Display for Origin {
 /// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Its position.
     pub origin: Origin,
-    /// The value.
     pub value: Value,
 }
 
@@ -111,11 +108,9 @@ pub struct Object(pub Vec<Field>);
 /// A field of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// The key.
     pub key: String,
     /// The position of the key.
     pub origin: Origin,
-    /// The value.
     pub node: Node,
 }
 
@@ -130,7 +125,6 @@ impl Object {
         self.0.iter_mut().find(|field| field.key == key).map(|field| &mut field.node)
     }
 
-    /// Removes a field.
     pub fn remove(&mut self, key: &str) -> Option<Field> {
         let place = self.0.iter().position(|field| field.key == key)?;
         Some(self.0.remove(place))
@@ -138,12 +132,10 @@ impl Object {
 }
 
 impl Node {
-    /// An empty object.
     pub fn empty(origin: Origin) -> Self {
         Self { origin, value: Value::Object(Object::default()) }
     }
 
-    /// A text.
     pub fn text(origin: Origin, text: impl Into<String>) -> Self {
         Self { origin, value: Value::Text(text.into()) }
     }

@@ -14,7 +14,6 @@ pub(super) const ORIGIN: &str = "$origin";
 /// A value and where it was written: `/path/settings.json:3`, or the name of a flag.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sourced<T> {
-    /// The value.
     pub value: T,
     /// Where it was written.
     pub origin: Arc<str>,

@@ -31,7 +31,7 @@ pub(super) fn time<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Du
             f.write_str("a number of seconds, or a time like \"90s\" or \"5m\"")
         }
 
-        #[expect(clippy::cast_precision_loss, reason = "nobody waits for 2^53 seconds")]
+        #[expect(clippy::cast_precision_loss, reason = "no one waits for 2^53 seconds")]
         fn visit_u64<E: Error>(self, seconds: u64) -> Result<Duration, E> {
             self.visit_f64(seconds as f64)
         }

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::{SubcommandError, wait};
 
-/// A session's recording.
 pub struct Recording {
     directory: PathBuf,
     id: SessionId,
