@@ -1,22 +1,26 @@
-//! Links the program at a fixed address, and puts the commit and its date into release builds.
+//! Chooses how the program is linked, and puts the commit and its date into release builds.
 
 use std::env;
 use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    link_at_fixed_address();
+    link_at_fixed_address_on_request();
     embed_commit();
 }
 
-/// Otherwise every process relocates half a megabyte of pointers at its start, which costs time and memory
-/// that is not shared (docs/decisions/0013-fixed-address.md). `QWEN_BUILD_PIE=1` leaves it out. A static
-/// program gets its startup code from rustc, which must know how it is linked.
-fn link_at_fixed_address() {
-    println!("cargo:rerun-if-env-changed=QWEN_BUILD_PIE");
+/// With `QWEN_BUILD_NO_PIE=1` the program has a fixed address, for hubs with many workers: otherwise every
+/// process relocates half a megabyte of pointers at its start, which costs time and memory that is not shared
+/// (docs/decisions/0014-hardened-binary.md). A static program gets its startup code from rustc, which must know
+/// how it is linked.
+fn link_at_fixed_address_on_request() {
+    println!("cargo:rerun-if-env-changed=QWEN_BUILD_NO_PIE");
     let target = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
     let is_dynamic = target("ENV") == "gnu" && !target("FEATURE").contains("crt-static");
-    if target("OS") == "linux" && is_dynamic && env::var_os("QWEN_BUILD_PIE").is_none() {
+    if target("OS") == "linux"
+        && is_dynamic
+        && env::var_os("QWEN_BUILD_NO_PIE").is_some_and(|value| value == "1")
+    {
         println!("cargo:rustc-link-arg-bins=-no-pie");
     }
 }

@@ -30,6 +30,9 @@ pub struct SandboxPolicy {
     pub unix_sockets: bool,
     /// Names in each root that may not be written, whether they exist or not.
     pub protect: Vec<ProtectedName>,
+    /// Files that programs outside the sandbox run, such as the scripts of hooks. They may not be written,
+    /// whether they exist or not.
+    pub scripts: Vec<PathBuf>,
     /// Our directories that commands cannot write, preferably on the workspace's file system. Placeholders
     /// for missing names are stored there between commands. The parent of `temp` is tried too.
     pub aside: Vec<PathBuf>,
@@ -49,6 +52,7 @@ impl SandboxPolicy {
             network: false,
             unix_sockets: false,
             protect: ProtectedName::usual(),
+            scripts: Vec::new(),
             aside: Vec::new(),
         }
     }
@@ -144,6 +148,10 @@ impl ProtectedName {
             Self::named(".mcp.json", Placeholder::Directory),
             Self::named(".claude/settings.json", Placeholder::None),
             Self::named(".claude/settings.local.json", Placeholder::None),
+            Self::named(".claude/hooks", Placeholder::None),
+            Self::named(".claude/agents", Placeholder::None),
+            Self::named(".claude/skills", Placeholder::None),
+            Self::named(".claude/commands", Placeholder::None),
         ]
     }
 }

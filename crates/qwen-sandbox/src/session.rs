@@ -48,6 +48,8 @@ pub struct SandboxBounds {
     pub show: Vec<PathBuf>,
     /// What may not be changed in the workspace.
     pub deny_write: Vec<PathBuf>,
+    /// Files that hooks run, which may not be changed or created.
+    pub scripts: Vec<PathBuf>,
 }
 
 /// The sandbox as it was opened last.
@@ -179,6 +181,7 @@ impl SandboxSession {
                 policy.roots = bounds.roots;
                 policy.writable.clone_from(&self.writable);
                 policy.deny_write = bounds.deny_write;
+                policy.scripts = bounds.scripts;
                 policy.network = self.network;
             }
             SandboxAccess::ReadOnly => {

@@ -16,8 +16,7 @@ pub fn is_protected(path: &Path) -> bool {
     let names: Vec<String> = path.components().map(|part| as_any_disk_reads(part.as_os_str())).collect();
     names.iter().enumerate().any(|(index, name)| match name.as_str() {
         ".qwen" | ".mcp.json" => true,
-        // Claude's settings name hooks; agents, commands and skills are plain text.
-        ".claude" => names.get(index + 1).is_none_or(|inner| is_claude_settings(inner)),
+        ".claude" => names.get(index + 1).is_none_or(|inner| is_claude_configuration(inner)),
         // The directory as a whole, and the files in it that git executes or reads settings from.
         ".git" => match names.get(index + 1).map(String::as_str) {
             None => true,
@@ -34,8 +33,9 @@ pub fn is_protected(path: &Path) -> bool {
     })
 }
 
-fn is_claude_settings(name: &str) -> bool {
-    matches!(name, "settings.json" | "settings.local.json")
+/// True for the names in `.claude` that make an agent run or allow something.
+fn is_claude_configuration(name: &str) -> bool {
+    matches!(name, "settings.json" | "settings.local.json" | "hooks" | "agents" | "skills" | "commands")
 }
 
 /// The protected names in a root that may be links to something else in the workspace.
@@ -45,6 +45,10 @@ const NAMES: &[&str] = &[
     ".claude",
     ".claude/settings.json",
     ".claude/settings.local.json",
+    ".claude/hooks",
+    ".claude/agents",
+    ".claude/skills",
+    ".claude/commands",
     ".git/hooks",
     ".git/config",
 ];
@@ -62,7 +66,8 @@ pub(crate) fn is_behind_protected<'a>(
         let target = link.parent().unwrap_or(root).join(target);
         real_or_missing(&target).is_some_and(|target| match name {
             ".claude" => {
-                path.strip_prefix(&target).is_ok_and(|inner| inner.to_str().is_some_and(is_claude_settings))
+                let inner = path.strip_prefix(&target).ok().and_then(|inner| inner.components().next());
+                inner.is_some_and(|inner| inner.as_os_str().to_str().is_some_and(is_claude_configuration))
             }
             _ => path.starts_with(&target),
         })
@@ -129,9 +134,9 @@ fn as_any_disk_reads(name: &OsStr) -> String {
 /// True if a text that cannot be analysed mentions a protected path.
 pub(crate) fn mentions_protected(text: &str) -> bool {
     let text = text.to_lowercase();
-    [".git/hooks", ".git/config", ".qwen", ".mcp.json", ".claude/settings"]
-        .iter()
-        .any(|name| text.contains(name))
+    let claude = ["settings", "hooks", "agents", "skills", "commands"];
+    [".git/hooks", ".git/config", ".qwen", ".mcp.json"].iter().any(|name| text.contains(name))
+        || claude.iter().any(|name| text.contains(&format!(".claude/{name}")))
 }
 
 #[cfg(test)]
@@ -207,7 +212,11 @@ mod tests {
             ("/w/.git/COMMIT_EDITMSG", false),
             ("/w/.claude/settings.json", true),
             ("/w/sub/.claude/settings.local.json", true),
-            ("/w/.claude/agents/a.md", false),
+            ("/w/.claude/agents/a.md", true),
+            ("/w/.claude/hooks", true),
+            ("/w/.Claude/Skills/x/SKILL.md", true),
+            ("/w/.claude/commands/x.md", true),
+            ("/w/.claude/CLAUDE.md", false),
             ("/w/.gitignore", false),
             ("/w/git/hooks", false),
             ("/w/src/mcp.json", false),

@@ -80,6 +80,8 @@ pub struct Policy {
     private: PrivateDirectories,
     /// Our own settings and stored sessions. Commands cannot read them; file tools ask in every mode.
     own_state: PrivateDirectories,
+    /// Files that hooks run, without links in their paths.
+    scripts: Vec<PathBuf>,
 }
 
 /// How many commands are remembered that failed in the read-only sandbox.
@@ -122,6 +124,7 @@ impl Policy {
             is_yolo_disabled: false,
             private: PrivateDirectories::default(),
             own_state: PrivateDirectories::default(),
+            scripts: Vec::new(),
         }
     }
 
@@ -150,6 +153,29 @@ impl Policy {
     /// except for the texts in it that are written for the model.
     pub fn set_own_state(&mut self, directory: &Path) {
         self.own_state = PrivateDirectories::of_own_state(directory);
+    }
+
+    /// Makes every tool ask before it changes one of these files, which hooks run.
+    pub fn set_scripts(&mut self, scripts: impl IntoIterator<Item = PathBuf>) {
+        self.scripts = scripts.into_iter().collect();
+    }
+
+    /// The files that hooks run.
+    pub fn scripts(&self) -> &[PathBuf] {
+        &self.scripts
+    }
+
+    /// True if a path is a file that a hook runs, or a directory that contains one.
+    fn is_script(&self, place: &ResolvedPath) -> bool {
+        let is_inside = |path: &Path| {
+            let roots = self.workspace.roots().iter();
+            roots.into_iter().any(|root| path != root && path.starts_with(root))
+        };
+        let is_it = |path: &Path| {
+            let mut scripts = self.scripts.iter();
+            scripts.any(|script| script == path || (script.starts_with(path) && is_inside(path)))
+        };
+        !self.scripts.is_empty() && place.forms().any(is_it)
     }
 
     /// True for our own settings and sessions, unless the user chose to work in that directory.
@@ -333,6 +359,7 @@ impl Policy {
         let roots = self.workspace.roots().iter().map(PathBuf::as_path);
         place.forms().any(is_protected)
             || self.is_own_state(place)
+            || self.is_script(place)
             || place
                 .real
                 .as_deref()

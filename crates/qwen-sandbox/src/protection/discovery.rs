@@ -52,6 +52,9 @@ impl ProtectedObjects {
                 git_directories.push(directory);
             }
         }
+        for script in &policy.scripts {
+            found.add_object(script, Placeholder::None);
+        }
         for directory in &git_directories {
             found.add_git_directory(directory);
         }

@@ -2,16 +2,16 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use super::host_file::{SharedPlaces, WriteMode};
 
-/// Opens a file for appending, accessible only to its owner. A pipe without a reader must not block the work,
-/// and standard output is reserved for the protocol, whatever name it is opened by.
+/// Opens a file for appending, accessible only to its owner. Links that a command could have made in the
+/// working directory are not followed. A pipe without a reader must not block the work, and standard output is
+/// reserved for the protocol, whatever name it is opened by.
 pub fn open(path: &Path) -> io::Result<File> {
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = File::options().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+    let shared = SharedPlaces::new(std::env::current_dir());
+    let file = shared.open_file(path, WriteMode::Append)?;
     let (ours, stdout) = (rustix::fs::fstat(&file)?, rustix::fs::fstat(rustix::stdio::stdout()));
     if stdout.is_ok_and(|stdout| (stdout.st_dev, stdout.st_ino) == (ours.st_dev, ours.st_ino)) {
         return Err(io::Error::other("this is standard output, which carries nothing but the protocol"));

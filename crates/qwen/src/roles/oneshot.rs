@@ -1,6 +1,7 @@
 //! `qwen -p`: one prompt, one turn, one exit code.
 
-use std::io;
+use std::io::{self, Write};
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::cli::Run;
 use crate::io::debug_log::DebugLog;
+use crate::io::host_file::{SharedPlaces, WriteMode};
 use crate::io::output::Output;
 use crate::io::stream::{self, pump};
 use crate::runtime::code_pages;
@@ -133,12 +135,18 @@ fn finished(run: &Run, session: &Session, end: &TurnEnd) -> u8 {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        if let Err(error) = std::fs::write(&path, text) {
+        if let Err(error) = write_last_message(&path, &resources.cwd, &text) {
             exit::report(&format!("qwen: --output-last-message {}: {error}", path.display()));
             code = if code == 0 { 1 } else { code };
         }
     }
     code
+}
+
+/// Replaces a file. Commands may have made links in the workspace, which are not followed.
+fn write_last_message(path: &Path, cwd: &Path, text: &str) -> io::Result<()> {
+    let file = SharedPlaces::new([cwd.to_owned()]).open_file(path, WriteMode::Replace);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
 }
 
 /// Runs the prompt, or the command that it contains.

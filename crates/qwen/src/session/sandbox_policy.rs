@@ -17,12 +17,13 @@ const PACKAGE_CACHES: &[&str] = &[".cache", ".npm", ".local/share/uv"];
 /// command on.
 pub fn for_commands(config: &Config, permissions: &Arc<Permissions>) -> SandboxSession {
     let (private, roots, permissions) = (config.sandbox.private.clone(), roots(config), permissions.clone());
-    let show = config.sandbox.visible.clone();
+    let (show, scripts) = (config.sandbox.visible.clone(), config.workspace.policy.scripts().to_vec());
     let bounds = move || SandboxBounds {
         roots: roots.iter().cloned().chain(permissions.added_directories()).collect(),
         deny_read: private.iter().cloned().chain(permissions.denied_reading()).collect(),
         show: show.clone(),
         deny_write: permissions.denied_editing(),
+        scripts: scripts.clone(),
     };
     SandboxSession::new(config.sandbox.mode, bounds, config.sandbox.network)
         .warning(|warning| exit::report(&format!("qwen: {warning}")))
@@ -78,5 +79,6 @@ fn server_bounds(config: &Config) -> impl Fn() -> SandboxBounds + Send + Sync + 
         deny_read: private.iter().cloned().chain(policy.denied_reading(&cwd)).collect(),
         show: show.clone(),
         deny_write: policy.denied_editing(&cwd),
+        scripts: policy.scripts().to_vec(),
     }
 }

@@ -1,12 +1,16 @@
 //! Resolves hooks from the settings.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_dialects::Dialect;
 use qwen_engine::hooks::{Announced, HookAction, HookConfig, HookEvent, HookSet, OnFailure};
 
+use super::Invocation;
 use super::file::{HookGroup, HookKind, Hooks, Layer, Node, OnFailure as Failure, Sourced, Value};
+use super::project::scripts::{NameBase, find_run_files};
 use super::rules::tool_names;
 use crate::cli::Run;
 
@@ -49,6 +53,21 @@ pub(super) fn resolve(hooks: &Hooks, root: &Node) -> Vec<HookConfig> {
         }
     }
     configs
+}
+
+/// The files that hooks run, without links in their paths.
+pub(super) fn find_scripts(hooks: &[HookConfig], invocation: &Invocation) -> BTreeSet<PathBuf> {
+    let base = NameBase { cwd: &invocation.cwd, home: invocation.var("HOME").map(Path::new) };
+    let commands = hooks.iter().filter_map(|hook| match &hook.action {
+        HookAction::Command(command) => Some(command),
+        HookAction::Http { .. } | HookAction::Host(_) => None,
+    });
+    // Programs of the system are no one's to change.
+    let is_own =
+        |file: &PathBuf| [Some(base.cwd), base.home].iter().flatten().any(|own| file.starts_with(own));
+    let named = commands.flat_map(|command| find_run_files(command, base)).filter(is_own);
+    // The link itself and the file that it leads to are protected.
+    named.flat_map(|file| file.canonicalize().ok().into_iter().chain([file])).collect()
 }
 
 /// A warning for each tool name in a matcher that no tool has. In a worker the host may declare further

@@ -37,7 +37,8 @@ pub use file::Settings;
 pub use invocation::Invocation;
 pub use layers::{Layered, SettingsFile};
 pub use project::config::load_skills;
-pub use project::trust::{Trust, TrustList};
+pub use project::content::{FolderContent, TreeContent, UserDirectories, collect_tree};
+pub use project::trust::{Trust, TrustChange, TrustDecision, TrustList};
 pub use rules::tool_names::is_tool_rule;
 pub(crate) use rules::tool_names::problem as tool_name_problem;
 pub use rules::writer::add_allow_rule;
@@ -192,6 +193,9 @@ impl Config {
             .collect();
         warnings.extend(tooling::unknown_tools_of_agents(&agents, input_format != "text"));
         let (agent, main_agent) = agent(run, &settings, wire.dialect, &agents)?;
+        let hooks = hooks::resolve(&settings.hooks, &layered.root);
+        let hooks: Vec<_> = hooks.into_iter().chain(plugins.hooks).collect();
+        policy.set_scripts(hooks::find_scripts(&hooks, invocation));
         let tracing = telemetry::resolve(&settings.telemetry, &layered, invocation, &redactor, &mut warnings);
         Ok(Self {
             stream: StreamConfig {
@@ -259,11 +263,7 @@ impl Config {
                 mcp_servers: servers.wanted,
                 unwanted_mcp_servers: servers.unwanted,
                 settings_files: layered.files,
-                hooks: hooks::set(
-                    hooks::resolve(&settings.hooks, &layered.root).into_iter().chain(plugins.hooks).collect(),
-                    run,
-                    wire.dialect,
-                ),
+                hooks: hooks::set(hooks, run, wire.dialect),
             },
             claude: claude::host_options(run, invocation, settings.general.chat_recording)?,
             diagnostics: DiagnosticsConfig {

@@ -154,7 +154,11 @@ pub fn redactor(settings: &Settings, invocation: &Invocation) -> Arc<Redactor> {
     let mut secrets: Vec<String> = secret_values(invocation.vars()).into_iter().map(owned).collect();
     secrets.extend(settings.model.api_key.as_deref().map(owned));
     let addresses = [&settings.model.base_url, &settings.model.proxy];
-    secrets.extend(addresses.into_iter().flatten().filter_map(|url| url_password(url)).map(owned));
+    secrets.extend(addresses.iter().copied().flatten().filter_map(|url| url_password(url)).map(owned));
+    let servers =
+        settings.mcp_servers.values().filter_map(|server| server.http_url.as_ref().or(server.url.as_ref()));
+    let addresses = addresses.into_iter().flatten().chain(servers);
+    secrets.extend(addresses.flat_map(|url| query_secrets(url)).map(owned));
     let mut headers: Vec<String> = settings.model.headers.values().cloned().collect();
     for server in settings.mcp_servers.values() {
         headers.extend(server.headers.values().cloned());
@@ -170,6 +174,20 @@ pub fn redactor(settings: &Settings, invocation: &Invocation) -> Arc<Redactor> {
     }
     secrets.extend(telemetry::secrets(invocation));
     Arc::new(Redactor::new(secrets))
+}
+
+/// The values in the query of an address whose names look like those of keys.
+fn query_secrets(url: &str) -> impl Iterator<Item = &str> {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let query = query.split_once('#').map_or(query, |(query, _)| query);
+    let is_secret = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        let parts =
+            ["key", "token", "secret", "password", "passwd", "auth", "signature", "credential", "code"];
+        parts.iter().any(|part| name.contains(part)) || matches!(name.as_str(), "sig" | "pw" | "pass" | "sas")
+    };
+    let pairs = query.split(['&', ';']).filter_map(|pair| pair.split_once('='));
+    pairs.filter(move |(name, value)| is_secret(name) && !value.is_empty()).map(|(_, value)| value)
 }
 
 /// A string of a server's configuration with its variables expanded.

@@ -113,10 +113,14 @@ fn as_json(leaves: &[Leaf<'_>], layered: &Layered, invocation: &Invocation, reda
     let file = |file: &crate::settings::SettingsFile| json!({"source": file.layer.name(), "path": file.path.to_string_lossy(), "state": file.state});
     let decision = layered.trust.decision();
     let warnings = layered.warnings.iter().map(|warning| redactor.redact(warning));
+    let mut trust = json!({"folder": invocation.cwd.to_string_lossy(), "trusted": decision.is_trusted(), "why": decision.reason()});
+    if !layered.trust.changes().is_empty() {
+        trust["changes"] = layered.trust.changes().into();
+    }
     json!({
         "settings": leaves.iter().map(setting).collect::<serde_json::Map<_, _>>(),
         "files": layered.files.iter().map(file).collect::<Vec<_>>(),
-        "trust": {"folder": invocation.cwd.to_string_lossy(), "trusted": decision.is_trusted(), "why": decision.reason()},
+        "trust": trust,
         "warnings": warnings.collect::<Vec<_>>(),
     })
 }
@@ -148,6 +152,9 @@ fn as_text(
     }
     if whole {
         let _ = writeln!(text, "\n{} is {}", invocation.cwd.display(), layered.trust.decision().reason());
+        for change in layered.trust.changes() {
+            let _ = writeln!(text, "  {change}");
+        }
         for file in &layered.files {
             let _ = writeln!(text, "{:17} {}: {}", file.layer.name(), file.path.display(), file.state);
         }

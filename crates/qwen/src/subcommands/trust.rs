@@ -3,7 +3,7 @@
 use qwen_events::{ErrorInfo, ErrorKind};
 
 use crate::cli::TrustArgs;
-use crate::settings::{Invocation, TrustList};
+use crate::settings::{Invocation, TreeContent, TrustChange, TrustList, UserDirectories, collect_tree};
 
 /// Runs the command and returns the text to print.
 pub fn run(args: &TrustArgs, invocation: &Invocation) -> Result<String, ErrorInfo> {
@@ -28,9 +28,21 @@ pub fn run(args: &TrustArgs, invocation: &Invocation) -> Result<String, ErrorInf
         }
     };
     if !args.remove {
-        let new = list.add(&folder)?;
-        let already = if new { "" } else { " already" };
-        return Ok(format!("{} is{already} trusted, with all folders in it\n", folder.display()));
+        let content = collect_tree(&folder, &UserDirectories::of(invocation));
+        let listed = list_content(&content);
+        return Ok(match list.add(&folder, &content)? {
+            TrustChange::Added => {
+                format!("{} is trusted, with all folders in it\n{listed}", folder.display())
+            }
+            TrustChange::Same => {
+                format!("{} is already trusted, with all folders in it\n{listed}", folder.display())
+            }
+            TrustChange::Updated(changes) => format!(
+                "{} is trusted with its changes, with all folders in it\n{}",
+                folder.display(),
+                list_lines("Changed:", changes.into_iter())
+            ),
+        });
     }
     let known = list.remove(&folder)?;
     let above = list.folders()?.into_iter().find(|trusted| folder.starts_with(trusted));
@@ -41,4 +53,18 @@ pub fn run(args: &TrustArgs, invocation: &Invocation) -> Result<String, ErrorInf
         (true, None) => format!("{} is no longer trusted\n", folder.display()),
         (false, None) => format!("{} was not trusted\n", folder.display()),
     })
+}
+
+/// What a trusted folder can make us run or allow, as text.
+fn list_content(content: &TreeContent) -> String {
+    let lines = content.iter().flat_map(|(folder, content)| {
+        let place = if folder.is_empty() { String::new() } else { format!("{folder}: ") };
+        content.lines().into_iter().map(move |line| format!("{place}{line}"))
+    });
+    list_lines("It can run or allow:", lines)
+}
+
+fn list_lines(title: &str, lines: impl Iterator<Item = String>) -> String {
+    let lines: String = lines.map(|line| format!("  {line}\n")).collect();
+    if lines.is_empty() { lines } else { format!("{title}\n{lines}") }
 }

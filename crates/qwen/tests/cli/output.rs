@@ -97,3 +97,40 @@ fn fail_on_denied_turns_a_denial_into_exit_code_54() {
     let ended = qwen().with_model(&looking()).args(["-p", "x", "--model", "mock", "--fail-on-denied"]).run();
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
+
+#[test]
+fn the_last_message_and_logs_follow_no_link_in_the_workspace() {
+    use std::os::unix::fs::symlink;
+    for (flag, name) in [
+        ("--output-last-message", "file"),
+        ("--output-last-message", "dangling"),
+        ("--output-last-message", "directory/new"),
+        ("--output-last-message", "second-name"),
+        ("--debug-file", "file"),
+        ("--debug-file", "directory/new"),
+        ("--telemetry-outfile", "file"),
+    ] {
+        let program = qwen();
+        let (here, home) = (program.cwd_path().to_owned(), program.home_path().to_owned());
+        std::fs::write(home.join("profile"), "mine").unwrap();
+        symlink(home.join("profile"), here.join("file")).unwrap();
+        symlink(home.join("new"), here.join("dangling")).unwrap();
+        symlink(&home, here.join("directory")).unwrap();
+        std::fs::hard_link(home.join("profile"), here.join("second-name")).unwrap();
+        let ended = program.args(["-p", "Hello", "--model", "demo", flag, name]).run();
+        assert_eq!(
+            std::fs::read_to_string(home.join("profile")).unwrap(),
+            "mine",
+            "{flag} {name}: {ended:?}"
+        );
+        assert!(!home.join("new").exists(), "{flag} {name}: {ended:?}");
+    }
+    // A link that the user made outside the workspace is followed.
+    let program = qwen();
+    symlink(program.home_path().join("target"), program.home_path().join("link")).unwrap();
+    let link = program.home_path().join("link");
+    let ended =
+        program.clone().args(["-p", "Hello", "--model", "demo", "--output-last-message"]).arg(&link).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(std::fs::read_to_string(program.home_path().join("target")).is_ok_and(|text| !text.is_empty()));
+}

@@ -13,6 +13,7 @@ mod isolation;
 mod numbers;
 mod observing;
 mod on_crash;
+mod planted;
 mod reuse;
 mod sessions;
 mod soak;

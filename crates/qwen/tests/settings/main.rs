@@ -10,3 +10,4 @@ mod harness;
 mod layers;
 mod secrets;
 mod trust;
+mod trust_content;

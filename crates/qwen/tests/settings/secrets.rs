@@ -187,3 +187,58 @@ fn errors_and_notes_on_standard_error_are_clean() {
         }
     }
 }
+
+#[test]
+fn an_error_about_a_settings_file_shows_no_value_that_may_be_a_secret() {
+    for text in [
+        format!(r#"{{"model": {{"apiKey": {TOKEN}}}}}"#),
+        format!(r#"{{"model": {{"maxRetries": "{TOKEN}"}}}}"#),
+        format!(r#"{{"permissions": {{"defaultMode": "{TOKEN}"}}}}"#),
+        format!(r#"{{"env": "{TOKEN}"}}"#),
+        r#"{"model": {"headers": "horse-battery"}}"#.to_owned(),
+        r#"{"mcpServers": {"s": {"command": "x", "env": {"API_KEY": ["horse-battery"]}}}}"#.to_owned(),
+        r#"{"model": {"apiKey": horse-battery}}"#.to_owned(),
+        format!(r#"{{"mcpServers": {{"s": {{"httpUrl": "https://x", "headers": "Bearer {TOKEN}"}}}}}}"#),
+        format!(r#"{{"telemetry": {{"enabled": "{TOKEN}"}}}}"#),
+    ] {
+        for flags in [&["-p", "x"][..], &["config"], &["-p", "x", "--output-format", "stream-json"]] {
+            let program = qwen();
+            crate::harness::user(&program, &text);
+            let ended = program.args(flags).run();
+            let said = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(!said.contains("16C7e42F292c") && !said.contains("horse-battery"), "{text}: {ended:?}");
+            assert!(said.contains("settings.json"), "{text}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_key_in_the_query_of_an_address_is_hidden() {
+    for query in [
+        "key=horse-battery",
+        "api-version=1&api_key=horse-battery",
+        "x=1;access_token=horse-battery#f",
+        "sig=horse-battery",
+    ] {
+        for (file, flags) in [
+            (json!({"model": {"baseUrl": format!("https://h.example/v1?{query}")}}), &["config"][..]),
+            (json!({"model": {"baseUrl": format!("https://h.example/v1?{query}")}}), &["config", "--json"]),
+            (json!({"model": {"proxy": format!("http://h.example/?{query}")}}), &["config", "model.proxy"]),
+            (json!({"mcpServers": {"s": {"httpUrl": format!("https://h.example/?{query}")}}}), &["config"]),
+            (
+                json!({"model": {"baseUrl": format!("https://127.0.0.1:1/v1?{query}"), "name": "m", "maxRetries": 0}}),
+                &["-p", "x"],
+            ),
+            (
+                json!({"model": {"baseUrl": format!("https://127.0.0.1:1/v1?{query}"), "name": "m", "maxRetries": 0}}),
+                &["doctor"],
+            ),
+        ] {
+            let program = qwen();
+            crate::harness::user(&program, &file.to_string());
+            let ended = program.args(flags).run();
+            let said = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(!said.contains("horse-battery"), "{query}: {flags:?}: {ended:?}");
+        }
+    }
+}

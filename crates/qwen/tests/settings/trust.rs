@@ -250,3 +250,25 @@ fn a_folder_that_is_not_spelt_out_trusts_nobody() {
         assert!(ended.stdout.contains("\"trusted\": false"), "the list, {listed}: {ended:?}");
     }
 }
+
+#[test]
+fn safe_mode_starts_no_program_of_any_source() {
+    let mock = MockModel::with([Reply::text("ok")]);
+    let program = asked(&mock).args(["--safe-mode", "--trust-workspace"]);
+    hooks_and_servers(&program);
+    let here = program.cwd_path().display().to_string();
+    let server =
+        json!({"mcpServers": {"c": {"command": "touch", "args": [format!("{here}/served")]}}}).to_string();
+    let file = program.home_path().join("servers.json");
+    write(&file, &server);
+    let hook =
+        json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"command": format!("touch {here}/hooked")}]}]}})
+            .to_string();
+    let ended = program
+        .clone()
+        .args(["--mcp-config", &server, "--mcp-config"])
+        .arg(&file)
+        .args(["--settings", &hook])
+        .run();
+    assert_eq!((ended.code, traces(&program)), (Some(0), vec![]), "{ended:?}");
+}

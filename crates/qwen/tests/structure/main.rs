@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "test code fails by panicking")]
 
 mod architecture;
+mod binary;
 mod event_table;
 mod events;
 mod groups;

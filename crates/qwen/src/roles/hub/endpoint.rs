@@ -3,8 +3,10 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use qwen_kernel::{Hub, Router};
@@ -12,20 +14,19 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 
+use crate::io::host_file::SharedPlaces;
+
 /// The timeout for a reader.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Serves both endpoints from now on.
 pub async fn offer(hub: Hub, address: &str) -> io::Result<()> {
     if let Some(path) = address.strip_prefix("unix:") {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let listener = UnixListener::bind(path)?;
+        let listener = bind_socket(Path::new(path))?;
         tokio::task::spawn_local(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::task::spawn_local(tokio::time::timeout(TIME_LIMIT, answer(hub.clone(), stream)));
+                let answer = answer(hub.clone(), stream, Endpoint::Socket);
+                tokio::task::spawn_local(tokio::time::timeout(TIME_LIMIT, answer));
             }
         });
         return Ok(());
@@ -34,10 +35,48 @@ pub async fn offer(hub: Hub, address: &str) -> io::Result<()> {
     let listener = TcpListener::bind(resolved).await?;
     tokio::task::spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::task::spawn_local(tokio::time::timeout(TIME_LIMIT, answer(hub.clone(), stream)));
+            let answer = answer(hub.clone(), stream, Endpoint::Port);
+            tokio::task::spawn_local(tokio::time::timeout(TIME_LIMIT, answer));
         }
     });
     Ok(())
+}
+
+/// The kind of listener that a request came from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Endpoint {
+    /// Only users with access to the file reach it.
+    Socket,
+    /// A web page reaches it through a name that resolves to this machine, so the host is checked.
+    Port,
+}
+
+/// Listens at a Unix socket. A socket without a listener is replaced; anything else at the path is refused.
+fn bind_socket(path: &Path) -> io::Result<UnixListener> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = SharedPlaces::new(std::env::current_dir()).open_existing_directory(parent)?;
+    let at = directory.path_of(name);
+    match at.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+        Ok(about) if !about.file_type().is_socket() => {
+            return Err(io::Error::other(
+                "there is a file that is not a socket; remove it or choose another path",
+            ));
+        }
+        Ok(_) => match UnixStream::connect(&at) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(&at)?,
+            Err(error) => return Err(error),
+            Ok(_) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::AddrInUse,
+                    "another process listens at this socket",
+                ));
+            }
+        },
+    }
+    UnixListener::bind(&at)
 }
 
 /// Parses the address and rejects any that is not a loopback address.
@@ -48,7 +87,7 @@ fn loopback(address: &str) -> io::Result<SocketAddr> {
     })
 }
 
-async fn answer(hub: Hub, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+async fn answer(hub: Hub, mut stream: impl AsyncRead + AsyncWrite + Unpin, endpoint: Endpoint) {
     let mut request = Vec::new();
     let mut buffer = [0; 1024];
     while !request.windows(4).any(|window| window == b"\r\n\r\n") && request.len() < 8192 {
@@ -59,6 +98,9 @@ async fn answer(hub: Hub, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     }
     let path = request.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
     let (code, kind, body) = match path {
+        _ if endpoint == Endpoint::Port && !has_local_host(&request) => {
+            ("421 Misdirected Request", "text/plain", "the host is not this machine\n".to_owned())
+        }
         b"/metrics" => ("200 OK", "text/plain; version=0.0.4", hub.inspect(Router::prometheus)),
         b"/status" => ("200 OK", "application/json", hub.inspect(|router| router.status().to_string())),
         _ => ("404 Not Found", "text/plain", "there are /metrics and /status\n".to_owned()),
@@ -71,9 +113,29 @@ async fn answer(hub: Hub, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
 }
 
+/// True if the request has one `Host`, and it is a name or an address of this machine.
+fn has_local_host(request: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(request);
+    let mut hosts = head.split("\r\n").skip(1).take_while(|line| !line.is_empty()).filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("host").then_some(value.trim())
+    });
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    let has_port = |rest: &str| {
+        rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok())
+    };
+    if let Some((address, rest)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+        return address.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback()) && has_port(rest);
+    }
+    let (name, rest) = host.split_at(host.find(':').unwrap_or(host.len()));
+    let is_local = name.eq_ignore_ascii_case("localhost")
+        || name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+    is_local && has_port(rest)
+}
+
 /// Requests the state of a hub and formats it as text.
 pub fn status(address: &str) -> io::Result<String> {
-    let request = b"GET /status HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n";
+    let request = b"GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let mut text = String::new();
     if let Some(path) = address.strip_prefix("unix:") {
         let mut stream = UnixStream::connect(path)?;

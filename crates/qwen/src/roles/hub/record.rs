@@ -5,31 +5,39 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use qwen_kernel::LineRecorder;
 
+use rustix::fs::Mode;
+
+use crate::io::host_file::{HostDirectory, SharedPlaces, WriteMode};
 use crate::runtime::{clock, exit};
 
 /// The maximum number of open files.
 const OPEN_FILES: usize = 128;
 
 /// Appends a line to a file of the directory.
-fn append(directory: &Path, files: &mut HashMap<String, File>, name: String, line: &[u8]) -> io::Result<()> {
+fn append(
+    directory: &HostDirectory,
+    files: &mut HashMap<String, File>,
+    name: String,
+    line: &[u8],
+) -> io::Result<()> {
     if files.len() >= OPEN_FILES && !files.contains_key(&name) {
         files.clear();
     }
     let file = match files.entry(name) {
         Entry::Occupied(open) => open.into_mut(),
         Entry::Vacant(place) => {
-            let path = directory.join(place.key());
-            if let Some(parent) = path.parent() {
-                DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-            }
-            place.insert(OpenOptions::new().create(true).append(true).mode(0o600).open(path)?)
+            let path = Path::new(place.key());
+            let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name());
+            let parent = directory.duplicate()?.enter(parent, Some(Mode::RWXU))?;
+            let file = parent.open_file(name.unwrap_or(OsStr::new("")), WriteMode::Append)?;
+            place.insert(file)
         }
     };
     let mut whole = line.to_vec();
@@ -37,10 +45,12 @@ fn append(directory: &Path, files: &mut HashMap<String, File>, name: String, lin
     file.write_all(&whole)
 }
 
-/// Records into `directory`, which is created with mode 0700.
+/// Records into `directory`, which is created with mode 0700. Commands of a session may be able to write there,
+/// so no link in it is followed.
 pub fn recorder(directory: &Path) -> io::Result<LineRecorder> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let directory = directory.to_owned();
+    let path = std::path::absolute(directory)?;
+    let shared = std::env::current_dir().into_iter().chain(path.parent().map(Path::to_owned));
+    let directory = SharedPlaces::new(shared).open_directory(&path)?.into_shared();
     let mut files: HashMap<String, File> = HashMap::new();
     let mut reported = false;
     Ok(Box::new(move |tenant, session, inbound, line| {
@@ -55,7 +65,7 @@ pub fn recorder(directory: &Path) -> io::Result<LineRecorder> {
         if let Err(error) = written
             && !std::mem::replace(&mut reported, true)
         {
-            exit::report(&format!("qwen: messages cannot be recorded in {}: {error}", directory.display()));
+            exit::report(&format!("qwen: messages cannot be recorded in {}: {error}", path.display()));
         }
     }))
 }

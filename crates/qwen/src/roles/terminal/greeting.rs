@@ -4,8 +4,8 @@ use qwen_tui::input::Keymap;
 use qwen_tui::{FooterItem, Options};
 
 use super::files::Files;
+use super::first_run;
 use super::tty::Tty;
-use super::{first_run, untrusted};
 use crate::cli::Run;
 use crate::session::setup;
 use crate::settings::file::{TerminalSettings, read_file};
@@ -14,7 +14,14 @@ use crate::settings::{Config, Invocation};
 /// The maximum number of lines printed of a command's output.
 const OUTPUT_LINES: usize = 20;
 
-pub fn options(run: &Run, config: &Config, invocation: &Invocation, tty: &Tty, files: &Files) -> Options {
+pub fn options(
+    run: &Run,
+    config: &Config,
+    invocation: &Invocation,
+    tty: &Tty,
+    files: &Files,
+    untrusted: &[String],
+) -> Options {
     let (columns, rows) = tty.size();
     let dumb = invocation.var("TERM").is_none_or(|term| term == "dumb");
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| invocation.var(name));
@@ -43,8 +50,7 @@ pub fn options(run: &Run, config: &Config, invocation: &Invocation, tty: &Tty, f
         Keymap::default()
     });
     let footer = footer(settings, &mut greeting);
-    let untrusted = untrusted::found(run, config, invocation);
-    let untrusted = if files.has_declined(&untrusted) { Vec::new() } else { untrusted };
+    let untrusted = if files.has_declined(untrusted) { Vec::new() } else { untrusted.to_vec() };
     Options {
         columns,
         rows,

@@ -78,7 +78,8 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     let (wake, waker) = wake;
     let files = Files::new(&config);
     config.extensions.hooks.announce(Announced::Everything);
-    let options = greeting::options(run, &config, invocation, &tty, &files);
+    let untrusted = untrusted::find_untrusted(run, &config, invocation);
+    let options = greeting::options(run, &config, invocation, &tty, &files, &untrusted.lines);
     let restart = Arc::new(AtomicBool::new(false));
     let stored = StoredEvents::new(&config);
     // A new session has no log yet, so there is nothing to show.
@@ -97,6 +98,7 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
         stored,
         trust: TrustRequest {
             configuration: options.untrusted.clone(),
+            content: untrusted.content,
             folder: invocation.cwd.clone(),
             list: TrustList::of(invocation),
             restart: restart.clone(),

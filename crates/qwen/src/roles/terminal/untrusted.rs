@@ -2,92 +2,70 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-
 use crate::cli::Run;
-use crate::settings::file::{self, Layer};
-use crate::settings::{Config, Invocation, SettingsFile, Trust};
+use crate::settings::{
+    Config, FolderContent, Invocation, SettingsFile, TreeContent, Trust, TrustDecision, UserDirectories,
+};
 
-/// The most lines of a list; the file itself has the rest.
-const MAX_LINES: usize = 60;
+/// The most lines of each kind; the files themselves have the rest.
+const MAX_LINES: usize = 20;
 
-/// The most characters of a line.
-const MAX_LINE: usize = 200;
+/// The configuration of a folder that is not trusted.
+#[derive(Default)]
+pub struct UntrustedContent {
+    /// For the user; empty if the folder has no configuration or is trusted.
+    pub lines: Vec<String>,
+    /// The content that the lines describe. The user's answer applies to it, not to later changes.
+    pub content: TreeContent,
+}
 
-/// The configuration of the folder, as lines; empty if it has none or is trusted.
-pub fn found(run: &Run, config: &Config, invocation: &Invocation) -> Vec<String> {
-    let folders = &config.settings.security.trusted_folders;
-    let mut lines = Vec::new();
-    let files = config.extensions.settings_files.iter();
-    for ignored in files.filter(|file| file.state == SettingsFile::NOT_TRUSTED) {
-        lines.push(format!("{}:", shown(&ignored.path, invocation)));
-        match file::load(&ignored.path, Layer::Workspace) {
-            Ok(Some(document)) => flatten("", &document.root.to_json(), &mut lines),
-            Ok(None) => {}
-            Err(error) => lines.push(format!("  {error}")),
-        }
-    }
+/// Reads the configuration of the folder.
+pub fn find_untrusted(run: &Run, config: &Config, invocation: &Invocation) -> UntrustedContent {
+    let none = UntrustedContent::default();
+    let is_ignored = |file: &SettingsFile| file.state == SettingsFile::NOT_TRUSTED;
     let home = invocation.qwen_home().map(|home| invocation.cwd.join(home));
     let own = invocation.cwd.join(".qwen");
-    if Some(&own) != home.as_ref() {
-        for name in ["agents", "skills", "commands"] {
-            let names = entries(&own.join(name));
-            if !names.is_empty() {
-                lines.push(format!(".qwen/{name}: {}", names.join(", ")));
-            }
-        }
-    }
+    let has_definitions = || ["agents", "skills", "commands"].iter().any(|name| has_entries(&own.join(name)));
+    let has_configuration = config.extensions.settings_files.iter().any(is_ignored)
+        || (Some(&own) != home.as_ref() && has_definitions());
     // Most folders have nothing to trust, so the decision is left for last.
-    let trust = || Trust::new(invocation, run.configuration.trust_workspace, folders).decision();
-    if lines.is_empty() || trust().is_trusted() {
-        return Vec::new();
+    if !has_configuration {
+        return none;
     }
-    let hidden = lines.len().saturating_sub(MAX_LINES);
-    lines.truncate(MAX_LINES);
-    if hidden > 0 {
-        lines.push(format!("({hidden} more lines)"));
+    let folders = &config.settings.security.trusted_folders;
+    let trust = Trust::new(invocation, run.configuration.trust_workspace, folders);
+    let mut lines = Vec::new();
+    match trust.decision() {
+        TrustDecision::ByFlag | TrustDecision::BySettings | TrustDecision::ByList => return none,
+        TrustDecision::Changed => {
+            lines.push("Changed since you trusted this folder:".to_owned());
+            lines.extend(shorten(trust.changes()));
+            lines.push("All of it:".to_owned());
+        }
+        TrustDecision::No => {}
     }
-    lines
+    let Ok(folder) = invocation.cwd.canonicalize() else { return none };
+    let content = FolderContent::collect(&folder, &UserDirectories::of(invocation));
+    lines.extend(shorten(&content.lines()));
+    UntrustedContent { lines, content: TreeContent::from([(String::new(), content)]) }
 }
 
-fn shown(path: &Path, invocation: &Invocation) -> String {
-    path.strip_prefix(&invocation.cwd).unwrap_or(path).display().to_string()
+fn has_entries(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-fn entries(folder: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut names: Vec<String> =
-        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-/// JSON as lines of `  key.key: value`.
-fn flatten(path: &str, value: &Value, lines: &mut Vec<String>) {
-    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    let line = |text: &str| {
-        let text: String = format!("  {path}: {text}").chars().take(MAX_LINE).collect();
-        text
+/// The first lines of each kind, so that many of one kind do not push out the others.
+fn shorten(lines: &[String]) -> Vec<String> {
+    let kind = |line: &str| {
+        let kinds = ["permissions.allow", "hooks", "mcpServers"];
+        kinds.into_iter().find(|kind| line.contains(&format!(": {kind}"))).unwrap_or("other")
     };
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                flatten(&below(key), value, lines);
-            }
+    let mut shown: Vec<String> = Vec::new();
+    for group in lines.chunk_by(|one, other| kind(one) == kind(other)) {
+        shown.extend(group.iter().take(MAX_LINES).cloned());
+        if group.len() > MAX_LINES {
+            shown.push(format!("({} more {} lines)", group.len() - MAX_LINES, kind(&group[0])));
         }
-        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
-            for value in items {
-                flatten(path, value, lines);
-            }
-        }
-        Value::Array(items) => {
-            let words: Vec<String> = items.iter().map(word).collect();
-            lines.push(line(&words.join(", ")));
-        }
-        Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => lines.push(line(&word(value))),
     }
-}
-
-fn word(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    shown
 }

@@ -16,6 +16,23 @@ pub struct SyntaxError {
     pub problem: String,
 }
 
+/// Words without quotes that errors show. Others may be secrets.
+const COMMON_WORDS: &[&str] = &[
+    "true",
+    "false",
+    "yes",
+    "no",
+    "on",
+    "off",
+    "null",
+    "none",
+    "nil",
+    "nan",
+    "infinity",
+    "undefined",
+    "auto",
+];
+
 /// Parses a settings file. An empty file is an empty object.
 pub fn parse(text: &str, source: &Arc<Source>) -> Result<Node, SyntaxError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -207,8 +224,11 @@ impl Parser<'_> {
             number => match serde_json::from_str(number) {
                 Ok(number) => Value::Number(number),
                 Err(_) => {
+                    // An unquoted word may be a key or a password.
+                    let is_common = COMMON_WORDS.iter().any(|common| common.eq_ignore_ascii_case(word));
+                    let shown = if is_common { format!("`{word}`") } else { "a word".to_owned() };
                     return Err(
-                        self.error(format!("expected a value, found `{word}`; a text needs double quotes"))
+                        self.error(format!("expected a value, found {shown}; a text needs double quotes"))
                     );
                 }
             },

@@ -182,12 +182,20 @@ fn invalid_values(invalid: &read::InvalidValue) -> ErrorInfo {
             format!("the settings in {}, line {line}, column {column}", source.name)
         }
     };
+    // Under these keys every value may be a secret, however short.
+    let may_be_secret = ["apikey", "token", "secret", "password", "headers", "env.", "credentials"]
+        .iter()
+        .any(|part| invalid.path.to_ascii_lowercase().contains(part));
+    let problem = match invalid.problem.split_once(", found ") {
+        Some((expected, _)) if may_be_secret => format!("{expected}, found another value"),
+        _ => invalid.problem.clone(),
+    };
     let key = if invalid.path.is_empty() { String::new() } else { format!("\"{}\": ", invalid.path) };
     let from_flag = invalid.origin.as_ref().is_some_and(|origin| origin.source.layer == Layer::Flag);
     if from_flag {
-        return super::bad_flag(format!("{place}: {}", invalid.problem));
+        return super::bad_flag(format!("{place}: {problem}"));
     }
-    let error = unusable(format!("{place}: {key}{}", invalid.problem));
+    let error = unusable(format!("{place}: {key}{problem}"));
     if invalid.path.is_empty() { error } else { error.with_param(invalid.path.as_str()) }
 }
 

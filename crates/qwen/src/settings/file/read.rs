@@ -326,6 +326,9 @@ fn expected_words(expected: &str) -> &str {
     }
 }
 
+/// The longest text that an error shows, in bytes.
+const MAX_SHOWN: usize = 24;
+
 fn found_words(found: &Unexpected<'_>) -> String {
     match found {
         Unexpected::Bool(value) => value.to_string(),
@@ -333,9 +336,14 @@ fn found_words(found: &Unexpected<'_>) -> String {
         Unexpected::Signed(number) => number.to_string(),
         Unexpected::Float(number) => number.to_string(),
         Unexpected::Str(text) => {
-            let shown: String = text.chars().take(40).collect();
-            let more = if shown.len() < text.len() { "…" } else { "" };
-            format!("the text \"{}{more}\"", shown.escape_debug())
+            // A longer text may be a key or a password.
+            let is_word =
+                text.len() <= MAX_SHOWN && text.chars().all(|c| c.is_ascii_alphabetic() || "-_ ".contains(c));
+            if is_word || text.len() <= MAX_SHOWN / 3 {
+                format!("the text \"{}\"", text.escape_debug())
+            } else {
+                format!("a text of {} characters", text.chars().count())
+            }
         }
         Unexpected::Unit => "null".to_owned(),
         Unexpected::Seq => "a list".to_owned(),

@@ -20,6 +20,9 @@ use super::model::KnownProvider;
 use super::project::trust::Trust;
 use crate::cli::{Configuration, Run};
 
+/// The settings that start programs, which `--safe-mode` leaves out whatever their source is.
+const RUNNING_KEYS: [&str; 2] = ["hooks", "mcpServers"];
+
 /// The settings of a run and the origin of each.
 pub struct Layered {
     /// All settings, each with its origin.
@@ -250,7 +253,7 @@ impl Layered {
         invocation: &mut Invocation,
     ) -> Result<(), ErrorInfo> {
         if configuration.safe_mode {
-            for key in ["hooks", "mcpServers"] {
+            for key in RUNNING_KEYS {
                 self.root.remove(key);
             }
         } else if only_given_servers {
@@ -264,6 +267,11 @@ impl Layered {
             let mut flag = Node::empty(node.origin.clone());
             flag.put(path, &node.origin.clone(), node);
             merge(&mut above, flag);
+        }
+        if configuration.safe_mode {
+            for key in RUNNING_KEYS {
+                above.remove(key);
+            }
         }
         // Variables from the settings act like those of the environment, which takes precedence.
         for root in [&above, &self.root] {

@@ -47,6 +47,7 @@ pub(crate) fn load(invocation: &Invocation, layered: &Layered, warnings: &mut Ve
     let commands_of = |whose: DefinitionSource| {
         commands.iter().filter(|(source, _)| *source == whose).map(|(_, place)| place.clone()).collect()
     };
+    warnings.extend(layered.trust.warning());
     ProjectConfig {
         agents: agent_places
             .iter()

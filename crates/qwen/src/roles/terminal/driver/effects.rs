@@ -107,7 +107,9 @@ impl Running {
             return;
         }
         let trusted = match (&request.list, request.folder.canonicalize()) {
-            (Some(list), Ok(folder)) => list.add(&folder).map_err(|error| error.to_string()),
+            (Some(list), Ok(folder)) => {
+                list.add(&folder, &request.content).map_err(|error| error.to_string())
+            }
             (None, _) => Err("there is no home directory for the list".to_owned()),
             (_, Err(error)) => Err(error.to_string()),
         };

@@ -22,7 +22,7 @@ use super::tty::{PendingInput, Tty};
 use super::wake::Wake;
 use super::{StoredEvents, modes, stderr};
 use crate::roles::worker::Incoming;
-use crate::settings::TrustList;
+use crate::settings::{TreeContent, TrustList};
 
 /// The capacity of the command channel to the session.
 pub const COMMANDS: usize = 256;
@@ -72,6 +72,8 @@ pub struct Driver {
 pub struct TrustRequest {
     /// What the folder's configuration would enable.
     pub configuration: Vec<String>,
+    /// The content that the question describes.
+    pub content: TreeContent,
     pub folder: PathBuf,
     pub list: Option<TrustList>,
     /// Set if the program shall start again with the folder's configuration.
