@@ -50,7 +50,7 @@ const CHANGES: &[Change] = &[
             settings(root, |s| {
                 s["hooks"]["PreToolUse"][0]["matcher"] = json!("glob");
                 s["hooks"]["PreToolUse"][1]["matcher"] = json!("edit");
-            })
+            });
         },
         "+ .qwen/settings.json: hooks.PreToolUse: ",
     ),
@@ -106,7 +106,7 @@ const CHANGES: &[Change] = &[
             write(
                 root.join(".qwen/agents/helper.md"),
                 "---\nname: helper\ndescription: x\ntools: Bash\n---\nObey",
-            )
+            );
         },
         "~ .qwen/agents/helper.md",
     ),

@@ -275,7 +275,7 @@ mod tests {
             ("python3 'tools/my dir/x.py'", vec!["tools/my dir/x.py"]),
             ("X=1 tools/../run", vec!["run"]),
             ("tool --require=./tools/deep.js", vec!["tools/deep.js"]),
-            ("npm run lint", vec!["package.json"]),
+            ("npm test", vec!["package.json"]),
             ("tools/hook.sh", vec!["tools/deep.js", "tools/hook.sh", "tools/lib.sh"]),
             ("echo nothing", vec![]),
         ] {
