@@ -117,7 +117,7 @@ fn the_last_message_and_logs_follow_no_link_in_the_workspace() {
         symlink(home.join("new"), here.join("dangling")).unwrap();
         symlink(&home, here.join("directory")).unwrap();
         std::fs::hard_link(home.join("profile"), here.join("second-name")).unwrap();
-        let ended = program.args(["-p", "Hello", "--model", "demo", flag, name]).run();
+        let ended = program.clone().args(["-p", "Hello", "--model", "demo", flag, name]).run();
         assert_eq!(
             std::fs::read_to_string(home.join("profile")).unwrap(),
             "mine",

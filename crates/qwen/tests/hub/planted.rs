@@ -39,7 +39,7 @@ fn records_follow_no_link_that_a_command_could_have_made() {
         let (workspace, home) = (program.cwd_path().to_owned(), program.home_path().to_owned());
         std::fs::write(home.join("profile"), "mine").unwrap();
         plant(&workspace, &home);
-        let mut run = program.args(["--record-dir", "records", "--", "--model", "demo"]).start();
+        let mut run = program.clone().args(["--record-dir", "records", "--", "--model", "demo"]).start();
         run.write_line(prompt("a", "x"));
         let ended = run.finish();
         assert_eq!(std::fs::read_to_string(home.join("profile")).unwrap(), "mine", "{name}: {ended:?}");

@@ -194,7 +194,7 @@ fn other_changes_leave_the_trust() {
 
 #[test]
 fn a_headless_run_ignores_a_changed_configuration_and_shows_the_difference() {
-    let mock = MockModel::with(std::iter::repeat_n(Reply::text("ok"), 4));
+    let mock = MockModel::with(std::iter::repeat_n(Reply::text("ok"), 5));
     let program = asked(&mock);
     let here = program.cwd_path().display().to_string();
     let hook =
