@@ -103,6 +103,12 @@ class SessionEvent(Event):
         return as_text(self.raw.get("message"))
 
     @property
+    def worker_restarted(self) -> JsonObject:
+        """The hub's notice that a turn continues on a new worker (`on_crash`, `attempt`, `session_id`, `worker`); empty for others."""
+        value = as_object(self.raw.get("value"))
+        return value if value.get("kind") == "worker_restarted" else {}
+
+    @property
     def metrics(self) -> JsonObject:
         """Numbers that go with it."""
         return as_object(self.raw.get("metrics"))

@@ -100,6 +100,8 @@ class SessionEvents:
         if isinstance(event, records.MalformedLine):
             self._telemetry.count("errors")
             self._log("warning", "malformed_line", problem=event.problem)
+        if isinstance(event, records.SessionEvent) and event.event == "Custom":
+            self._follow_fork(event)
         prompt = self._prompts.get(event.prompt_id or "")
         if isinstance(event, ErrorMessage):
             prompt = self._reject_prompt(event) or prompt
@@ -120,6 +122,14 @@ class SessionEvents:
             # A prompt that steers has no turn: it ends with the one that it joined, whose reader receives the notice.
             self._prompts.unread.pop(event.prompt_id or "", None)
             self._finish_prompt(event, "done", qwen__steered=True)
+
+    def _follow_fork(self, notice: records.SessionEvent) -> None:
+        """After a crash with `on_crash="fork"` the session continues under the id of the fork."""
+        fork = notice.worker_restarted.get("session_id")
+        if isinstance(fork, str) and fork != self.session_id:
+            self._hub.sessions.pop(self.session_id, None)
+            self._hub.sessions[fork] = self
+            self.session_id = self._log.context["session_id"] = fork
 
     def flush(self) -> None:
         """Wakes the reader after a batch."""
