@@ -86,6 +86,8 @@ const ATTACKS: &[&str] = &[
     "mkdir -p other/.qwen; echo evil > other/.qwen/settings.json",
     "mkdir -p deep/er/.claude; echo evil > deep/er/.claude/settings.json",
     "mkdir -p .claude; echo evil > .claude/settings.json",
+    "mkdir -p .claude/agents; echo evil > .claude/agents/a.md",
+    "mkdir -p .claude/hooks; echo evil > .claude/hooks/a.sh",
     "mkdir -p a/b; cd a/b; git init -q .; git config core.hooksPath /evil",
     "mkdir -p a; echo evil > a/config; mkdir -p a/.git; cp a/config config; cp config a/.git/config; mkdir a/.git/objects a/.git/refs; echo x > a/.git/HEAD",
     "mv sub moved; echo evil > moved/.qwen/settings.json; mv moved sub",
@@ -191,7 +193,7 @@ const ORDINARY: &[&str] = &[
     "git init -q fresh && cd fresh && git config user.name A && echo x > f && git add f && git commit -qm one",
     "git clone -q nested cloned && git -C cloned log --oneline",
     "git worktree add -q another && cd another && echo y > f && git add f && git commit -qm two",
-    "mkdir -p .claude/agents && echo x > .claude/agents/a.md",
+    "mkdir -p .claude/notes && echo x > .claude/notes/a.md",
 ];
 
 #[test]

@@ -131,6 +131,10 @@ fn file_tools_ask_about_a_protected_object_under_any_name() {
         ".git/modules/module/config",
         ".git/modules/module/hooks/pre-commit",
         ".claude/settings.json",
+        ".claude/agents/a.md",
+        ".claude/hooks/a.sh",
+        ".claude/skills/a/SKILL.md",
+        ".claude/commands/a.md",
         "scripts/hooks/pre-push",
         "scripts/hooks/new",
         "conf/git",
@@ -146,7 +150,7 @@ fn file_tools_ask_about_a_protected_object_under_any_name() {
             played.result(&format!("c{}", number + 1))
         );
     }
-    let played = scene.play(&[write("conf/other.json"), write(".claude/agents/a.md"), write("nested/file")]);
+    let played = scene.play(&[write("conf/other.json"), write(".claude/notes.md"), write("nested/file")]);
     assert!(!["c1", "c2", "c3"].iter().any(|id| played.lists(id)), "{}", played.end);
     assert!(scene.here().join("nested/file").exists());
 }
