@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from conftest import Options, call, write
 from pydantic import BaseModel
@@ -260,23 +261,24 @@ async def test_a_value_that_is_no_server_is_refused_with_what_would_be_one(optio
         options("Hi.", mcp_servers={"t": [lambda: 1]})
 
 
-async def test_tools_of_one_message_run_beside_each_other(options: Options) -> None:
-    """Each of the two calls waits for the other one to have begun."""
-    begun = {"one": anyio.Event(), "two": anyio.Event()}
+async def test_tools_of_one_message_run_in_the_order_that_the_model_wrote(options: Options) -> None:
+    order: list[str] = []
 
     @tool
-    async def meet(me: str, other: str) -> str:
-        begun[me].set()
-        await begun[other].wait()
-        return f"{me} met {other}"
+    async def work(name: str) -> str:
+        order.append(f"{name} begins")
+        await anyio.lowlevel.checkpoint()
+        order.append(f"{name} ends")
+        return name
 
     opened = options(
-        [call("mcp__m__meet", me="one", other="two"), call("mcp__m__meet", me="two", other="one")],
-        "They met.",
-        mcp_servers={"m": create_sdk_mcp_server("m", tools=[meet])},
+        [call("mcp__m__work", name="one"), call("mcp__m__work", name="two")],
+        "Both.",
+        mcp_servers={"m": [work]},
         permission_mode="yolo",
     )
-    assert (await ask(opened)).text == "They met."
+    assert (await ask(opened)).text == "Both."
+    assert order == ["one begins", "one ends", "two begins", "two ends"]
 
 
 async def test_a_server_of_the_mcp_package_works_in_process(options: Options) -> None:

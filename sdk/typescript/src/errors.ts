@@ -106,9 +106,16 @@ export class AbortError extends QwenError {
 export class RequestError extends QwenError {
   readonly retryable: boolean;
 
-  constructor(subtype: string, error: { code?: string | null; message: string; retryable?: boolean }) {
+  /** The message without the name of the request. @internal */
+  readonly reason: string;
+  /** How the worker ended, where that is the cause. */
+  readonly worker: { readonly reason?: string; readonly exit_code?: number | null; readonly stderr?: string } | undefined;
+
+  constructor(subtype: string, error: { code?: string | null; message: string; retryable?: boolean; worker?: RequestError['worker'] }) {
     super(error.code ?? 'request_failed', `${subtype}: ${error.message}`);
     this.retryable = error.retryable ?? false;
+    this.reason = error.message;
+    this.worker = error.worker;
   }
 }
 

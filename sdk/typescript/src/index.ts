@@ -8,10 +8,10 @@ export type { Turn } from './turn.js';
 export type {
   AgentDefinition,
   AgentManagerOptions,
-  CrashPolicy,
   HeartbeatOptions,
   Limits,
   McpServerConfig,
+  OnCrash,
   SessionOptions,
   SettingSource,
   SettingsProfile,

@@ -9,8 +9,6 @@ import { replay } from './replay.js';
 import type { ReplayOptions } from './replay.js';
 import { Session } from './session.js';
 import { HubLink } from './worker/hub_link.js';
-import { ProcessLink } from './worker/link.js';
-import type { WorkerLink } from './worker/link.js';
 import type { SessionOrigin } from './worker/launch.js';
 import type { AgentMessage, TurnResult } from './wire/messages.js';
 
@@ -20,12 +18,12 @@ export type RunOptions<S = undefined> = SessionOptions & TurnOptions<S>;
 /** Makes sessions that share their options. */
 export class AgentManager {
   readonly #options: AgentManagerOptions;
-  readonly #link: WorkerLink;
+  readonly #link: HubLink;
   readonly #sessions = new Set<Session>();
   #isClosed = false;
 
   /** @internal Use `createAgentManager`. */
-  constructor(options: AgentManagerOptions, link: WorkerLink) {
+  constructor(options: AgentManagerOptions, link: HubLink) {
     this.#options = options;
     this.#link = link;
     options.signal?.addEventListener('abort', this.#onAbort, { once: true });
@@ -96,5 +94,5 @@ export class AgentManager {
 /** Makes an agent manager. Nothing is started before the first session. */
 export function createAgentManager(options: AgentManagerOptions = {}): AgentManager {
   checkOptions(options);
-  return new AgentManager(options, options.workerPool === undefined ? new ProcessLink() : new HubLink(options));
+  return new AgentManager(options, new HubLink(options));
 }

@@ -67,7 +67,7 @@ export interface Timeouts {
   readonly turn?: number;
 }
 
-/** Signs of life of the worker. A worker that misses `maxMissed` intervals in a row is ended and recovered. */
+/** Signs of life of workers. The hub ends a worker that misses `maxMissed` intervals in a row; it counts as crashed. */
 export interface HeartbeatOptions {
   /** 5,000; from 100 to 3,600,000. */
   readonly intervalMs?: number;
@@ -76,16 +76,15 @@ export interface HeartbeatOptions {
 }
 
 /**
- * What happens when a worker dies or hangs.
- * - `resume`: the running turn ends with an error; a new worker takes up the session.
- * - `retry`: a new worker takes up the session and goes on with the running turn. A prompt that the dead worker had not
- *   recorded is sent again; finished tool calls are not repeated.
- * - `fork`: like `retry`, in a fork of the session.
- * - `none`: the session is over.
+ * What the hub does with a turn whose worker dies.
+ * - `error` (the default): it ends as `interrupted`; the session continues with the next prompt.
+ * - `resume`: a new worker continues it. Finished calls are not repeated.
+ * - `retry`: the prompt runs again if no tool had started; otherwise as `error`.
+ * - `fork`: as `resume`, in a fork of the session.
  */
-export type CrashPolicy = 'resume' | 'retry' | 'fork' | 'none';
+export type OnCrash = 'error' | 'resume' | 'retry' | 'fork';
 
-/** Many sessions on a bounded number of workers, by way of `qwen hub`. */
+/** The pool of workers in the manager's `qwen hub`. */
 export interface WorkerPoolOptions {
   readonly minWorkers?: number;
   readonly maxWorkers?: number;
@@ -128,7 +127,7 @@ export interface SessionOptions {
   readonly limits?: Limits;
   readonly timeouts?: Timeouts;
   readonly heartbeat?: HeartbeatOptions | false;
-  readonly onCrash?: CrashPolicy;
+  readonly onCrash?: OnCrash;
   /** Added to the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Text in pieces as the model writes it (the default), or whole messages. */
@@ -149,7 +148,7 @@ export interface AgentManagerOptions extends SessionOptions {
   /** The `qwen` program. Otherwise `QWEN_BIN`, then the bundled one, then PATH. */
   readonly binaryPath?: string;
   readonly workerPool?: WorkerPoolOptions;
-  /** Makes connections to workers in another way than as child processes. */
+  /** Makes the connection to the hub in another way than as a child process. */
   readonly transport?: TransportFactory;
 }
 

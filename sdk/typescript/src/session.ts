@@ -15,7 +15,7 @@ import type { TurnSpan } from './telemetry.js';
 import { Turn } from './turn.js';
 import type { Connection, Handshake } from './worker/connection.js';
 import type { SessionOrigin } from './worker/launch.js';
-import type { WorkerLink } from './worker/link.js';
+import type { HubLink } from './worker/hub_link.js';
 import { SessionWorker } from './worker/session_worker.js';
 import { Setup } from './worker/setup.js';
 import type { ControlRequestLine } from './wire/generated.js';
@@ -43,7 +43,7 @@ let cancelCount = 0;
 export class Session {
   readonly #options: ResolvedOptions;
   readonly #logger: Logger;
-  readonly #link: WorkerLink;
+  readonly #link: HubLink;
   readonly #setup: Setup;
   readonly #worker: SessionWorker;
   readonly #channel: ControlChannel;
@@ -61,7 +61,7 @@ export class Session {
   #aborted: AbortError | undefined;
 
   /** @internal */
-  constructor(link: WorkerLink, options: ResolvedOptions, sessionId: string, origin: SessionOrigin, siblings: Set<Session>) {
+  constructor(link: HubLink, options: ResolvedOptions, sessionId: string, origin: SessionOrigin, siblings: Set<Session>) {
     this.#options = options;
     this.#link = link;
     this.#siblings = siblings;
@@ -75,7 +75,6 @@ export class Session {
       onControlRequest: (line: ControlRequestLine) => { this.#channel.handle(line); },
       onControlCancel: (requestId: string) => { this.#channel.cancel(requestId); },
       onLost: (error: QwenError) => { this.#lost(error); },
-      onTakenOver: (connection: Connection) => this.#takeOver(connection),
     };
     this.#worker = new SessionWorker(link, options, this.#setup, owner, this.#logger, sessionId, origin);
   }
@@ -205,8 +204,6 @@ export class Session {
   }
 
   async #close(): Promise<void> {
-    const connection = this.#worker.current;
-    for (const promptId of this.#prompts.keys()) connection?.post({ type: 'control/cancel', session_id: this.id, prompt_id: promptId });
     await this.#worker.close(this.#options.timeouts?.close ?? DEFAULT_CLOSE_TIMEOUT_MS);
     this.#lost(new ClosedError(`The session ${this.id}`));
     this.#setup.dispose();
@@ -262,8 +259,7 @@ export class Session {
       }
       const span = await startTurnSpan(this.id, promptId);
       const traced = { traceparent: span.traceparent, tracestate: span.tracestate };
-      const fields = this.#link.promptFields(this.#options);
-      const line = { ...promptLine(this.id, promptId, prompt, options), ...fields, ...traced, ...extra };
+      const line = { ...promptLine(this.id, promptId, prompt, options), ...traced, ...extra };
       this.#prompts.set(promptId, { turn, line, span, onSteered });
       this.#updateRetention();
       this.#logger.info('prompt sent', { prompt_id: promptId });
@@ -331,6 +327,8 @@ export class Session {
 
   #event(event: WireEvent | UnknownEvent, size: number): void {
     const source = (isUnknown(event) ? event.data : event) as { prompt_id?: string | null } | null;
+    const fork = forkOf(event);
+    if (fork !== undefined) this.#worker.follow(fork);
     const promptId = source?.prompt_id ?? (isUnknown(event) ? this.#prompts.keys().next().value : undefined);
     const prompt = promptId == null ? undefined : this.#prompts.get(promptId);
     if (promptId == null || prompt === undefined) {
@@ -363,16 +361,11 @@ export class Session {
     for (const { turn } of [...this.#prompts.values()]) turn.settle(error);
     this.#updateRetention();
   }
+}
 
-  /** Goes on with the running turn in a new worker, and sends the prompts behind it again. */
-  async #takeOver(connection: Connection): Promise<void> {
-    this.#channel.cancelAll(new Error('The worker was lost'));
-    this.#updateRetention();
-    const [running, ...queued] = [...this.#prompts.values()];
-    if (running === undefined) return;
-    const answer = await connection.request('continue_last_turn', {}, { sessionId: this.id });
-    const { accepted } = answer as { accepted?: boolean };
-    const again = accepted === true ? queued : [running, ...queued];
-    for (const { line } of again) await connection.send({ ...line, session_id: this.id });
-  }
+/** The session in which a turn continues, where the hub reports a fork after a crash. */
+function forkOf(event: WireEvent | UnknownEvent): string | undefined {
+  if (isUnknown(event) || !('event' in event) || event.event !== 'Custom') return undefined;
+  const { kind, forked_from: from, session_id: fork } = (event.value ?? {}) as { kind?: unknown; forked_from?: unknown; session_id?: unknown };
+  return kind === 'worker_restarted' && typeof from === 'string' && typeof fork === 'string' ? fork : undefined;
 }

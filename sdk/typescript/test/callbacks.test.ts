@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import type { HookEvent, McpServerInstance, PermissionRequest } from '@qwen-agent/sdk';
 import { z } from 'zod';
@@ -187,18 +188,17 @@ test('the text of an error is logged and never sent to the model', async (t) => 
   for (const [, stack] of logged) assert.match(stack, /hunter2[^]*callbacks\.test/);
 });
 
-test('in-process tools of one message run beside each other', async (t) => {
-  const at = await place(t, [say(call('mcp__pair__left'), call('mcp__pair__right')), say('met')]);
-  const [left, right] = [signal(), signal()];
-  // Each tool ends only when the other one has begun.
-  const meet = (mine: () => void, other: Promise<void>) => async (): Promise<string> => { mine(); await other; return 'met'; };
+test('in-process tools of one message run in the order that the model wrote', async (t) => {
+  const at = await place(t, [say(call('mcp__pair__left'), call('mcp__pair__right')), say('both')]);
+  const order: string[] = [];
+  const run = (name: string) => async (): Promise<string> => { order.push(`${name} begins`); await turnOfTheLoop(); order.push(`${name} ends`); return name; };
   const tools = sdk.defineTools('pair', [
-    sdk.tool({ name: 'left', description: 'l', input: {}, run: meet(left.open, right.promise) }),
-    sdk.tool({ name: 'right', description: 'r', input: {}, run: meet(right.open, left.promise) }),
+    sdk.tool({ name: 'left', description: 'l', input: {}, run: run('left') }),
+    sdk.tool({ name: 'right', description: 'r', input: {}, run: run('right') }),
   ]);
   const session = await at.manager({ permissionMode: 'yolo', tools: [tools] }).createSession();
-  assert.equal((await session.run('go')).text, 'met');
-  assert.deepEqual(await at.toolResults(), ['met', 'met']);
+  assert.equal((await session.run('go')).text, 'both');
+  assert.deepEqual(order, ['left begins', 'left ends', 'right begins', 'right ends']);
 });
 
 test('a server of the official MCP SDK runs in process', async (t) => {

@@ -1,101 +1,96 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync, chmodSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync, chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
 import type { AgentMessage } from '@qwen-agent/sdk';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { all, binary, call, fakeWorker, gate, isRunning, only, place, say, sdk, signal, temporaryDirectory, until } from './harness.js';
+import { all, binary, call, fakeWorker, gate, isRunning, only, place, say, sdk, signal, temporaryDirectory, until, workers } from './harness.js';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-test('a worker killed in a turn is an error with its exit, and the session goes on', async (t) => {
+/** Kills the worker of a session, which the hub started. */
+const killWorker = (session: { pid: number | undefined }, signal: NodeJS.Signals = 'SIGKILL'): void => {
+  for (const pid of workers(session.pid)) process.kill(pid, signal);
+};
+
+test('a worker killed in a turn ends it as interrupted, and the session goes on', async (t) => {
   const at = await place(t, [say('one'), say('begun ', gate('never')), say('three')]);
   const session = await at.manager().createSession();
-  const kept = await session.run('a');
+  await session.run('a');
   const turn = session.stream('b');
-  const consumed = (async () => {
-    for await (const message of turn) if (message.type === 'text') process.kill(session.pid ?? 0, 'SIGKILL');
-  })();
-  await assert.rejects(consumed, (error: Error & { signal?: string; lastResult?: unknown }) => {
-    assert.deepEqual([error.name, error.signal], ['WorkerExitedError', 'SIGKILL']);
-    assert.equal(error.lastResult, kept);
-    return true;
-  });
-  assert.equal(session.lastResult, kept);
+  for await (const message of turn) if (message.type === 'text') killWorker(session);
+  const result = await turn.result();
+  assert.deepEqual([result.status, result.done, result.error?.code], ['interrupted', false, 'worker_lost']);
   assert.equal((await session.run('c')).text, 'three');
   const history = await at.history();
   assert.deepEqual([history[0], history.at(-1)], ['a', 'c']);
 });
 
-test('with onCrash retry the running turn goes on in a new worker', async (t) => {
-  const at = await place(t, [say(call('list_directory', { path: '.' })), say('lost ', gate('never')), say('found')]);
-  const session = await at.manager({ onCrash: 'retry' }).createSession();
-  let isKilled = false;
-  const turn = session.stream('go');
-  for await (const message of turn) {
-    if (message.type !== 'text' || isKilled) continue;
-    isKilled = true;
-    process.kill(session.pid ?? 0, 'SIGKILL');
+const NAP = call('run_shell_command', { command: 'echo run >> runs.txt; sleep 4343' });
+const COUNT = call('run_shell_command', { command: 'echo run >> runs.txt' });
+const HELD = say('thinking', gate('never'));
+for (const onCrash of ['error', 'resume', 'retry', 'fork'] as const) {
+  for (const [moment, replies] of [['between turns', [say('first')]], ['before a tool', [HELD]], ['in a tool', [say(NAP)]], ['after a tool', [say(COUNT), HELD]]] as const) {
+    test(`with onCrash ${onCrash}, a worker that dies ${moment}: the turn ends as the policy says and no tool runs twice`, async (t) => {
+      const at = await place(t, [...replies, say('done')]);
+      const session = await at.manager({ onCrash, permissionMode: 'yolo' }).createSession();
+      const { id } = session;
+      if (moment === 'between turns') {
+        await session.run('go');
+        killWorker(session);
+        assert.equal((await session.run('again')).text, 'done');
+        return;
+      }
+      const runs = join(at.work, 'runs.txt');
+      let isKilled = false;
+      const turn = session.stream('go');
+      for await (const message of turn) {
+        const isDue = moment === 'in a tool' ? message.type === 'tool_status' && message.status === 'executing' : message.type === 'text';
+        if (!isDue || isKilled) continue;
+        isKilled = true;
+        if (moment === 'in a tool') await until('the tool runs', () => existsSync(runs));
+        killWorker(session);
+      }
+      const result = await turn.result();
+      const isContinued = onCrash === 'resume' || onCrash === 'fork' || (onCrash === 'retry' && moment === 'before a tool');
+      assert.equal(result.status, isContinued ? 'done' : 'interrupted', result.error?.message);
+      assert.equal(session.id !== id, onCrash === 'fork');
+      const count = existsSync(runs) ? readFileSync(runs, 'utf8').split('run').length - 1 : 0;
+      assert.equal(count, moment === 'before a tool' ? 0 : 1, 'no tool runs twice');
+    });
   }
-  const result = await turn.result();
-  assert.deepEqual([result.status, result.text], ['done', 'found']);
-  // The finished call is not repeated.
-  assert.equal((await at.toolResults()).length, 1);
-});
+}
 
-test('with onCrash fork the turn goes on in a fork', async (t) => {
-  const at = await place(t, [say('one'), say('lost ', gate('never')), say('found')]);
-  const session = await at.manager({ onCrash: 'fork' }).createSession();
-  const id = session.id;
-  await session.run('a');
-  let isKilled = false;
-  const turn = session.stream('b');
-  for await (const message of turn) {
-    if (message.type !== 'text' || isKilled) continue;
-    isKilled = true;
-    process.kill(session.pid ?? 0, 'SIGKILL');
-  }
-  assert.equal((await turn.result()).text, 'found');
-  assert.notEqual(session.id, id);
-});
-
-test('with onCrash none the session is over and says why', async (t) => {
-  const at = await place(t, [say('begun ', gate('never'))]);
-  const session = await at.manager({ onCrash: 'none' }).createSession();
+test('a hub that is lost ends its sessions with an error that has its exit and the last result', async (t) => {
+  const at = await place(t, [say('one'), say('begun ', gate('never'))]);
+  const session = await at.manager().createSession();
+  const kept = await session.run('a');
   const consumed = (async () => {
-    for await (const message of session.stream('a')) if (message.type === 'text') process.kill(session.pid ?? 0, 'SIGKILL');
+    for await (const message of session.stream('b')) if (message.type === 'text') process.kill(session.pid ?? 0, 'SIGKILL');
   })();
-  await assert.rejects(consumed, { name: 'WorkerExitedError' });
-  await assert.rejects(session.run('b'), { name: 'WorkerExitedError' });
-});
-
-test('a worker that crashes again and again is given up', async (t) => {
-  const path = fakeWorker(t, 'handshake(); serve(() => process.exit(7));');
-  const session = await sdk.createAgentManager({ binaryPath: path }).createSession();
-  let last: (Error & { exitCode?: number }) | undefined;
-  for (let attempt = 0; attempt < 8; attempt += 1) await session.run('x').catch((error: unknown) => { last = error as Error; });
-  assert.equal(last?.exitCode, 7);
-  assert.equal(session.pid, undefined);
-  await session.close();
+  await assert.rejects(consumed, (error: Error & { signal?: string; lastResult?: unknown }) => {
+    assert.deepEqual([error.name, error.signal, error.lastResult], ['WorkerExitedError', 'SIGKILL', kept]);
+    return true;
+  });
+  assert.equal(session.lastResult, kept);
+  await assert.rejects(session.run('c'), { name: 'WorkerExitedError' });
 });
 
 test('a worker that stops answering is ended and treated as crashed', async (t) => {
   const at = await place(t, [say('begun ', gate('never')), say('again')]);
-  const session = await at.manager({ heartbeat: { intervalMs: 100, maxMissed: 3 } }).createSession();
-  const { pid = 0 } = session;
-  const consumed = (async () => {
-    for await (const message of session.stream('a')) if (message.type === 'text') process.kill(pid, 'SIGSTOP');
-  })();
-  await assert.rejects(consumed, { name: 'WorkerExitedError', signal: 'SIGKILL' });
+  const session = await at.manager({ heartbeat: { intervalMs: 100, maxMissed: 5 } }).createSession();
+  const turn = session.stream('a');
+  for await (const message of turn) if (message.type === 'text') killWorker(session, 'SIGSTOP');
+  assert.deepEqual([(await turn.result()).status, (await turn.result()).error?.code], ['interrupted', 'worker_lost']);
   assert.equal((await session.run('b')).text, 'again');
 });
 
-test('a worker that closes its output and lives on is ended and treated as crashed', async (t) => {
+test('a hub that closes its output and lives on is ended and treated as crashed', async (t) => {
   const path = fakeWorker(t, "handshake(); serve(() => require('node:fs').closeSync(1));");
-  const manager = sdk.createAgentManager({ binaryPath: path, heartbeat: false, onCrash: 'none' });
+  const manager = sdk.createAgentManager({ binaryPath: path, heartbeat: false });
   t.after(() => manager.close());
   const session = await manager.createSession();
   await assert.rejects(session.run('go'), { name: 'WorkerExitedError', signal: 'SIGKILL' });
@@ -184,7 +179,7 @@ test('a flood on standard error stops nothing and its tail is in the error', asy
     text(prompt, 'through'); process.stderr.write('the last words\\n', () => process.exit(9));
   });`);
   let bytes = 0;
-  const session = await sdk.createAgentManager({ binaryPath: path, heartbeat: false, onCrash: 'none', stderr: (text) => { bytes += text.length; } }).createSession();
+  const session = await sdk.createAgentManager({ binaryPath: path, heartbeat: false, stderr: (text) => { bytes += text.length; } }).createSession();
   await assert.rejects(session.run('x'), (error: Error & { exitCode?: number; stderrTail?: string }) => {
     assert.equal(error.exitCode, 9);
     assert.match(error.stderrTail ?? '', /the last words\n$/);

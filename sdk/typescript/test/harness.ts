@@ -167,7 +167,7 @@ export function fakeWorker(t: TestContext, body: string): string {
 /** What fake workers are made of: a handshake, answers to requests, and lines as they please. */
 const FAKE_PRELUDE = `
 const write = (value) => process.stdout.write((typeof value === 'string' ? value : JSON.stringify(value)) + '\\n');
-const id = process.argv.map((a) => /^--(?:session-id|resume)=(.*)/.exec(a)?.[1]).filter(Boolean).at(-1);
+let id = 'hub';
 const handshake = (version = '1.0') => write({ object: 'chat.completion.chunk', id: 'c', created: 1, model: 'fake', session_id: id, choices: [],
   metadata: { protocol_version: version, capabilities: [], session_id: id } });
 const terminal = (prompt, more = {}) => write({ object: 'chat.completion.chunk', id: 'c', created: 1, model: 'fake', session_id: id, prompt_id: prompt,
@@ -178,8 +178,8 @@ const text = (prompt, content) => write({ object: 'chat.completion.chunk', id: '
 const serve = (onPrompt, onRequest = () => ({})) => {
   require('node:readline').createInterface(process.stdin).on('line', (line) => {
     const value = JSON.parse(line);
-    if (value.subtype === 'end_session') process.exit(0);
-    else if (value.type === 'control_request') write({ type: 'control_response', request_id: value.request_id, response: { subtype: 'success', result: onRequest(value) } });
+    id = value.session_id ?? id;
+    if (value.type === 'control_request') write({ type: 'control_response', request_id: value.request_id, response: { subtype: 'success', result: onRequest(value) } });
     else if (value.type === 'control/cancel') terminal(value.prompt_id);
     else if (value.input) onPrompt(value.prompt_id, value);
   }).on('close', () => process.exit(0));

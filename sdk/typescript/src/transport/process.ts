@@ -23,7 +23,7 @@ function endWithProcess(child: ChildProcessWithoutNullStreams): void {
   });
 }
 
-function directoryProblem(path: string): string | undefined {
+export function directoryProblem(path: string): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) return `the working directory ${path} does not exist`;
   return found.isDirectory() ? undefined : `the working directory ${path} is not a directory`;

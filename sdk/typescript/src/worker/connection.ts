@@ -8,7 +8,6 @@ import { isUnknown, parseLine } from '../wire/parse.js';
 import type { ParsedLine } from '../wire/parse.js';
 import { TextLines } from '../wire/text_line.js';
 import type { TextSink } from '../wire/text_line.js';
-import { Watchdog } from './watchdog.js';
 
 /** The protocol that this SDK speaks. */
 export const PROTOCOL_VERSION = '1.0';
@@ -38,8 +37,6 @@ export interface ConnectionOptions {
   readonly stderr: ((text: string) => void) | undefined;
   readonly startTimeoutMs: number;
   readonly requestTimeoutMs: number;
-  /** Missed intervals after which the worker counts as dead. Undefined: never. */
-  readonly heartbeat: { readonly intervalMs: number; readonly maxMissed: number } | undefined;
 }
 
 export interface RequestOptions {
@@ -64,7 +61,6 @@ export class Connection {
   /** Receives every line, when the other side is a worker and not a hub. */
   #onlyListener: SessionListener | undefined;
   readonly #pending = new Map<string, PendingRequest>();
-  readonly #watchdog: Watchdog | undefined;
   readonly #textLines = new TextLines();
   readonly #fullQueues = new Set<object>();
   #isPaused = false;
@@ -80,13 +76,6 @@ export class Connection {
     this.#transport = transport;
     this.#options = options;
     this.#exit = new Promise((resolve) => { this.#resolveExit = resolve; });
-    const { heartbeat } = options;
-    if (heartbeat !== undefined) {
-      this.#watchdog = new Watchdog(heartbeat.intervalMs, heartbeat.maxMissed, () => {
-        options.logger.warn('worker missed its heartbeats', { pid: transport.pid, ...heartbeat });
-        transport.kill('SIGKILL');
-      });
-    }
   }
 
   get pid(): number | undefined {
@@ -127,8 +116,21 @@ export class Connection {
     else this.#listeners.set(sessionId, listener);
   }
 
+  /** True while a session listens. */
+  get isUsed(): boolean {
+    return this.#listeners.size > 0;
+  }
+
   unlisten(sessionId: string): void {
     this.#listeners.delete(sessionId);
+  }
+
+  /** Directs the lines of a session to its listener under another id. */
+  relisten(from: string, to: string): void {
+    const listener = this.#listeners.get(from);
+    if (listener === undefined) return;
+    this.#listeners.delete(from);
+    this.#listeners.set(to, listener);
   }
 
   /** While somebody uses the connection it keeps the event loop alive. */
@@ -206,7 +208,6 @@ export class Connection {
     const shouldPause = this.#fullQueues.size > 0 && this.#pending.size === 0 && !this.#isClosing && this.#exited === undefined;
     if (shouldPause === this.#isPaused) return;
     this.#isPaused = shouldPause;
-    this.#watchdog?.setEnabled(!shouldPause);
     if (shouldPause) this.#transport.pause();
     else this.#transport.resume();
   }
@@ -219,7 +220,6 @@ export class Connection {
     if (this.#exited !== undefined) return;
     this.#isClosing = true;
     this.#applyPause();
-    this.#watchdog?.stop();
     this.retain();
     try {
       if (farewell === undefined) this.#transport.end();
@@ -262,7 +262,6 @@ export class Connection {
   }
 
   #lines(lines: readonly string[]): void {
-    this.#watchdog?.reset();
     const textLines = this.#textLines;
     for (const line of lines) if (!textLines.deliver(line) && line !== '' && line !== '\r') this.#line(line);
   }
@@ -316,7 +315,6 @@ export class Connection {
         this.#refuse('unsupported_protocol', `The worker speaks protocol ${version}, this SDK ${PROTOCOL_VERSION}; install matching versions of both`);
         return;
       }
-      this.#watchdog?.start();
       this.#onHandshake?.({
         protocolVersion: version,
         capabilities: line.metadata.capabilities ?? [],
@@ -355,7 +353,6 @@ export class Connection {
 
   #end(exit: WorkerExit, error: Error | undefined): void {
     if (this.#exited !== undefined) return;
-    this.#watchdog?.stop();
     const failure = this.#exitError(exit, error);
     this.#exited = failure;
     this.#resolveExit();

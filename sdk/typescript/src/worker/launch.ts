@@ -2,8 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Limits, ResolvedOptions } from '../options.js';
-import { findBinary } from '../transport/binary.js';
-import type { LaunchPlan } from '../transport/transport.js';
 
 /** Which session a worker holds. */
 export type SessionOrigin =
@@ -59,42 +57,6 @@ export function workerEnvironment(options: ResolvedOptions): Record<string, stri
     if (value !== undefined) env[name] = value;
   }
   return env;
-}
-
-/** The program, arguments and environment for a session. Prompts and secrets never become arguments. */
-export function launchPlan(
-  options: ResolvedOptions,
-  sessionId: string,
-  origin: SessionOrigin,
-  directory: PrivateDirectory,
-): LaunchPlan {
-  const env = workerEnvironment(options);
-  const format = options.includePartialMessages === false ? 'stream-json' : 'stream-chunk-json';
-  return {
-    command: findBinary(options.binaryPath, env),
-    args: [
-      ...['--dialect', 'qwen', '--input-format', 'stream-json', '--output-format', format],
-      ...originArguments(sessionId, origin),
-      ...sessionArguments(options, directory),
-    ],
-    cwd: options.cwd,
-    env,
-  };
-}
-
-function originArguments(sessionId: string, origin: SessionOrigin): string[] {
-  switch (origin.kind) {
-    case 'new':
-      return [`--session-id=${sessionId}`];
-    case 'resume':
-      return [`--resume=${sessionId}`, ...at(origin.at)];
-    case 'fork':
-      return [`--resume=${origin.of}`, '--fork-session', `--session-id=${sessionId}`, ...at(origin.at)];
-  }
-}
-
-function at(point: string | undefined): string[] {
-  return point === undefined ? [] : [`--resume-session-at=${point}`];
 }
 
 /** The arguments that say what a session is, whoever starts its worker. */

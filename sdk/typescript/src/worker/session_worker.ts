@@ -1,5 +1,4 @@
-import { ClosedError, WorkerExitedError, asError } from '../errors.js';
-import { newId } from '../ids.js';
+import { ClosedError, WorkerExitedError } from '../errors.js';
 import type { QwenError } from '../errors.js';
 import type { Logger } from '../logging.js';
 import type { ResolvedOptions } from '../options.js';
@@ -7,26 +6,22 @@ import { StoreMirror } from '../store.js';
 import { countWorker } from '../telemetry.js';
 import type { Connection, Handshake, SessionListener } from './connection.js';
 import type { SessionOrigin } from './launch.js';
-import type { WorkerLink } from './link.js';
-import { RestartBudget } from './restart_budget.js';
+import type { HubLink } from './hub_link.js';
 import type { Setup } from './setup.js';
 
-/** Receives what a session's workers read, and what becomes of them. */
+/** Receives what is read for a session, and its end. */
 export interface WorkerOwner extends Omit<SessionListener, 'onExit'> {
-  /** The worker is lost, and what it was doing with it. */
+  /** The hub is lost, and the session with it. */
   onLost(error: QwenError): void;
-  /** A new worker has taken up the session where running turns go on. */
-  onTakenOver(connection: Connection): Promise<void>;
 }
 
-/** The worker of a session, and its successors after crashes. */
+/** The place of a session in the hub. */
 export class SessionWorker {
-  readonly #link: WorkerLink;
+  readonly #link: HubLink;
   readonly #options: ResolvedOptions;
   readonly #setup: Setup;
   readonly #owner: WorkerOwner;
   readonly #logger: Logger;
-  readonly #restarts = new RestartBudget();
   #sessionId: string;
   #store: StoreMirror | undefined;
   #current: Connection | undefined;
@@ -36,7 +31,7 @@ export class SessionWorker {
   /** Ends a worker that is still being started. */
   readonly #starting = new AbortController();
 
-  constructor(link: WorkerLink, options: ResolvedOptions, setup: Setup, owner: WorkerOwner, logger: Logger, sessionId: string, origin: SessionOrigin) {
+  constructor(link: HubLink, options: ResolvedOptions, setup: Setup, owner: WorkerOwner, logger: Logger, sessionId: string, origin: SessionOrigin) {
     this.#link = link;
     this.#options = options;
     this.#setup = setup;
@@ -69,8 +64,8 @@ export class SessionWorker {
   async connection(): Promise<Connection> {
     this.#throwIfOver();
     const connection = await this.#connecting.catch((error: unknown) => { throw this.#over ?? error; });
-    // A worker that was lost meanwhile has a successor by now, or none at all.
-    return connection.isOpen ? connection : this.connection();
+    this.#throwIfOver();
+    return connection;
   }
 
   /** Ends the worker, also one that is still being started. */
@@ -138,39 +133,16 @@ export class SessionWorker {
     }
     countWorker('crashed');
     const exit = error instanceof WorkerExitedError ? { exit_code: error.exitCode, signal: error.signal } : {};
-    this.#logger.error('worker lost', { error: error.message, ...exit });
-    const policy = this.#options.onCrash ?? 'resume';
-    if (policy === 'none' || !this.#restarts.take()) {
-      this.#over = error;
-      this.#owner.onLost(error);
-      return;
-    }
-    if (policy === 'resume') this.#owner.onLost(error);
-    this.#connecting = this.#recover(policy, error);
-    this.#connecting.catch((failure: unknown) => {
-      this.#over ??= asError(failure) as QwenError;
-      this.#owner.onLost(this.#over);
-    });
+    this.#logger.warn('hub lost', { error: error.message, ...exit });
+    this.#over = error;
+    this.#owner.onLost(error);
   }
 
-  async #recover(policy: 'resume' | 'retry' | 'fork', cause: QwenError): Promise<Connection> {
-    const origin: SessionOrigin = policy === 'fork' ? { kind: 'fork', of: this.#sessionId } : { kind: 'resume' };
-    if (policy === 'fork') {
-      this.#sessionId = newId();
-      const { sessionStore, env } = this.#options;
-      this.#store = sessionStore && new StoreMirror(sessionStore, this.#sessionId, { ...process.env, ...env });
-    }
-    let connection: Connection;
-    try {
-      connection = await this.#connect(origin);
-    } catch (error) {
-      // A worker that died before its first turn left nothing to resume.
-      if ((error as { code?: string }).code !== 'unknown_session') throw error;
-      connection = await this.#connect({ kind: 'new' });
-    }
-    countWorker('restarted');
-    this.#logger.warn('worker restarted', { policy, cause: cause.message, pid: connection.pid });
-    if (policy !== 'resume') await this.#owner.onTakenOver(connection);
-    return connection;
+  /** After a crash with `onCrash: 'fork'` the session continues under the id of the fork. */
+  follow(fork: string): void {
+    this.#current?.relisten(this.#sessionId, fork);
+    this.#sessionId = fork;
+    const { sessionStore, env } = this.#options;
+    this.#store = sessionStore && new StoreMirror(sessionStore, fork, { ...process.env, ...env });
   }
 }

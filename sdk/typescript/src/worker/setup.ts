@@ -1,7 +1,7 @@
 import { HookRegistry } from '../control/hooks.js';
 import { InstanceEndpoint, ToolEndpoint } from '../control/mcp.js';
 import type { McpEndpoint, McpServerInstance } from '../control/mcp.js';
-import type { HeartbeatOptions, McpServerConfig, ResolvedOptions } from '../options.js';
+import type { McpServerConfig, ResolvedOptions } from '../options.js';
 import { defineTools } from '../control/tools.js';
 import type { Tool } from '../control/tools.js';
 import { sessionLogger } from '../logging.js';
@@ -11,16 +11,6 @@ import { PrivateDirectory } from './launch.js';
 
 /** Capabilities that the SDK cannot do without. */
 const REQUIRED = ['control', 'can_use_tool', 'hook_callback', 'mcp_message', 'heartbeat', 'cancel'];
-
-export interface HeartbeatPlan {
-  readonly intervalMs: number;
-  readonly maxMissed: number;
-}
-
-export function heartbeatPlan(options: HeartbeatOptions | false | undefined): HeartbeatPlan | undefined {
-  if (options === false) return undefined;
-  return { intervalMs: options?.intervalMs ?? 5000, maxMissed: options?.maxMissed ?? 3 };
-}
 
 /** What a session brings along: hooks, in-process servers, temporary files. It outlives the session's workers. */
 export class Setup {
@@ -35,9 +25,9 @@ export class Setup {
     this.mcp = new Map(endpoints(options));
   }
 
-  /** The fields of `initialize`, with heartbeats at this interval. */
-  initialize(heartbeatMs: number | undefined): Record<string, unknown> {
-    const { mcpServers, agents, systemPrompt, appendSystemPrompt, timeouts } = this.#options;
+  /** The fields of `initialize`. */
+  initialize(): Record<string, unknown> {
+    const { mcpServers, agents, systemPrompt, appendSystemPrompt, timeouts, heartbeat } = this.#options;
     const external = Object.entries(mcpServers ?? {}).filter(([, config]) => !isTools(config) && !isInstance(config));
     return {
       protocol_version: PROTOCOL_VERSION,
@@ -49,7 +39,7 @@ export class Setup {
       systemPrompt,
       appendSystemPrompt,
       timeout: timeouts?.permission === undefined ? undefined : { canUseTool: timeouts.permission },
-      heartbeat_ms: heartbeatMs,
+      heartbeat_ms: heartbeat === false ? undefined : heartbeat?.intervalMs,
     };
   }
 

@@ -127,8 +127,7 @@ class SessionEvents:
         """After a crash with `on_crash="fork"` the session continues under the id of the fork."""
         fork = notice.worker_restarted.get("session_id")
         if isinstance(fork, str) and fork != self.session_id:
-            self._hub.sessions.pop(self.session_id, None)
-            self._hub.sessions[fork] = self
+            self._hub.sessions[fork] = self._hub.sessions.pop(self.session_id)
             self.session_id = self._log.context["session_id"] = fork
 
     def flush(self) -> None:
