@@ -30,6 +30,7 @@ test: lint
 	tests/setup
 	cargo test --workspace --locked --no-fail-fast
 	QWEN_TEST_TOOL_NAMES=claude cargo test --workspace --locked --test attacks -- --skip a_sandbox_that_is_required
+	$(MAKE) test-tasks test-harbor
 	$(MAKE) test-sdk
 	$(MAKE) test-sdk-python
 	$(MAKE) test-sdk-typescript
@@ -85,6 +86,22 @@ bench: build
 # The agents that think in trees and graphs, on oracles of known quality, against simpler ways: a table with targets.
 eval:
 	cargo run --quiet --locked -p eval
+
+# Small repair and feature tasks with a real model: make tasks MODEL=… or AGENT_COMMAND=…
+.PHONY: tasks test-tasks
+tasks: build
+	tasks/run $(if $(AGENT_COMMAND),--agent-command '$(AGENT_COMMAND)',--model '$(MODEL)')
+
+# The recorded solutions of the tasks, through the real binary.
+test-tasks:
+	cargo build --locked -p qwen
+	tasks/run --recorded --qwen target/debug/qwen
+
+# The agent definition for the Harbor harness and the ATIF export, against the classes of the published package.
+.PHONY: test-harbor
+test-harbor:
+	cargo build --locked -p qwen
+	tests/harbor/run
 
 # Rewrites what is generated and committed: schemas/, corpus/, the tables in docs/ and the list of licences.
 bless:

@@ -339,7 +339,7 @@ fn push_cancel(result: &CancelResult, out: &mut Vec<u8>) {
             &ControlLine::ControlResponse(ControlResponse::Flat {
                 request_id: request_id.as_ref().into(),
                 response: FlatResponse::Success {
-                    result: Payload::serialize(&Outcome { status, message: &result.message }),
+                    result: Payload::from_value(&Outcome { status, message: &result.message }),
                 },
             }),
         );

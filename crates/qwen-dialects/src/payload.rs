@@ -26,12 +26,12 @@ impl<'a> Payload<'a> {
                 Self::owned(raw.get().replace(['\n', '\r'], " ")).unwrap_or_else(Self::null)
             }
             Ok(raw) => Self(Cow::Borrowed(raw)),
-            Err(_) => Self::serialize(&text),
+            Err(_) => Self::from_value(&text),
         }
     }
 
     /// Serializes `value`; a value that cannot be serialized becomes null.
-    pub fn serialize(value: &impl Serialize) -> Self {
+    pub fn from_value(value: &impl Serialize) -> Self {
         serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), |raw| Self(Cow::Owned(raw)))
     }
 
@@ -64,7 +64,7 @@ impl Serialize for Payload<'_> {
 impl<'de> Deserialize<'de> for Payload<'_> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // A raw value cannot be read from inside a tagged enum, which serde buffers first; a tree can.
-        serde_json::Value::deserialize(deserializer).map(|value| Self::serialize(&value))
+        serde_json::Value::deserialize(deserializer).map(|value| Self::from_value(&value))
     }
 }
 

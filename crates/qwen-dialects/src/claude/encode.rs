@@ -302,7 +302,7 @@ impl ClaudeEncoder {
             output_style: self.reader.output_style.as_ref().into(),
             agents: words(&start.agents),
             skills: words(&start.skills),
-            plugins: plugins.iter().map(Payload::serialize).collect(),
+            plugins: plugins.iter().map(Payload::from_value).collect(),
         };
         if self.stream.qwen_sdk {
             // Qwen's CLI names this line after its session.

@@ -127,7 +127,7 @@ impl<'de> Deserialize<'de> for CustomValue<'_> {
         let value = Value::deserialize(deserializer)?;
         Ok(match Custom::deserialize(&value) {
             Ok(custom) if serde_json::to_value(&custom).is_ok_and(|again| again == value) => custom.into(),
-            _ => Self::Other(Payload::serialize(&value)),
+            _ => Self::Other(Payload::from_value(&value)),
         })
     }
 }

@@ -302,7 +302,7 @@ struct SubagentSink<'a, S> {
 impl<S: Sink> Sink for SubagentSink<'_, S> {
     fn event(&mut self, node_id: Option<&str>, body: Body<'_>) {
         let node_id = node_id.map(Cow::Borrowed);
-        let event = Payload::serialize(&Frame { session_id: None, node_id, event_id: None, body });
+        let event = Payload::from_value(&Frame { session_id: None, node_id, event_id: None, body });
         self.sink.event(self.outer, custom(Custom::Subagent { parent: self.parent.into(), event }));
     }
 

@@ -18,7 +18,8 @@ pub enum SessionsAction {
     Export {
         /// The session
         id: String,
-        /// The dialect: qwen, claude, claude-lite, loom, loom-export or core
+        /// The dialect: qwen, claude, claude-lite, loom, loom-export or core; or atif for one document of the
+        /// Agent Trajectory Interchange Format
         #[arg(long, default_value = "qwen")]
         dialect: String,
     },

@@ -34,8 +34,10 @@ pub fn pages() -> Vec<Page> {
         "crates/qwen-kernel/README.md",
         "examples/README.md",
         "examples/repair/README.md",
+        "packaging/harbor/README.md",
         "sdk/python/README.md",
         "sdk/typescript/README.md",
+        "tasks/README.md",
     ];
     let mut paths: Vec<PathBuf> = single.map(PathBuf::from).into();
     collect(&root(), Path::new("docs"), &mut paths);

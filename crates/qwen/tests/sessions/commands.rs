@@ -83,6 +83,28 @@ fn export_gives_the_stream_of_every_dialect() {
 }
 
 #[test]
+fn a_trajectory_has_a_step_per_message_with_the_results_of_its_calls() {
+    let mock = MockModel::with([
+        Reply::call("call_1", "list_directory", r#"{"path":"."}"#),
+        Reply::text("One file."),
+    ]);
+    let program = qwen(&mock);
+    done(&program, &["-p", "Look", "--session-id", "a"]);
+    let exported = sessions(&program, &["export", "a", "--dialect", "atif"]).json_lines();
+    let [trajectory] = &exported[..] else { panic!("{exported:?}") };
+    assert_eq!(trajectory["schema_version"], "ATIF-v1.8");
+    assert_eq!(trajectory["session_id"], "a");
+    let steps = trajectory["steps"].as_array().unwrap();
+    let sources: Vec<_> = steps.iter().map(|step| step["source"].as_str().unwrap()).collect();
+    assert_eq!(sources, ["user", "agent", "agent"]);
+    assert_eq!(steps[1]["tool_calls"][0]["tool_call_id"], "call_1");
+    assert_eq!(steps[1]["observation"]["results"][0]["source_call_id"], "call_1");
+    assert_eq!(steps[2]["message"], "One file.");
+    assert_eq!(trajectory["final_metrics"]["total_steps"], 3);
+    assert_eq!(trajectory["extra"]["turns"][0]["status"], "done");
+}
+
+#[test]
 fn an_export_says_what_the_stream_said() {
     let mock = MockModel::with([
         Reply::call("call_1", "list_directory", r#"{"path":"."}"#),

@@ -57,10 +57,10 @@ fn is_definition(line: &str) -> bool {
 }
 
 #[test]
-fn the_map_names_a_place_for_at_least_thirty_kinds_of_change() {
+fn the_map_names_a_place_for_thirty_to_forty_five_kinds_of_change() {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let rows = rows(&page, "\n## Where to change what");
-    assert!(rows.len() >= 30, "{}", rows.len());
+    assert!((30..=45).contains(&rows.len()), "{}", rows.len());
     for row in rows {
         assert!(paths(&row).next().is_some(), "no path: {row}");
     }

@@ -218,7 +218,7 @@ fn in_claudes_words(mut payload: HookPayload<'_>) -> HookPayload<'_> {
         && let Some(serde_json::Value::String(mode)) = input.get_mut("permission_mode")
     {
         *mode = claude_mode(mode).to_owned();
-        payload.input = Payload::serialize(&input);
+        payload.input = Payload::from_value(&input);
     }
     payload
 }

@@ -8,6 +8,7 @@ mod transcript;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use qwen_dialects::atif::Trajectory;
 use qwen_dialects::{Dialect, Encoder, Format, StreamInfo, encoder};
 use qwen_engine::log::{LogError, Replay, Store};
 use qwen_events::{Body, ErrorInfo, ErrorKind, SessionId, Timestamp};
@@ -58,6 +59,9 @@ pub fn run(
     match action {
         SessionsAction::List(args) => list(&store, args, invocation, out)?,
         SessionsAction::Show { id } => show(&store, &find(&store, id)?, out)?,
+        SessionsAction::Export { id, dialect } if dialect == "atif" => {
+            trajectory(&store, &find(&store, id)?, out)?;
+        }
         SessionsAction::Export { id, dialect } => {
             stream(&store, &find(&store, id)?, Wire::parse(dialect, Format::StreamJson.name())?, None, out)?;
         }
@@ -223,6 +227,21 @@ fn stream(
             out.flush()?;
         }
     }
+    Ok(())
+}
+
+/// Writes a session as one document of the Agent Trajectory Interchange Format.
+fn trajectory(store: &Store, id: &SessionId, out: &mut impl Write) -> Result<(), SubcommandError> {
+    let mut replay = Replay::new(store.read(id)?, false);
+    let mut trajectory = Trajectory::new(id.as_str(), env!("CARGO_PKG_VERSION"));
+    while let Some(event) = replay.next_event()? {
+        trajectory.add(&event);
+    }
+    let Some(document) = trajectory.finish() else {
+        let message = format!("the session '{id}' has no turn to export");
+        return Err(ErrorInfo::new(ErrorKind::Input, "empty_session", message).into());
+    };
+    writeln!(out, "{document}")?;
     Ok(())
 }
 

@@ -1,0 +1,3 @@
+export function stringify(values) {
+  return Object.entries(values).map(([key, value]) => `${key}=${value}`).join('&');
+}

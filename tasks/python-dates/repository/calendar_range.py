@@ -1,0 +1,9 @@
+from datetime import timedelta
+
+
+def days(first, last):
+    """Yields every day from first to last, both included."""
+    day = first
+    while day != last:
+        yield day
+        day += timedelta(days=1)

@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+# count.sh FILE…: counts lines.
+wc -l $@
