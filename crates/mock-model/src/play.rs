@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use crate::http::{self, RawRequest};
 use crate::reply::event::WireWriter;
+use crate::request::without_situation;
 use crate::state::{Shared, Stage};
 use crate::{Reply, ReplyEvent, Request, Step, Wire, control, monotonic_ns};
 
@@ -98,7 +99,8 @@ fn answer(number: usize, stream: &TcpStream, shared: &Shared, arrival: Arrival) 
         path: raw.path,
         connection: number,
         headers: raw.headers,
-        body,
+        body: without_situation(body),
+        bytes: raw.body,
         arrived: at,
         arrived_ns: at_ns,
     };

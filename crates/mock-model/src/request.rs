@@ -36,7 +36,10 @@ pub struct Request {
     pub connection: usize,
     /// In order, with names in lower case.
     pub headers: Vec<(String, String)>,
+    /// The body without the descriptions of the agent's situation, which depend on machine and day.
     pub body: Value,
+    /// The body as sent, byte for byte.
+    pub bytes: Vec<u8>,
     /// When the last byte arrived.
     pub arrived: Instant,
     /// `arrived` on the clock that processes share.
@@ -49,7 +52,12 @@ impl Request {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// The conversation as sent.
+    /// The body as sent.
+    pub fn full_body(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_default()
+    }
+
+    /// The conversation without descriptions of the agent's situation.
     pub fn messages(&self) -> &[Value] {
         self.body["messages"].as_array().map_or(&[], Vec::as_slice)
     }
@@ -75,9 +83,53 @@ impl Request {
             "connection": self.connection,
             "headers": headers,
             "body": self.body,
+            "full_body": self.full_body(),
             "arrived_ns": self.arrived_ns,
         })
     }
+}
+
+/// Removes `<situation>…</situation>` from the user messages of a body, and messages that contain nothing else.
+pub(crate) fn without_situation(mut body: Value) -> Value {
+    let Some(messages) = body["messages"].as_array_mut() else { return body };
+    messages.retain_mut(|message| {
+        if message["role"] != "user" {
+            return true;
+        }
+        match &mut message["content"] {
+            Value::String(text) => strip(text) != Stripped::Empty,
+            Value::Array(parts) => {
+                let before = parts.len();
+                parts.retain_mut(|part| match part.get_mut("text") {
+                    Some(Value::String(text)) => strip(text) != Stripped::Empty,
+                    _ => true,
+                });
+                before == 0 || !parts.is_empty()
+            }
+            _ => true,
+        }
+    });
+    body
+}
+
+#[derive(PartialEq, Eq)]
+enum Stripped {
+    Unchanged,
+    Shortened,
+    Empty,
+}
+
+fn strip(text: &mut String) -> Stripped {
+    const END: &str = "</situation>";
+    let mut stripped = Stripped::Unchanged;
+    while let Some(start) = text.find("<situation>\n") {
+        let Some(end) = text[start..].find(END).map(|end| start + end + END.len()) else { break };
+        let end = if text[end..].starts_with('\n') { end + 1 } else { end };
+        let start = if end == text.len() && text[..start].ends_with('\n') { start - 1 } else { start };
+        text.replace_range(start..end, "");
+        stripped = Stripped::Shortened;
+    }
+    if stripped == Stripped::Shortened && text.is_empty() { Stripped::Empty } else { stripped }
 }
 
 fn text_of(content: &Value) -> String {

@@ -2,6 +2,7 @@
 //! stored once, at the lifetime that it belongs to. A field of the same name overrides the parent's.
 
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 
 use qwen_events::{Sampling, SessionId};
@@ -11,8 +12,10 @@ use qwen_tools::{Registry, SessionResources};
 
 use crate::compaction::Window;
 use crate::hooks::HookSet;
+use crate::situation::{Situation, Surroundings};
 use crate::structured::StructuredAnswer;
 use crate::subagent::{AgentDefinition, Steps};
+use crate::tool_search::LoadedTools;
 use crate::{Host, Limits, Permissions, QuestionOrigin, SessionOverrides, ThinkingOptions};
 
 /// What all sessions of one process share.
@@ -27,6 +30,55 @@ pub struct ProcessServices {
     pub mcp: Arc<Servers>,
     /// Hooks that observe the work and may block it.
     pub hooks: Arc<HookSet>,
+    /// Who drives the process. Refusals name the remedy that this audience can apply.
+    pub audience: Audience,
+}
+
+impl ProcessServices {
+    /// True if someone can answer questions and approve calls.
+    pub fn can_answer(&self) -> bool {
+        self.host.listens() && !self.permissions.denies_instead_of_asking()
+    }
+}
+
+/// Who drives a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// A user or script that starts `qwen` with flags.
+    Shell,
+    /// A program that drives the process over standard input and output, usually through an SDK.
+    Program,
+    /// A user at the interactive terminal.
+    Terminal,
+}
+
+impl Audience {
+    /// How this audience changes the approval mode.
+    pub(crate) fn describe_mode(self, mode: &str) -> String {
+        match self {
+            Self::Shell => format!("with --approval-mode {mode}"),
+            Self::Program => format!("with the option permission_mode={mode}"),
+            Self::Terminal => format!("with Shift+Tab or /approval-mode {mode}"),
+        }
+    }
+
+    /// How this audience adds allow rules.
+    pub(crate) fn describe_rules(self, rules: &[String]) -> String {
+        match self {
+            Self::Shell => format!("with --allowed-tools '{}'", rules.join(",")),
+            Self::Program => format!("with the option allowed_tools=['{}']", rules.join("', '")),
+            Self::Terminal => format!("with \"always\" for '{}'", rules.join(",")),
+        }
+    }
+
+    /// How this audience adds a directory to the workspace.
+    pub(crate) fn describe_directory(self, directory: &Path) -> String {
+        let directory = directory.display();
+        match self {
+            Self::Shell | Self::Terminal => format!("with --include-directories '{directory}'"),
+            Self::Program => format!("with the option add_dirs=['{directory}']"),
+        }
+    }
 }
 
 /// What the turns of one session share.
@@ -56,6 +108,15 @@ pub struct SessionContext {
     pub skills: Vec<Arc<str>>,
     /// The available slash commands, for display.
     pub slash_commands: Vec<Arc<str>>,
+    /// The size of tool schemas beyond the built-in ones above which MCP and host tools are deferred, in bytes.
+    pub schema_budget: usize,
+    /// The deferred tools that the model has loaded.
+    pub loaded_tools: Arc<LoadedTools>,
+    /// The project's and the user's instructions (memory files), for sub-agents; the system prompt of the main
+    /// agent contains them.
+    pub instructions: Arc<str>,
+    /// The environment that the model is told about.
+    pub surroundings: Arc<dyn Surroundings>,
     /// The size of the model's context window, and the fill level at which it is compacted.
     pub window: Window,
 }
@@ -81,6 +142,8 @@ pub(crate) struct TurnContext {
     pub origin: QuestionOrigin,
     /// The session's system prompt, or the sub-agent's.
     pub system: Arc<str>,
+    /// What the model of this agent was told about its situation.
+    pub situation: Arc<Situation>,
     pub sampling: Sampling,
     /// The names of tools that the host runs.
     pub host_tools: Arc<[Arc<str>]>,

@@ -12,7 +12,7 @@ use qwen_permissions::{DeclaredCall, Judgement, Mode, Policy, Rule, RuleSource, 
 use qwen_tools::{CallContext, Tool};
 use serde_json::{Map, Value};
 
-use crate::TOOLS;
+use crate::{Audience, TOOLS};
 
 /// The maximum length of a command, path or URL in a refusal, in characters.
 const MAX_SUBJECT: usize = 200;
@@ -139,57 +139,53 @@ impl Permissions {
         }
     }
 
-    /// The flag that would allow `call`, which needs a question that no one can answer. The flag is tried on
-    /// a copy of the policy, so it is known to help. `None` if only a person can allow the call.
-    pub fn remedy(&self, refused: &RefusedCall<'_>) -> Option<String> {
+    /// What `audience` can do to allow `call`, which needs a question that no one can answer. The change is
+    /// tried on a copy of the policy, so it is known to help. `None` if only an answer can allow the call.
+    pub fn remedy(&self, refused: &RefusedCall<'_>, audience: Audience) -> Option<String> {
         let RefusedCall { call, declaration, blocked_path } = *refused;
         let declared = DeclaredCall::read(call, declaration, &self.cwd);
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
         let allows = |changed: &Policy| changed.judge(&declared.facts()).decision.verdict == Verdict::Allow;
         if policy.mode() == Mode::Plan {
-            return Some("plan mode only reads: use --approval-mode default or auto-edit".to_owned());
+            return Some(format!("leave plan mode, which only reads, {}", audience.describe_mode("default")));
         }
-        let mut candidates: Vec<String> = Vec::new();
+        let mut candidates: Vec<Vec<String>> = Vec::new();
         if let Some(command) = declared.command() {
-            let rules: Vec<String> =
-                root_commands(command).iter().map(|root| format!("Bash({root} *)")).collect();
-            candidates.push(rules.join(","));
+            candidates.push(root_commands(command).iter().map(|root| format!("Bash({root} *)")).collect());
         } else if call.name.starts_with("mcp__") || declared.url().is_some() {
-            candidates.push(call.name.to_string());
+            candidates.push(vec![call.name.to_string()]);
         }
         for rules in candidates {
             let mut changed = policy.clone();
-            let added = rules
-                .split(',')
-                .all(|rule| changed.add_rule(Behavior::Allow, rule, RuleSource::Flag).is_ok());
+            let added =
+                rules.iter().all(|rule| changed.add_rule(Behavior::Allow, rule, RuleSource::Flag).is_ok());
             if added && allows(&changed) {
-                let listed = format!("--allowed-tools '{rules}'");
-                return Some(format!("allow it with {listed}, or with permissions.allow in the settings"));
+                let listed = audience.describe_rules(&rules);
+                return Some(format!("allow it {listed}, or with permissions.allow in the settings"));
             }
         }
         if let Some(directory) = blocked_path.and_then(Path::parent) {
             let mut changed = policy.clone();
             changed.add_directory(directory);
-            for (mode, more) in [(policy.mode(), ""), (Mode::AutoEdit, " --approval-mode auto-edit")] {
+            for (mode, more) in [(policy.mode(), None), (Mode::AutoEdit, Some("auto-edit"))] {
                 changed.set_mode(mode);
                 if allows(&changed) {
-                    return Some(format!(
-                        "allow it with --include-directories '{}'{more}",
-                        directory.display()
-                    ));
+                    let added = audience.describe_directory(directory);
+                    let more = more.map(|mode| format!(" and {}", audience.describe_mode(mode)));
+                    return Some(format!("allow it {added}{}", more.unwrap_or_default()));
                 }
             }
         }
         [(Mode::AutoEdit, "auto-edit"), (Mode::Yolo, "yolo")].into_iter().find_map(|(mode, name)| {
             let mut changed = policy.clone();
             changed.set_mode(mode);
-            allows(&changed).then(|| format!("allow it with --approval-mode {name}"))
+            allows(&changed).then(|| format!("allow it {}", audience.describe_mode(name)))
         })
     }
 
-    /// What the user can do about a call that `rule`, or the mode, forbids or puts to a question that no one
+    /// What `audience` can do about a call that `rule`, or the mode, forbids or puts to a question that no one
     /// can answer.
-    pub fn rule_remedy(&self, verdict: Verdict, rule: Option<&str>) -> Option<String> {
+    pub fn rule_remedy(&self, verdict: Verdict, rule: Option<&str>, audience: Audience) -> Option<String> {
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
         let behavior = match verdict {
             Verdict::Deny => Behavior::Deny,
@@ -198,13 +194,18 @@ impl Permissions {
         };
         let Some(rule) = rule else {
             return (verdict == Verdict::Deny && policy.mode() == Mode::Plan)
-                .then(|| "leave plan mode with --approval-mode default".to_owned());
+                .then(|| format!("leave plan mode {}", audience.describe_mode("default")));
         };
         let rule = policy.rules(behavior).iter().find(|known| **known.text() == *rule)?;
-        match rule.source() {
-            RuleSource::Settings(origin) => Some(format!("change the rule in {origin}")),
-            RuleSource::Flag => Some("change the rule in the flag --exclude-tools".to_owned()),
-            RuleSource::Session => None,
+        match (rule.source(), audience) {
+            (RuleSource::Settings(origin), _) => Some(format!("change the rule in {origin}")),
+            (RuleSource::Flag, Audience::Program) => {
+                Some("change the rule in the option disallowed_tools".to_owned())
+            }
+            (RuleSource::Flag, Audience::Shell | Audience::Terminal) => {
+                Some("change the rule in the flag --exclude-tools".to_owned())
+            }
+            (RuleSource::Session, _) => None,
         }
     }
 

@@ -112,7 +112,8 @@ pub(crate) async fn deliver(turn: &TurnContext, last: bool, cx: &RunContext) -> 
         let mut attachments = steering.attachments;
         hide_secrets(&mut attachments, &turn.resources.redactor);
         prompt.parts.append(&mut attachments);
-        prompt.parts.extend(ruling.context_text().map(|context| Part::Text(context.into())));
+        let context = ruling.labelled_context(HookEvent::UserPromptSubmit);
+        prompt.parts.extend(context.map(|context| Part::Text(context.into())));
         let message = Message { role: Role::User, parts: prompt.parts };
         let (prompt_id, message_uuid) = (steering.prompt_id, prompt.uuid);
         let steered = SessionEvent::Steered { prompt_id, message_uuid };

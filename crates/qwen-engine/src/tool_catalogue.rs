@@ -5,7 +5,7 @@ use qwen_events::ToolCatalogue;
 /// Every declared tool. Rules, matchers and lists resolve tool names with it.
 pub const TOOLS: ToolCatalogue = ToolCatalogue::new(&[
     qwen_tools::DECLARATIONS,
-    &[&crate::subagent::DECLARATION, &crate::skill::DECLARATION],
+    &[&crate::subagent::DECLARATION, &crate::skill::DECLARATION, &crate::tool_search::DECLARATION],
 ]);
 
 #[cfg(test)]

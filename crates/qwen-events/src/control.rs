@@ -89,6 +89,8 @@ pub struct Initialize {
     pub system_prompt: Option<Arc<str>>,
     /// Text appended to the system prompt.
     pub append_system_prompt: Option<Arc<str>>,
+    /// The host's description of its own policy, for the model.
+    pub policy_description: Option<Arc<str>>,
     /// True to send what depends on the environment with the first prompt instead of in the system prompt,
     /// so that many sessions share one system prompt.
     pub environment_in_prompt: bool,

@@ -171,6 +171,8 @@ pub enum HistoryChange {
     Added(Vec<Message>),
     /// The whole conversation is replaced, by a summary or by nothing.
     Replaced(Vec<Message>),
+    /// What the model knows about its situation from here on, one `topic: text` per line.
+    Situation(Arc<str>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

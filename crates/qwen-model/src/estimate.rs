@@ -24,7 +24,7 @@ pub(crate) fn prompt_tokens(request: &Request) -> u64 {
         .tools
         .iter()
         .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.as_str().len());
-    tokens(request.system.len() + messages.sum::<usize>() + tools.sum::<usize>())
+    tokens(request.system.len() + request.situation.len() + messages.sum::<usize>() + tools.sum::<usize>())
 }
 
 /// The estimated usage of an answer that was cut off before its server reported one.

@@ -26,6 +26,8 @@ pub type Pieces = Pin<Box<dyn Stream<Item = Result<Piece, ModelError>> + Send>>;
 pub struct Request {
     /// The system prompt.
     pub system: Arc<str>,
+    /// The block that precedes the text of the first user message; empty for none.
+    pub situation: Arc<str>,
     /// The conversation so far; shared, because it is long and cloned often.
     pub messages: Arc<Vec<Message>>,
     /// The available tools.

@@ -53,6 +53,10 @@ impl Tool for McpTool {
         Some(&DECLARATION)
     }
 
+    fn is_deferrable(&self) -> bool {
+        !self.0.is_always_loaded()
+    }
+
     fn confirmation(&self, _: &ToolCall, _: &CallContext) -> Option<Confirmation> {
         Some(Confirmation::Mcp {
             server: self.0.server().clone(),

@@ -78,6 +78,16 @@ impl Registry {
         exact(name).or_else(|| self.tools.iter().find(matching))
     }
 
+    /// The tools that requests may list by name only.
+    pub fn deferrable(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.iter().filter(|tool| tool.is_deferrable())
+    }
+
+    /// The tools that every request describes in full.
+    pub fn undeferrable(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.iter().filter(|tool| !tool.is_deferrable())
+    }
+
     /// The kind of each tool, in order.
     pub fn kinds(&self) -> impl Iterator<Item = ToolKind> {
         let kind = |tool: &Arc<dyn Tool>| {

@@ -31,6 +31,11 @@ pub trait Tool: Send + Sync {
         self.declaration().is_some_and(|declaration| declaration.kind.only_reads())
     }
 
+    /// True if requests may list it by name only until it is needed.
+    fn is_deferrable(&self) -> bool {
+        false
+    }
+
     /// Runs one call. The future ends promptly after `cx.cancel` fires, with nothing of the call left
     /// running.
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a>;

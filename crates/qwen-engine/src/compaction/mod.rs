@@ -97,6 +97,7 @@ pub(crate) async fn summarize(
     let name = model_name.clone().unwrap_or_else(|| model.name().into());
     let request = Request {
         system: SYSTEM.into(),
+        situation: Arc::default(),
         messages: vec![Message::text(Role::User, prompt)].into(),
         tools: Arc::from([]),
         sampling: Sampling::default(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use qwen_events::Json;
 
 use super::answer::HookAnswer;
+use super::event::HookEvent;
 
 /// A verdict on a call's permission, from the weakest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +65,12 @@ impl Ruling {
             reason: Some(why.into()),
             ..HookAnswer::default()
         });
+    }
+
+    /// The additional context for the model, labelled as that of hooks of `event`.
+    pub(crate) fn labelled_context(&self, event: HookEvent) -> Option<String> {
+        let text = self.context_text()?;
+        Some(format!("<system-reminder>\nA {} hook adds:\n{text}\n</system-reminder>", event.name()))
     }
 
     /// The additional context for the model, as one text.

@@ -97,7 +97,15 @@ impl Memory {
         if self.text.is_empty() {
             return system.to_owned();
         }
-        format!("{system}\n\nWhat the user wants you to know in this place:\n{}", self.text)
+        format!("{system}\n\n{}", self.text_with_title())
+    }
+
+    /// The text under a title; empty if there is none.
+    pub fn text_with_title(&self) -> String {
+        if self.text.is_empty() {
+            return String::new();
+        }
+        format!("What the user wants you to know in this place:\n{}", self.text)
     }
 }
 

@@ -33,6 +33,7 @@ impl Node<ReactState> for Act {
             let mut results = Vec::with_capacity(finished.len());
             let mut denials = Vec::new();
             let mut limit = None;
+            let mut hook_notes = Vec::new();
             let mut open = Vec::new();
             let mut unanswered = Vec::new();
             let mut postponed = false;
@@ -45,6 +46,7 @@ impl Node<ReactState> for Act {
                     open.push(call.clone());
                     continue;
                 }
+                hook_notes.extend(done.hook_notes);
                 results.push(done.result);
                 denials.extend(done.denial);
                 limit = limit.or(done.limit);
@@ -61,7 +63,7 @@ impl Node<ReactState> for Act {
             } else {
                 Next::Stop(Stop::deferred(&unanswered))
             };
-            Step { delta: Delta::CallsEnded { results, denials, open }, next }
+            Step { delta: Delta::CallsEnded { results, denials, open, hook_notes }, next }
         })
     }
 }

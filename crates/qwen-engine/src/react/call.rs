@@ -38,6 +38,8 @@ pub(crate) struct Done {
     /// The limit that prevented it from running.
     pub limit: Option<Stop>,
     pub openness: Openness,
+    /// What hooks add for the model. It is not part of the tool's result.
+    pub hook_notes: Vec<String>,
 }
 
 /// Whether a call has ended. An open call has no result, and the log records no end.
@@ -69,10 +71,11 @@ pub(crate) async fn run(
     start.place.wait_for_changes().await;
     let started = Instant::now();
     let mut judged = call.clone();
+    let mut hook_notes = Vec::new();
     let attempted = if start.interrupted {
         Err(NotRun::Interrupted)
     } else {
-        attempt(context, &mut judged, &start, cx).await
+        attempt(context, &mut judged, &start, &mut hook_notes, cx).await
     };
     let openness = match &attempted {
         Err(NotRun::Deferred) => Openness::Deferred,
@@ -127,7 +130,10 @@ pub(crate) async fn run(
         media: outcome.media,
         is_error: status != ToolStatus::Success,
     };
-    Done { result, denial, limit, openness }
+    for note in &mut hook_notes {
+        *note = context.resources.redactor.redact(note).into_owned();
+    }
+    Done { result, denial, limit, openness, hook_notes }
 }
 
 /// How a call ended.
@@ -242,9 +248,13 @@ async fn attempt(
     context: &TurnContext,
     judged: &mut Arc<ToolCall>,
     start: &CallStart<'_>,
+    hook_notes: &mut Vec<String>,
     cx: &RunContext,
 ) -> Result<Outcome, NotRun> {
     let tool = find_tool(context, judged)?;
+    if tool.is_deferrable() {
+        context.loaded_tools.load(&tool.spec().name);
+    }
     let call = &*judged;
     let answers = context.structured.is_some() && structured::is_tool(&call.name);
     let by_host = context.host_tools.contains(&tool.spec().name);
@@ -294,10 +304,8 @@ async fn attempt(
     if outcome.needs_write_access {
         context.permissions.note_failed_read_only(&permitted.call, tool.declaration());
     }
-    if let Some(context) = &permitted.context {
-        add(&mut outcome, context);
-    }
-    review(context, &permitted.call, &mut outcome, elapsed_ms, cx).await;
+    hook_notes.extend(permitted.context.as_deref().map(|text| label(HookEvent::PreToolUse, call, text)));
+    hook_notes.extend(review(context, &permitted.call, &mut outcome, elapsed_ms, cx).await);
     Ok(outcome)
 }
 
@@ -387,8 +395,10 @@ fn not_offered(context: &TurnContext, call: &ToolCall) -> NotRun {
         let text = format!("There is no tool called '{}'. {offered}", call.name);
         return NotRun::Failed("unknown_tool", text);
     };
-    let text =
-        format!("Permission for {} was declined: this session does not offer it. {offered}", call.name);
+    let text = format!(
+        "Permission for {} was declined by a permission rule: this session does not offer it. {offered}",
+        call.name
+    );
     match context.permissions.judge(call, Some(declaration)).decision.verdict {
         Verdict::Deny => {
             NotRun::Denied(Refusal { text, reason: "this session does not offer the tool".into() })
@@ -405,18 +415,23 @@ async fn leave_plan_mode(context: &TurnContext, cx: &RunContext) {
     }
 }
 
-/// Runs the hooks on the result of a call.
+/// Text of a hook about a call, labelled as the hook's.
+fn label(event: HookEvent, call: &ToolCall, text: &str) -> String {
+    format!("A {} hook adds to the call {} of {}:\n{text}", event.name(), call.id, call.name)
+}
+
+/// Runs the hooks on the result of a call and returns what they add for the model.
 async fn review(
     context: &TurnContext,
     call: &ToolCall,
     outcome: &mut Outcome,
     elapsed_ms: u64,
     cx: &RunContext,
-) {
+) -> Vec<String> {
     let failed = outcome.error_code.is_some();
     let event = if failed { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
     if outcome.cancelled || !context.hooks.listens(event) {
-        return;
+        return Vec::new();
     }
     let response = tool_response::of(call, outcome, context.tools.vocabulary());
     let mut fields = vec![("tool_response", response), ("duration_ms", elapsed_ms.into())];
@@ -427,20 +442,10 @@ async fn review(
     if let Some(text) = &ruling.updated_output {
         outcome.text = text.to_string();
     }
-    if let Some(why) = ruling.block.as_ref().filter(|why| !why.is_empty()) {
-        add(outcome, &format!("A hook objects: {why}"));
-    }
-    if let Some(context) = ruling.context_text() {
-        add(outcome, &context);
-    }
-}
-
-/// Appends to the text that the model gets for a call.
-fn add(outcome: &mut Outcome, text: &str) {
-    if !outcome.text.is_empty() {
-        outcome.text.push_str("\n\n");
-    }
-    outcome.text.push_str(text);
+    let objection = ruling.block.as_ref().filter(|why| !why.is_empty());
+    let objection = objection.map(|why| label(event, call, &format!("It objects: {why}")));
+    let added = ruling.context_text().map(|text| label(event, call, &text));
+    objection.into_iter().chain(added).collect()
 }
 
 /// Converts a tool's output into events.

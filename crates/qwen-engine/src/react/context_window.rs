@@ -140,6 +140,7 @@ async fn compact(
     if plan.keeps_tail {
         made.extend_from_slice(&messages[plan.summarized..]);
     }
+    context.situation.fold_changes();
     let after = estimate(&made);
     cx.budget.context_is(after, true);
     // A sub-agent's conversation is private: it appears neither in the log nor in the session's event stream.

@@ -17,6 +17,10 @@ impl Tool for HostTool {
         &self.0
     }
 
+    fn is_deferrable(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, _: &'a ToolCall, _: &'a CallContext) -> ToolFuture<'a> {
         // Unreachable: its calls go to the host.
         Box::pin(std::future::ready(unanswered()))

@@ -12,6 +12,7 @@ mod host_tool;
 mod loop_detection;
 mod observe;
 mod permit;
+mod refusal;
 mod stop_hooks;
 mod think;
 
@@ -43,6 +44,8 @@ pub(crate) struct ReactState {
     pub interrupted: Vec<CallId>,
     /// Results that wait for *observe*.
     pub results: Vec<ToolResult>,
+    /// What hooks added about these calls; it follows the results.
+    pub hook_notes: Vec<String>,
     pub denials: Vec<Denial>,
     /// The last assistant message's text.
     pub reply: Arc<str>,
@@ -63,6 +66,8 @@ pub(crate) enum Delta {
         denials: Vec<Denial>,
         /// Calls that still wait for an answer, or for an earlier call that does.
         open: Vec<Arc<ToolCall>>,
+        /// What hooks add about the calls, for the model.
+        hook_notes: Vec<String>,
     },
     /// *observe*: the results and additional context join the conversation.
     ResultsAdded(Vec<Message>),
@@ -111,7 +116,8 @@ impl State for ReactState {
                 self.reply = reply;
                 self.finish = Some(finish);
             }
-            Delta::CallsEnded { results, denials, open } => {
+            Delta::CallsEnded { results, denials, open, mut hook_notes } => {
+                self.hook_notes.append(&mut hook_notes);
                 self.pending = open;
                 self.interrupted.clear();
                 if self.results.is_empty() {
@@ -125,6 +131,7 @@ impl State for ReactState {
             }
             Delta::ResultsAdded(messages) => {
                 self.results.clear();
+                self.hook_notes.clear();
                 let conversation = Arc::make_mut(&mut self.messages);
                 conversation.extend(messages);
                 conversation.append(&mut self.afterwards);

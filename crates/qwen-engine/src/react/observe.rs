@@ -12,6 +12,30 @@ use crate::{Stop, background_tasks, steering};
 
 pub(super) struct Observe(pub Arc<TurnContext>);
 
+impl Observe {
+    /// A message about what changed in the situation of the main agent during the turn.
+    async fn report_changes(&self, cx: &RunContext) -> Option<Message> {
+        if self.0.origin.parent.is_some() {
+            return None;
+        }
+        let update = self.0.situation.refresh(&self.0.session, &self.0.tools);
+        if let Some(text) = update.log {
+            cx.emit.emit(Body::History(Box::new(HistoryChange::Situation(text)))).await;
+        }
+        Some(add_message(update.news?, cx).await)
+    }
+}
+
+/// Adds a message with the user's role to the log and returns it.
+async fn add_message(text: String, cx: &RunContext) -> Message {
+    let message = Message::text(Role::User, text);
+    // A sub-agent's conversation is private: the log has only its report.
+    if !cx.emit.is_in_call() {
+        cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
+    }
+    message
+}
+
 impl Node<ReactState> for Observe {
     fn run<'a>(&'a self, state: &'a ReactState, cx: &'a RunContext) -> BoxFuture<'a, Step<Delta>> {
         Box::pin(async move {
@@ -24,13 +48,18 @@ impl Node<ReactState> for Observe {
             if self.0.only_calls {
                 return Step { delta: Delta::ResultsAdded(messages), next: Next::Stop(Stop::done()) };
             }
+            if !state.hook_notes.is_empty() {
+                let text = format!("<system-reminder>\n{}\n</system-reminder>", state.hook_notes.join("\n"));
+                messages.push(add_message(text, cx).await);
+            }
             // Background tasks belong to the session, so their ends are reported to the main agent.
             let main = self.0.origin.parent.is_none();
             if let Some(words) =
                 main.then(|| background_tasks::reminder(&self.0.resources, &self.0.tools)).flatten()
             {
-                let message = Message::text(Role::User, words);
-                cx.emit.emit(Body::History(Box::new(HistoryChange::Added(vec![message.clone()])))).await;
+                messages.push(add_message(words, cx).await);
+            }
+            if let Some(message) = self.report_changes(cx).await {
                 messages.push(message);
             }
             // A prompt that has arrived is read first: it joins the turn before the next model call.

@@ -1,6 +1,6 @@
 //! Decides whether a call may run: hooks, rules and the host's answer.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use qwen_tools::{CallContext, Tool};
 use serde_json::{Map, Value};
 
 use super::call::{CANCELLED, NotRun, Refusal};
+use super::refusal;
 use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::{HookEvent, Permission};
-use crate::permissions::RefusedCall;
 use crate::redact::restore_redacted;
 use crate::{Question, Stop};
 
@@ -59,7 +59,8 @@ pub(super) async fn consult(
     }
     let ruling = turn.fire(HookEvent::PreToolUse, Some(call), "", Vec::new(), cx).await;
     if let Some(why) = &ruling.stop {
-        let text = format!("Permission for {} was declined: a hook ended the turn: {why}", call.name);
+        let text =
+            format!("Permission for {} was declined by a hook, which ended the turn: {why}", call.name);
         return Err(NotRun::Denied(Refusal { text, reason: why.as_ref().into() }));
     }
     if cx.cancel.is_stopped() {
@@ -107,7 +108,7 @@ fn overrule(decision: &mut Decision, word: Option<(Permission, Arc<str>)>) {
         (Verdict::Allow, Permission::Ask) => Verdict::Ask,
         (Verdict::Ask, Permission::Allow) => Verdict::Allow,
     };
-    let reason = if why.is_empty() { "a hook says so".into() } else { why };
+    let reason = if why.is_empty() { "the hook gave no reason".into() } else { why };
     *decision = Decision { verdict, reason, rule: None };
 }
 
@@ -130,6 +131,7 @@ async fn permit(
         judgement.decision.verdict = Verdict::Allow;
         judgement.decision.reason = "The host runs it.".into();
     }
+    let mut denied_by_rules = judgement.decision.verdict == Verdict::Deny;
     // A question that a rule asks for is not the hook's to skip.
     let asked_by_rule = judgement.decision.rule.is_some();
     overrule(
@@ -142,10 +144,12 @@ async fn permit(
         if let Some(arguments) = ruling.updated_input {
             call = changed(turn, &call, &arguments)?;
             judgement = turn.permissions.judge(&call, tool.declaration());
+            denied_by_rules = judgement.decision.verdict == Verdict::Deny;
         }
         overrule(&mut judgement.decision, ruling.permission);
     }
     let decision = &judgement.decision;
+    let by_hook = !denied_by_rules && decision.verdict == Verdict::Deny;
     cx.emit.emit(Body::Decision { call: call.clone(), decision: decision.clone() }).await;
     match decision.verdict {
         Verdict::Allow => Ok(Permitted {
@@ -155,14 +159,10 @@ async fn permit(
             granted: directories_of(turn, judgement.granted_paths.into_iter().chain(judgement.blocked_path)),
             context: None,
         }),
-        Verdict::Deny => {
-            let text = declined(turn, &call, tool, decision);
-            Err(NotRun::Denied(Refusal { text, reason: decision.reason.clone() }))
-        }
+        Verdict::Deny => Err(NotRun::Denied(refusal::forbidden(turn, &call, tool, decision, by_hook))),
         Verdict::Ask if !turn.host.listens() || turn.permissions.denies_instead_of_asking() => {
             let blocked = judgement.blocked_path.as_deref();
-            let text = no_host_refusal(turn, &call, tool, decision, blocked);
-            Err(NotRun::Denied(Refusal { text, reason: decision.reason.clone() }))
+            Err(NotRun::Denied(refusal::unanswerable(turn, &call, tool, decision, blocked)))
         }
         Verdict::Ask => {
             let question = Question {
@@ -190,58 +190,6 @@ fn directories_of(turn: &TurnContext, paths: impl IntoIterator<Item = PathBuf>) 
         holder.is_dir().then(|| holder.to_owned())
     };
     paths.into_iter().filter_map(directory).collect()
-}
-
-/// Why a call is refused that a rule, the mode or a hook forbids: the reason, the subject and what the user
-/// can do.
-fn declined(turn: &TurnContext, call: &ToolCall, tool: &dyn Tool, decision: &Decision) -> String {
-    let mut text = format!("Permission for {} was declined: {}", call.name, decision.reason);
-    let subject =
-        turn.permissions.subject(&RefusedCall { call, declaration: tool.declaration(), blocked_path: None });
-    if let Some(subject) = subject.filter(|subject| !text.contains(subject.as_str())) {
-        add_sentence(&mut text, &format!("It was asked for `{subject}`."));
-    }
-    if let Some(remedy) = turn.permissions.rule_remedy(decision.verdict, decision.rule.as_deref()) {
-        add_sentence(&mut text, &format!("The user can {remedy}."));
-    }
-    text
-}
-
-/// Appends a sentence. A hook's reason need not end like one.
-fn add_sentence(text: &mut String, sentence: &str) {
-    if !text.ends_with(['.', '!', '?']) {
-        text.push('.');
-    }
-    text.push(' ');
-    text.push_str(sentence);
-}
-
-/// Why a call is refused that needs an answer when no one can give it: the subject, the reason and the
-/// remedy.
-fn no_host_refusal(
-    turn: &TurnContext,
-    call: &ToolCall,
-    tool: &dyn Tool,
-    decision: &Decision,
-    blocked: Option<&Path>,
-) -> String {
-    let reason = &decision.reason;
-    let refused = RefusedCall { call, declaration: tool.declaration(), blocked_path: blocked };
-    let subject = turn.permissions.subject(&refused).map(|subject| format!(" for `{subject}`"));
-    let refusal = if turn.permissions.denies_instead_of_asking() {
-        "the mode dontAsk denies what would be asked"
-    } else {
-        "nobody is there to give it"
-    };
-    let mut text =
-        format!("{} requires permission{}, and {refusal}: {reason}", call.name, subject.unwrap_or_default());
-    let remedy = turn.permissions.remedy(&refused).unwrap_or_else(|| {
-        let change = turn.permissions.rule_remedy(decision.verdict, decision.rule.as_deref());
-        let change = change.map(|change| format!(", or {change}")).unwrap_or_default();
-        format!("answer the question at a terminal or with --ask-later{change}")
-    });
-    text.push_str(&format!(" The user can {remedy}."));
-    text
 }
 
 /// Asks the host for permission and judges the call again if the answer changes it.
@@ -283,12 +231,7 @@ async fn ask(
         cx.cancel.stop(Stop::cancelled());
     }
     if behavior != Behavior::Allow {
-        let (why, reason) = match message {
-            Some(why) => (format!("[Operation Cancelled] Reason: {why}"), why),
-            None => (reason.to_string(), reason),
-        };
-        let text = format!("Permission for {} was declined: {why}", call.name);
-        return Err(NotRun::Denied(Refusal { text, reason }));
+        return Err(NotRun::Denied(refusal::declined(turn, &call, message, &reason)));
     }
     if let Err(error) = turn.permissions.update_all(&updated_permissions) {
         // An answer that cannot be parsed completely never allows the call.

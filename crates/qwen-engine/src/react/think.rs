@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use qwen_events::{
     Body, CallId, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, SessionEvent,
-    ThoughtBlock, Thoughts, ToolCall, ToolSpec, Usage,
+    ThoughtBlock, Thoughts, ToolCall, ToolKind, ToolSpec, Usage,
 };
 use qwen_model::{Piece, Request, estimate_unfinished};
 use qwen_tools::Registry;
@@ -16,6 +16,7 @@ use super::{Delta, ReactState, context_window, written_call};
 use crate::Stop;
 use crate::context::TurnContext;
 use crate::graph::{Next, Node, RunContext, Step};
+use crate::tool_search;
 
 pub(super) struct Think(pub Arc<TurnContext>);
 
@@ -37,7 +38,7 @@ impl Think {
     /// the call if that can be foreseen, after it if the model reports it.
     async fn call_model_within_window(&self, state: &ReactState, cx: &RunContext) -> Step<Delta> {
         let context = &self.0;
-        let tools = || Some(context.tools.specs());
+        let tools = || Some(context.usable_tools());
         let mut made = None;
         if context_window::is_short(context, state, cx) {
             made = context_window::make(context, &state.messages, cx).await;
@@ -57,6 +58,36 @@ impl Think {
             step.delta = Delta::Compacted { messages, then: Box::new(step.delta) };
         }
         step
+    }
+}
+
+impl TurnContext {
+    /// The tools that the model can use now: questions need someone who answers, and plan mode is left only
+    /// from within it, with approval.
+    fn usable_tools(&self) -> Arc<[ToolSpec]> {
+        let can_answer = self.session.process.can_answer();
+        let can_leave_plan = can_answer && self.permissions.mode() == "plan";
+        let offered = tool_search::offered(&self.tools, &self.loaded_tools);
+        if can_answer && can_leave_plan {
+            return offered;
+        }
+        let is_usable = |kind: ToolKind| match kind {
+            ToolKind::Ask => can_answer,
+            ToolKind::ExitPlan => can_leave_plan,
+            ToolKind::Read
+            | ToolKind::Edit
+            | ToolKind::Execute
+            | ToolKind::Fetch
+            | ToolKind::Mcp
+            | ToolKind::Session
+            | ToolKind::Memory
+            | ToolKind::Undeclared => true,
+        };
+        let kind_of = |spec: &ToolSpec| {
+            let tool = self.tools.get(&spec.name).and_then(|tool| tool.declaration());
+            tool.map_or(ToolKind::Undeclared, |declaration| declaration.kind)
+        };
+        offered.iter().filter(|spec| is_usable(kind_of(spec))).cloned().collect()
     }
 }
 

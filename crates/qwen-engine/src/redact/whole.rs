@@ -84,7 +84,11 @@ impl Whole<'_> {
             }
             Body::Hook(notice) => self.hook(&mut notice.step),
             Body::History(change) => {
-                let (HistoryChange::Added(messages) | HistoryChange::Replaced(messages)) = &mut **change;
+                let messages = match &mut **change {
+                    HistoryChange::Added(messages) | HistoryChange::Replaced(messages) => messages,
+                    // It is redacted when it is described.
+                    HistoryChange::Situation(_) => return,
+                };
                 for Message { parts, .. } in messages {
                     self.parts(parts);
                 }

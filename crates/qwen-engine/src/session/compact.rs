@@ -106,6 +106,7 @@ impl Session {
         let after = compaction::estimate(&replacement);
         self.context_tokens = after;
         self.context_estimated = true;
+        self.situation.fold_changes();
         let manual = trigger == "manual";
         let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after, manual };
         emit.emit(Body::Session(Box::new(notice))).await;

@@ -33,6 +33,7 @@ use crate::context::TurnContext;
 use crate::graph::NodeCounter;
 use crate::log::{FileBackups, Log, OpenCalls, Recorder, StoredRun, Unfinished};
 use crate::react::ReactState;
+use crate::situation::Situation;
 use crate::skill::{self, SkillTool};
 use crate::{AnswerSchema, Budget, Cancel, Emitter, SessionContext, Stop};
 
@@ -93,6 +94,10 @@ pub struct Session {
     postponed: bool,
     /// Messages received in the meantime; they follow the results of `open_calls`.
     held: Vec<Message>,
+    /// What the model was told about its situation.
+    situation: Arc<Situation>,
+    /// True if the last turn was cancelled or interrupted.
+    is_interrupted: bool,
     /// True once the session-start hooks have run.
     greeted: bool,
     /// The window's fill level at the last model call, in tokens.
@@ -159,6 +164,8 @@ impl Session {
             open_calls: OpenCalls::default(),
             postponed: false,
             held: Vec::new(),
+            situation: Arc::default(),
+            is_interrupted: false,
             greeted: false,
             context_tokens: 0,
             context_estimated: true,
@@ -263,6 +270,7 @@ impl Session {
         self.open_calls = OpenCalls::default();
         self.held.clear();
         self.history.clone_from(&messages);
+        self.situation.clear();
         self.unsaid = false;
         self.note(HistoryChange::Replaced(messages));
     }
@@ -290,7 +298,9 @@ impl Session {
     pub async fn withdrawn(&mut self, input: TurnInput, stop: Stop, emit: &Emitter) {
         let cancel = Cancel::default();
         cancel.stop(stop);
+        let is_interrupted = self.is_interrupted;
         self.turn(input, emit, &cancel).await;
+        self.is_interrupted = is_interrupted;
         if self.history.last().is_some_and(|message| message.role == Role::User) {
             self.history.pop();
             self.unsaid = true;

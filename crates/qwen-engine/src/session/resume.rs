@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Body, CallId, EndStatus, Sampling, ToolCall, ToolSpec, TurnEnd, TurnStart};
+use qwen_events::{Body, CallId, EndStatus, Part, Sampling, ToolCall, ToolSpec, TurnEnd, TurnStart};
 use qwen_tools::Registry;
 
 use super::{ReplayTarget, Session, Turn, TurnInput};
@@ -10,12 +10,18 @@ use crate::agent;
 use crate::graph::NodeCounter;
 use crate::log::{FinalAnswer, Folded, OpenCall, Progress, StoredRun, Unfinished, word};
 use crate::react::{self, ReactState};
+use crate::situation::Situation;
 use crate::{AnswerSchema, Budget, Cancel, Emitter, SessionContext, Stop};
 
 impl Session {
     /// Creates a session from its log. [`continue_unfinished`](Self::continue_unfinished) continues an
     /// unfinished turn; a new turn closes it first.
     pub fn resume(context: SessionContext, folded: Folded) -> Self {
+        for part in folded.messages.iter().flat_map(|message| &message.parts) {
+            if let Part::Call(call) = part {
+                context.loaded_tools.load(&call.name);
+            }
+        }
         let runs = NodeCounter::continuing(folded.node_runs.iter().map(|(name, count)| (word(name), *count)));
         let prompts = folded.prompt_ids.iter().cloned().chain(folded.steered).collect();
         let order = folded.prompt_ids.into_iter().map(|prompt| (prompt, None)).collect();
@@ -30,6 +36,11 @@ impl Session {
             open_calls: folded.open_calls,
             postponed: folded.postponed,
             held: folded.held,
+            is_interrupted: folded.is_interrupted,
+            situation: match folded.situation {
+                Some((first, last)) => Arc::new(Situation::restored(&first, &last)),
+                None => Arc::default(),
+            },
             ..Self::new(context)
         }
     }
@@ -160,7 +171,9 @@ impl Session {
             continuation: false,
             warnings: Vec::new(),
         };
-        Some(self.run(turn, emit, cancel).await)
+        let end = self.run(turn, emit, cancel).await;
+        self.is_interrupted = matches!(end.status, EndStatus::Cancelled | EndStatus::Interrupted);
+        Some(end)
     }
 
     /// Closes the unfinished turn, if there is one, and answers the calls that have no result.

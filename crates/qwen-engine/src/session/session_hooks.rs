@@ -50,7 +50,7 @@ impl Session {
             let fields = vec![("source", source.into()), ("model", (*start.model).into())];
             let event = HookEvent::SessionStart;
             let ruling = self.fire(event, &start.prompt_id, source, fields, emit, cancel).await;
-            context.extend(ruling.context_text());
+            context.extend(ruling.labelled_context(event));
             if let Some(objection) = objection(event, &ruling) {
                 // The session did not start, so its hooks run again with the next turn.
                 self.greeted = false;
@@ -60,7 +60,7 @@ impl Session {
         let event = HookEvent::UserPromptSubmit;
         let fields = vec![("prompt", (*start.message).into())];
         let ruling = self.fire(event, &start.prompt_id, "", fields, emit, cancel).await;
-        context.extend(ruling.context_text());
+        context.extend(ruling.labelled_context(event));
         let objection = objection(event, &ruling);
         PromptReview { context: (!context.is_empty()).then(|| context.join("\n")), objection }
     }

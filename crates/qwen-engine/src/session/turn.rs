@@ -24,6 +24,7 @@ use crate::log::{OpenCalls, checkpoint_id};
 use crate::react::{self, ReactState, with_host_tools};
 use crate::structured::{self, StructuredAnswer};
 use crate::subagent::{self, AgentTool, SubagentScope};
+use crate::tool_search;
 use crate::{Budget, Cancel, Emitter, QuestionOrigin, REACT, Stop};
 
 /// How long a turn waits for MCP servers to start; slower servers join the next turn.
@@ -73,6 +74,11 @@ impl Session {
         {
             start.parts.push(Part::Text(words.into()));
         }
+        if review.objection.is_none() && !cancel.is_stopped() && !is_typed_command {
+            // The prompts of the other agents consist of the user's text alone.
+            let news = self.describe_situation(&tools);
+            start.parts.extend(news.filter(|_| &*start.agent == REACT));
+        }
         let decides = decides && review.objection.is_none();
         let message = Message { role: Role::User, parts: start.parts.clone() };
         let mut state = if decides { self.decide_first(message) } else { self.with_user_message(message) };
@@ -103,12 +109,23 @@ impl Session {
             warnings: input.warnings,
         };
         let end = self.run(turn, emit, cancel).await;
+        self.is_interrupted = matches!(end.status, EndStatus::Cancelled | EndStatus::Interrupted);
         if review.objection.is_some() {
             // A blocked prompt is not part of the conversation.
             self.history.pop();
             self.note(HistoryChange::Replaced(self.history.clone()));
         }
         end
+    }
+
+    /// Describes the situation to the model: in the block of the first request, or as what changed since.
+    fn describe_situation(&mut self, tools: &Registry) -> Option<Part> {
+        let after_interrupt = std::mem::take(&mut self.is_interrupted);
+        let update = self.situation.begin_turn(&self.context, tools, after_interrupt);
+        if let Some(text) = update.log {
+            self.note(HistoryChange::Situation(text));
+        }
+        update.news.map(|news| Part::Text(news.into()))
     }
 
     /// The conversation with the user's message appended.
@@ -152,7 +169,8 @@ impl Session {
             Some(names) => Arc::new(tools.restricted(names.iter().map(|name| &**name))),
             None => tools,
         };
-        with_host_tools(tools, &input.host_tools)
+        let tools = with_host_tools(tools, &input.host_tools);
+        tool_search::with_search(tools, self.context.schema_budget, &self.context.loaded_tools)
     }
 
     /// The context of a turn that starts with `start`.
@@ -175,6 +193,7 @@ impl Session {
                 agent: Arc::default(),
             },
             system: self.context.system.clone(),
+            situation: self.situation.clone(),
             sampling,
             host_tools: start.host_tools.iter().map(|spec| spec.name.clone()).collect(),
             in_background: false,

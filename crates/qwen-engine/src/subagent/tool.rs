@@ -199,6 +199,7 @@ impl AgentTool {
             tools = Arc::new(tools.without(left_out));
             host_tools = Arc::default();
         }
+        let situation = self.context.situation.for_subagent(&self.context.session, &tools);
         let context = TurnContext {
             model_name: request.definition.model.clone().or_else(|| self.context.model_name.clone()),
             tools,
@@ -207,7 +208,8 @@ impl AgentTool {
                 agent: request.definition.name.clone(),
                 ..self.context.origin.clone()
             },
-            system: request.definition.prompt.clone(),
+            system: with_instructions(&request.definition.prompt, &self.context.instructions),
+            situation: Arc::new(situation),
             host_tools,
             in_background,
             steps: Some(Arc::new(steps)),
@@ -245,6 +247,11 @@ impl Tool for AgentTool {
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(self.start(call, cx))
     }
+}
+
+/// A sub-agent's system prompt with the project's instructions.
+fn with_instructions(prompt: &Arc<str>, instructions: &str) -> Arc<str> {
+    if instructions.is_empty() { prompt.clone() } else { format!("{prompt}\n\n{instructions}").into() }
 }
 
 fn blocked(why: &str) -> Outcome {

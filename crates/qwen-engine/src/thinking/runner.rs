@@ -248,7 +248,11 @@ impl ThoughtRunner {
                         Err(ThoughtFailure::Run(Stop::deferred(std::slice::from_ref(call))))
                     }
                     None => Ok(StoredResult {
-                        text: done.result.text.to_string(),
+                        text: [&*done.result.text]
+                            .into_iter()
+                            .chain(done.hook_notes.iter().map(String::as_str))
+                            .collect::<Vec<_>>()
+                            .join("\n\n"),
                         is_error: done.result.is_error,
                     }),
                 }
@@ -362,6 +366,7 @@ impl TurnContext {
         sampling.thoughts = sampling.thoughts.or_else(|| self.overrides.thoughts());
         Request {
             system: self.system.clone(),
+            situation: self.situation.block(),
             messages,
             tools,
             sampling,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use qwen_engine::hooks::HookSet;
 use qwen_engine::log::{LogHeader, Recorder, Store};
 use qwen_engine::{
-    Cancel, Emitter, HeadlessHost, Limits, Permissions, ProcessServices, Session, SessionContext,
-    SessionOverrides, ThinkingOptions, TurnInput,
+    Audience, Cancel, Emitter, HeadlessHost, Limits, NoSurroundings, Permissions, ProcessServices, Session,
+    SessionContext, SessionOverrides, ThinkingOptions, TurnInput,
 };
 use qwen_events::{Body, Event, Part, SessionId, Thinking, Timestamp, TurnEnd};
 use qwen_mcp::Servers;
@@ -35,6 +35,7 @@ pub fn setup(agent: &str, model: Arc<dyn Model>, change: impl FnOnce(&mut Sessio
         overrides: Arc::new(SessionOverrides::default()),
         mcp: Arc::new(Servers::none()),
         hooks: Arc::new(HookSet::default()),
+        audience: Audience::Shell,
     };
     let mut setup = SessionContext {
         process: Arc::new(process),
@@ -51,6 +52,10 @@ pub fn setup(agent: &str, model: Arc<dyn Model>, change: impl FnOnce(&mut Sessio
         skills: Vec::new(),
         agent_levels: 0,
         slash_commands: Vec::new(),
+        instructions: Arc::default(),
+        schema_budget: qwen_engine::tool_search::SCHEMA_BUDGET,
+        loaded_tools: Arc::default(),
+        surroundings: Arc::new(NoSurroundings),
         window: qwen_engine::compaction::Window::default(),
     };
     change(&mut setup);

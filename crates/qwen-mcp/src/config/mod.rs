@@ -39,6 +39,8 @@ pub struct ServerConfig {
     /// Tools to omit.
     pub exclude_tools: Vec<String>,
     pub enabled: bool,
+    /// Its tools are never deferred, whatever the size of their schemas.
+    pub always_load: bool,
     pub confinement: Confinement,
 }
 
@@ -66,6 +68,7 @@ impl ServerConfig {
             include_tools: None,
             exclude_tools: Vec::new(),
             enabled: true,
+            always_load: false,
             confinement: Confinement::default(),
         }
     }
@@ -189,6 +192,7 @@ fn read(fields: &Fields<'_>) -> Result<ServerConfig, String> {
     config.include_tools = fields.texts("includeTools")?;
     config.exclude_tools = fields.texts("excludeTools")?.unwrap_or_default();
     config.enabled = fields.flag("enabled")?.unwrap_or(true) && !fields.flag("disabled")?.unwrap_or(false);
+    config.always_load = fields.flag("alwaysLoad")?.unwrap_or(false);
     config.confinement = Confinement {
         sandbox: fields.flag("sandbox")?,
         network: fields.flag("network")?,

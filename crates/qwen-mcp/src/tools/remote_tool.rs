@@ -45,6 +45,11 @@ impl RemoteTool {
         Self { server, definition }
     }
 
+    /// True if the configuration wants its schema in every request.
+    pub fn is_always_loaded(&self) -> bool {
+        self.server.config.always_load
+    }
+
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         self.definition.fingerprint
     }

@@ -28,16 +28,7 @@ pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
         w.key("model").string(model);
         // Thinking tokens are added to the answer's own limit.
         w.key("max_tokens").number(max_tokens.saturating_add(thinking.tokens()));
-        if !request.system.trim().is_empty() {
-            w.key("system").array(|w| {
-                w.object(|w| {
-                    w.key("type").string("text");
-                    w.key("text").string(&request.system);
-                    cache_here(w);
-                });
-            });
-        }
-        w.key("messages").array(|w| messages(w, request));
+        // The parts that are the same in all sessions of a project come first, so that the provider can cache them.
         if !request.tools.is_empty() {
             w.key("tools").array(|w| {
                 for tool in request.tools.iter() {
@@ -49,6 +40,16 @@ pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
                 }
             });
         }
+        if !request.system.trim().is_empty() {
+            w.key("system").array(|w| {
+                w.object(|w| {
+                    w.key("type").string("text");
+                    w.key("text").string(&request.system);
+                    cache_here(w);
+                });
+            });
+        }
+        w.key("messages").array(|w| messages(w, request));
         w.key("stream").bool(true);
         thinking.write(w, sampling);
         output_config(w, &thinking, sampling);
@@ -158,10 +159,13 @@ fn cache_here(w: &mut JsonWriter) {
 /// Writes the conversation as this wire requires it: alternating user and assistant, no empty messages, no
 /// empty texts.
 fn messages(w: &mut JsonWriter, request: &Request) {
+    let situation = Part::Text(request.situation.clone());
     let mut turns: Vec<(bool, Vec<&Part>)> = Vec::new();
-    for message in request.messages.iter() {
+    let first_user = request.messages.iter().position(|message| message.role == Role::User);
+    for (at, message) in request.messages.iter().enumerate() {
         let by_model = message.role == Role::Assistant;
-        for part in message.parts.iter().filter(|part| is_sent(part)) {
+        let preface = (Some(at) == first_user && is_sent(&situation)).then_some(&situation);
+        for part in preface.into_iter().chain(message.parts.iter().filter(|part| is_sent(part))) {
             match turns.last_mut() {
                 Some((by, parts)) if *by == by_model => parts.push(part),
                 _ => turns.push((by_model, vec![part])),

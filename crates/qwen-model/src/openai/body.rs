@@ -15,10 +15,11 @@ pub(super) fn write(request: &Request, model: &str, server: &OpenAi) -> Vec<u8> 
     let mut w = JsonWriter::with_capacity(FRAME + size_hint(request));
     w.object(|w| {
         w.key("model").string(model);
-        w.key("messages").array(|w| messages(w, request, server));
+        // The parts that are the same in all sessions of a project come first, so that providers can cache them.
         if !request.tools.is_empty() {
             w.key("tools").array(|w| tools(w, request));
         }
+        w.key("messages").array(|w| messages(w, request, server));
         w.key("stream").bool(true);
         w.key("stream_options").object(|w| w.key("include_usage").bool(true));
         sampling(w, request, server.genuine);
@@ -50,7 +51,11 @@ fn size_hint(request: &Request) -> usize {
         }
     });
     let tools = request.tools.iter().map(|t| t.description.len() + t.parameters.as_str().len() + 128);
-    request.system.len() + request.system.len() / 16 + parts.sum::<usize>() + tools.sum::<usize>()
+    request.system.len()
+        + request.system.len() / 16
+        + request.situation.len()
+        + parts.sum::<usize>()
+        + tools.sum::<usize>()
 }
 
 fn sampling(w: &mut JsonWriter, request: &Request, genuine: bool) {
@@ -109,6 +114,7 @@ fn messages(w: &mut JsonWriter, request: &Request, server: &OpenAi) {
     // The wire accepts no images from tools. They follow as a user message after all results of the calls,
     // since nothing may come between those.
     let mut shown: Vec<&Media> = Vec::new();
+    let mut situation = &*request.situation;
     for (at, message) in request.messages.iter().enumerate() {
         if message.role != Role::Tool {
             images_of_tools(w, &mut shown);
@@ -122,7 +128,8 @@ fn messages(w: &mut JsonWriter, request: &Request, server: &OpenAi) {
                         shown.extend(&result.media);
                     }
                 }
-                user(w, message);
+                let preface = if message.role == Role::User { std::mem::take(&mut situation) } else { "" };
+                user(w, message, preface);
             }
         }
     }
@@ -150,18 +157,18 @@ fn tool_result(w: &mut JsonWriter, result: &ToolResult) {
     });
 }
 
-/// A user message: a single text as a string, because some servers accept nothing else; anything else as
-/// parts.
-fn user(w: &mut JsonWriter, message: &Message) {
+/// A user message: texts as a string, because some servers accept nothing else; anything else as parts.
+/// `preface` precedes its text.
+fn user(w: &mut JsonWriter, message: &Message, preface: &str) {
     let mut visible = message.parts.iter().filter(|part| matches!(part, Part::Text(_) | Part::Media(_)));
     let (first, more) = (visible.next(), visible.next().is_some());
     let Some(first) = first else {
         if message.role == Role::User && message.parts.is_empty() {
-            text_message(w, "user", "");
+            text_message(w, "user", preface);
         }
         return;
     };
-    if let (Part::Text(text), false) = (first, more) {
+    if let (Part::Text(text), false, true) = (first, more, preface.is_empty()) {
         text_message(w, "user", text);
         return;
     }
@@ -169,9 +176,13 @@ fn user(w: &mut JsonWriter, message: &Message) {
     w.object(|w| {
         w.key("role").string("user");
         if only_text {
-            w.key("content").formatted(format_args!("{}", Texts(&message.parts)));
+            let (texts, end) = (Texts(&message.parts), if preface.is_empty() { "" } else { "\n" });
+            w.key("content").formatted(format_args!("{preface}{end}{texts}"));
         } else {
             w.key("content").array(|w| {
+                if !preface.is_empty() {
+                    text_part(w, preface);
+                }
                 for part in &message.parts {
                     match part {
                         Part::Text(text) => text_part(w, text),

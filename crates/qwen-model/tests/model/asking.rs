@@ -16,6 +16,7 @@ pub const KEY: &str = "sk-geheim-0123456789";
 pub fn request(text: &str) -> Request {
     Request {
         system: "You help.".into(),
+        situation: Arc::default(),
         messages: vec![Message::text(Role::User, text)].into(),
         tools: Arc::from([]),
         sampling: Sampling::default(),

@@ -301,6 +301,10 @@ pub struct Run {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Agent")]
     pub append_system_prompt: Option<String>,
 
+    /// Describe to the model what the host allows beyond the permission rules
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Permissions")]
+    pub policy_description: Option<String>,
+
     /// Add the text of a file to the system prompt
     #[arg(long, value_name = "FILE", hide = true)]
     pub append_system_prompt_file: Option<PathBuf>,

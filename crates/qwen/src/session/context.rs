@@ -7,7 +7,7 @@ use qwen_engine::commands::{CommandDirectories, CommandSet};
 use qwen_engine::hooks::WorkspaceLimits;
 use qwen_engine::memory::{self, Memory};
 use qwen_engine::skill::SkillTool;
-use qwen_engine::{Host, HostServers, Permissions, ProcessServices, SessionOverrides};
+use qwen_engine::{Audience, Host, HostServers, Permissions, ProcessServices, SessionOverrides};
 use qwen_events::{ErrorInfo, ErrorKind};
 use qwen_mcp::{Deps, Servers, WorkspaceServers};
 use qwen_redact::is_secret;
@@ -63,6 +63,7 @@ impl ProcessContext {
             overrides: overrides(&config),
             mcp: Arc::new(mcp),
             hooks: config.extensions.hooks.clone(),
+            audience: audience(&config),
         };
         Ok(Self {
             services: Arc::new(services),
@@ -108,6 +109,15 @@ fn commands(config: &Config) -> CommandSet {
     match config.agent.tool_names {
         ToolVocabulary::Qwen => commands,
         ToolVocabulary::Claude => commands.with_claude_names(),
+    }
+}
+
+/// Who drives this run: the terminal role reads events itself and has no output format.
+fn audience(config: &Config) -> Audience {
+    match (config.stream.structured_input, config.stream.format) {
+        (false, _) => Audience::Shell,
+        (true, Some(_)) => Audience::Program,
+        (true, None) => Audience::Terminal,
     }
 }
 

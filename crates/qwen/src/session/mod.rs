@@ -4,6 +4,7 @@
 pub mod agent_definitions;
 mod context;
 mod gated_model;
+mod git_state;
 pub mod main_agent;
 pub mod prompt;
 pub mod retention;
@@ -12,6 +13,7 @@ pub mod sandbox_policy;
 pub mod setup;
 pub mod slash;
 pub mod stored;
+mod surroundings;
 pub mod system_prompt;
 
 pub use context::ProcessContext;

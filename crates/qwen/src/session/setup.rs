@@ -5,12 +5,12 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qwen_dialects::loom::rfc3339;
 use qwen_dialects::{Dialect, Encoder, Format, ModelLimits, StreamInfo, StreamMode, encoder};
 use qwen_engine::compaction::Window;
 use qwen_engine::memory::{self};
 use qwen_engine::skill::{self, SkillTool};
 use qwen_engine::subagent::{self, AgentDefinition};
+use qwen_engine::tool_search;
 use qwen_engine::{Emitter, Permissions, REACT, SessionContext};
 use qwen_events::{Behavior, ErrorInfo, Event, Part, PermissionUpdate, SessionId};
 use qwen_tools::{MemoryFiles, Registry, SessionResources, ToolVocabulary, WebAccess};
@@ -22,11 +22,12 @@ use crate::claude_host::session_mirror::MirroringEncoder;
 use crate::io::debug_log::{self, DebugLog, LoggingEncoder};
 use crate::io::stream::Renderer;
 use crate::print::{ReportStyle, Reporter, TextPrinter};
-use crate::runtime::{clock, exit};
+use crate::runtime::exit;
 use crate::session::gated_model::gated;
 use crate::session::main_agent;
 use crate::session::sandbox_policy;
-use crate::session::system_prompt::{self, WorkEnvironment};
+use crate::session::surroundings::WorkEnvironment;
+use crate::session::system_prompt;
 use crate::settings::{self, Config};
 use crate::telemetry::Server;
 
@@ -214,7 +215,7 @@ fn apply_agent(agent: &AgentDefinition, process: &ProcessContext) -> Result<(), 
     process.permissions.update(&PermissionUpdate::AddRules { behavior: Behavior::Deny, rules })
 }
 
-/// The description of the working directory for the first prompt, if the system prompt is the same for all
+/// The project's instructions for the first prompt, if the system prompt must be the same for all
 /// directories.
 pub fn workspace_notice(process: &ProcessContext) -> Option<Part> {
     let config = &*process.config;
@@ -224,24 +225,7 @@ pub fn workspace_notice(process: &ProcessContext) -> Option<Part> {
     {
         return None;
     }
-    let place = format!("The working directory is {}.", config.workspace.cwd.display());
-    Some(Part::Text(process.memory.append_to(&place).into()))
-}
-
-/// The sentence about the sandbox of commands for the system prompt.
-fn sandbox_notice(config: &Config) -> Option<String> {
-    if config.sandbox.mode == qwen_sandbox::SandboxMode::Off {
-        return None;
-    }
-    let added: Vec<_> =
-        config.workspace.extra_roots.iter().map(|root| format!(", {}", root.display())).collect();
-    let network = if config.sandbox.network { "the network is on" } else { "the network is off" };
-    Some(format!(
-        "commands can write only in the working directory{} and $TMPDIR, this session's private temporary directory; git's \
-         hooks and settings, .qwen and .mcp.json are read-only; {network}. If that makes a command fail, say so instead of trying \
-         again: only the user can change it, with --include-directories DIR or --sandbox-network",
-        added.concat()
-    ))
+    Some(process.memory.text_with_title()).filter(|text| !text.is_empty()).map(|text| Part::Text(text.into()))
 }
 
 /// Builds the context of the session `id`.
@@ -299,16 +283,8 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
         system: {
             let own = system_prompt.or(config.agent.system_prompt.as_deref());
             let shared = config.agent.environment_in_prompt && own.is_none();
-            let date = rfc3339(clock::now());
-            let sandbox = sandbox_notice(config);
-            let environment = WorkEnvironment {
-                cwd: &config.workspace.cwd,
-                date: date.split('T').next().unwrap_or_default(),
-                shell: process.env.get("SHELL").and_then(|shell| shell.to_str()),
-                sandbox: sandbox.as_deref(),
-            };
             let append = config.agent.appended_prompt();
-            let text = system_prompt::compose(own, append.as_deref(), (!shared).then_some(&environment));
+            let text = system_prompt::compose(own, append.as_deref());
             if shared { text.into() } else { process.memory.append_to(&text).into() }
         },
         limits: config.agent.limits.clone(),
@@ -322,6 +298,15 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
             0
         },
         slash_commands: process.commands.names(),
+        schema_budget: config.settings.tools.schema_budget.unwrap_or(tool_search::SCHEMA_BUDGET),
+        loaded_tools: Arc::default(),
+        instructions: process.memory.text_with_title().into(),
+        surroundings: Arc::new(WorkEnvironment {
+            config: process.config.clone(),
+            memory: process.memory.clone(),
+            env: process.env.clone(),
+            audience: process.audience,
+        }),
         window: window(config),
     })
 }

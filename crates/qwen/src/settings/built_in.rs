@@ -58,6 +58,7 @@ impl Layered {
                 "sandbox": "auto",
                 "sandboxNetwork": false,
                 "sandboxUnasked": false,
+                "schemaBudget": qwen_engine::tool_search::SCHEMA_BUDGET,
                 "shell": {
                     "timeoutMs": u64::try_from(SessionResources::SHELL_TIMEOUT.as_millis()).unwrap_or(u64::MAX),
                     "outputLimit": SessionResources::OUTPUT_LIMIT,

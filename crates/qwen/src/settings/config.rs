@@ -101,6 +101,8 @@ pub struct AgentConfig {
     pub system_prompt: Option<String>,
     /// Appended to the system prompt.
     pub append_system_prompt: Option<String>,
+    /// The host's description of its own policy, for the model.
+    pub policy_description: Option<String>,
     pub output_style: OutputStyle,
     /// Describe the working directory in the first prompt instead of the system prompt, which is then the
     /// same for all directories.
@@ -129,6 +131,8 @@ pub struct WorkspaceConfig {
     pub qwen_home: Option<PathBuf>,
     /// Approval mode and permission rules.
     pub policy: Policy,
+    /// True if the folder's own configuration takes effect.
+    pub is_trusted: bool,
     pub memory_files: MemorySources,
 }
 

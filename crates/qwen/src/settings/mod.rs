@@ -178,8 +178,8 @@ impl Config {
         warnings.extend(hooks::unknown_tools(&settings.hooks, input_format != "text"));
         let project = project::config::load(invocation, &layered, &mut warnings);
         let style = settings.output.style.as_deref();
-        let output_style =
-            OutputStyle::find(style, &layered.claude, layered.trust.decision().is_trusted(), &mut warnings);
+        let is_trusted = layered.trust.decision().is_trusted();
+        let output_style = OutputStyle::find(style, &layered.claude, is_trusted, &mut warnings);
         let memory_files = MemorySources::of(&settings, invocation, &layered);
         let mut servers = mcp::resolve(&layered.root, &settings)?;
         let wanted: &[PathBuf] = if run.configuration.safe_mode { &[] } else { &run.claude.plugin_dir };
@@ -229,6 +229,7 @@ impl Config {
                 thinking: thinking::resolve(&settings.agent)?,
                 system_prompt,
                 append_system_prompt: appended_prompt(run, &mut warnings)?,
+                policy_description: run.policy_description.clone(),
                 output_style,
                 environment_in_prompt: run.claude.exclude_dynamic_system_prompt_sections,
                 has_agents: true,
@@ -244,6 +245,7 @@ impl Config {
                 extra_roots,
                 home: invocation.var("HOME").map(PathBuf::from),
                 qwen_home: invocation.qwen_home(),
+                is_trusted,
                 memory_files,
             },
             sandbox: SandboxConfig {

@@ -150,6 +150,7 @@ async fn ask_for_tool_call(config: &ModelConfig) -> [Check; 2] {
     let request = Request {
         system: "You are being tested. Call the tool list_directory with the path \".\" and do nothing else."
             .into(),
+        situation: Arc::default(),
         messages: Arc::new(vec![Message::text(Role::User, "Look around: list the directory.")]),
         tools: tools.into(),
         sampling: qwen_events::Sampling::default(),

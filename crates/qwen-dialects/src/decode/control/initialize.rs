@@ -66,6 +66,7 @@ pub(in crate::decode) fn initialize(fields: &Object<'_>) -> Result<Initialize> {
         without_agents: fields.get("agents").is_some_and(|value| value.json().as_str() == "[]"),
         system_prompt: text(&["systemPrompt", "system_prompt"])?,
         append_system_prompt: text(&["appendSystemPrompt", "append_system_prompt"])?,
+        policy_description: text(&["policyDescription", "policy_description"])?,
         environment_in_prompt: fields
             .any(&["excludeDynamicSections", "exclude_dynamic_sections"])
             .map(|value| value.bool())

@@ -46,6 +46,10 @@ pub struct Folded {
     pub steered: Vec<PromptId>,
     pub model: Option<Arc<str>>,
     pub mode: Option<Arc<str>>,
+    /// True if the last turn was cancelled, interrupted or left unfinished.
+    pub is_interrupted: bool,
+    /// The first and the last description of its situation that the model knows.
+    pub situation: Option<(Arc<str>, Arc<str>)>,
     /// The points that the session can return to, in order.
     pub checkpoints: Vec<CheckpointMeta>,
     /// How often each node has run.
@@ -163,6 +167,8 @@ impl Folded {
             steered: Vec::new(),
             model: None,
             mode: None,
+            situation: None,
+            is_interrupted: false,
             checkpoints: Vec::new(),
             node_runs: Vec::new(),
             damaged: 0,
@@ -222,6 +228,7 @@ impl Folded {
     }
 
     fn turn_start(&mut self, start: &TurnStart, at: Timestamp) {
+        self.is_interrupted = true;
         if let Some(left) = self.unfinished.take() {
             self.postponed = false;
             self.spend(left.model_calls, &left.usage_by_model);
@@ -335,6 +342,12 @@ impl Folded {
                 self.open_calls = messages.last().map(OpenCalls::left_by).unwrap_or_default();
                 self.messages.clone_from(messages);
                 self.held.clear();
+                // The changes that the conversation reported may be lost, so the description starts over.
+                self.situation = None;
+            }
+            HistoryChange::Situation(text) => {
+                let first = self.situation.take().map_or_else(|| text.clone(), |(first, _)| first);
+                self.situation = Some((first, text.clone()));
             }
         }
     }
@@ -377,6 +390,7 @@ impl Folded {
     fn turn_end(&mut self, end: &TurnEnd) {
         self.unfinished = None;
         self.postponed = end.postponed.is_some();
+        self.is_interrupted = matches!(end.status, EndStatus::Cancelled | EndStatus::Interrupted);
         if !self.postponed && !self.held.is_empty() {
             self.close_calls();
         }

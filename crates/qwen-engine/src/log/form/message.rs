@@ -63,6 +63,7 @@ pub(in crate::log) struct ResultForm {
 pub(in crate::log) enum HistoryForm {
     Added(Vec<MessageForm>),
     Replaced(Vec<MessageForm>),
+    Situation(Arc<str>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -178,6 +179,7 @@ impl From<&HistoryChange> for HistoryForm {
         match change {
             HistoryChange::Added(messages) => Self::Added(forms(messages)),
             HistoryChange::Replaced(messages) => Self::Replaced(forms(messages)),
+            HistoryChange::Situation(text) => Self::Situation(text.clone()),
         }
     }
 }
@@ -188,6 +190,7 @@ impl From<HistoryForm> for HistoryChange {
         match form {
             HistoryForm::Added(forms) => Self::Added(messages(forms)),
             HistoryForm::Replaced(forms) => Self::Replaced(messages(forms)),
+            HistoryForm::Situation(text) => Self::Situation(text),
         }
     }
 }

@@ -48,6 +48,7 @@ fn field<'a>(run: &'a mut Run, flag: &str) -> Option<Field<'a>> {
         "--agent" => Field::Text(&mut run.agent),
         "--system-prompt" => Field::Text(&mut run.system_prompt),
         "--append-system-prompt" => Field::Text(&mut run.append_system_prompt),
+        "--policy-description" => Field::Text(&mut run.policy_description),
         "--approval-mode" | "--permission-mode" => Field::Text(&mut run.approval_mode),
         "--core-tools" | "--tools" => Field::Text(&mut run.core_tools),
         "--max-wall-time" => Field::Text(&mut run.max_wall_time),

@@ -43,6 +43,8 @@ pub struct McpServer {
     pub include_tools: Option<Vec<String>>,
     /// Do not offer these of its tools.
     pub exclude_tools: Vec<String>,
+    /// Describe its tools to the model in every request, even if the schemas exceed `tools.schemaBudget`.
+    pub always_load: Option<bool>,
     /// Its purpose.
     pub description: Option<String>,
     /// Do not start it.

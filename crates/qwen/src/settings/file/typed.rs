@@ -203,6 +203,9 @@ pub struct Tools {
     /// workspace cannot
     /// set this.
     pub sandbox_unasked: Option<bool>,
+    /// How many bytes the schemas of MCP and host tools may have; beyond that, requests list them by name and
+    /// the model loads them with `tool_search`.
+    pub schema_budget: Option<usize>,
     /// The names of tools and their arguments: `qwen` or `claude`. By default, Claude's own hosts get
     /// Claude's names.
     #[serde(deserialize_with = "vocabulary")]

@@ -399,6 +399,9 @@ impl Worker {
         if let Some(text) = &initialize.append_system_prompt {
             agent.append_system_prompt = Some(text.to_string());
         }
+        if let Some(text) = &initialize.policy_description {
+            agent.policy_description = Some(text.to_string());
+        }
         agent.environment_in_prompt |= initialize.environment_in_prompt;
         if let Some(wanted) = &initialize.skills {
             agent.skills.retain(|skill| wanted.contains(&skill.name));

@@ -43,6 +43,9 @@ pub struct ControlHost {
     parent: OnceLock<Arc<ParentProcess>>,
 }
 
+/// The reason of a denial whose cause is a failure of the host. The failure itself is reported to the host.
+const UNDECIDED: &str = "the host could not decide";
+
 /// An open request.
 struct Pending {
     session: SessionId,
@@ -249,9 +252,8 @@ impl Host for ControlHost {
                 Ok(json) => json,
                 Err(NoAnswer::Withdrawn) => return denial(None),
                 Err(NoAnswer::Failed(error)) => {
-                    let message = format!("the permission check failed: {error}").into();
                     self.record_error(error);
-                    return denial(Some(message));
+                    return denial(Some(UNDECIDED.into()));
                 }
             };
             match permission_answer(&json) {
@@ -261,9 +263,8 @@ impl Host for ControlHost {
                 Ok(answer) => answer,
                 Err(error) => {
                     // A malformed answer to the right question is a denial at once.
-                    let message = format!("the permission answer cannot be read: {error}").into();
                     self.record_error(error);
-                    denial(Some(message))
+                    denial(Some(UNDECIDED.into()))
                 }
             }
         })

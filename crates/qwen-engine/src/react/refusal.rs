@@ -1,0 +1,140 @@
+//! The text of a refusal: who refused, the reason in the refuser's words, and what can be done.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use qwen_events::{Decision, ToolCall};
+use qwen_tools::Tool;
+
+use super::call::Refusal;
+use crate::context::TurnContext;
+use crate::permissions::RefusedCall;
+use crate::{Audience, TOOLS};
+
+/// What the model should do after a user or host has refused.
+const CHOOSE_ANOTHER_WAY: &str =
+    "Do not try the same again: choose another way, or report what you would need.";
+
+/// Who refused a call that the rules or the mode forbid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refuser {
+    Rule,
+    Mode,
+    Hook,
+}
+
+impl Refuser {
+    /// The refuser of a call with this decision.
+    pub(super) fn of(decision: &Decision, by_hook: bool) -> Self {
+        match (&decision.rule, by_hook) {
+            (_, true) => Self::Hook,
+            (Some(_), false) => Self::Rule,
+            (None, false) => Self::Mode,
+        }
+    }
+}
+
+/// The refusal of a call that a rule, the mode or a hook forbids.
+pub(super) fn forbidden(
+    turn: &TurnContext,
+    call: &ToolCall,
+    tool: &dyn Tool,
+    decision: &Decision,
+    by_hook: bool,
+) -> Refusal {
+    let refuser = Refuser::of(decision, by_hook);
+    let who = match refuser {
+        Refuser::Rule => "a permission rule",
+        Refuser::Mode => "the approval mode",
+        Refuser::Hook => "a hook",
+    };
+    let mut text = format!("Permission for {} was declined by {who}: {}", call.name, decision.reason);
+    let subject =
+        turn.permissions.subject(&RefusedCall { call, declaration: tool.declaration(), blocked_path: None });
+    if let Some(subject) = subject.filter(|subject| !text.contains(subject.as_str())) {
+        add_sentence(&mut text, &format!("It was asked for `{subject}`."));
+    }
+    if refuser == Refuser::Mode && turn.permissions.mode() == "plan" {
+        add_sentence(&mut text, &plan_advice(turn));
+    } else if let Some(remedy) =
+        turn.permissions.rule_remedy(decision.verdict, decision.rule.as_deref(), turn.audience)
+    {
+        add_sentence(&mut text, &format!("The user can {remedy}."));
+    }
+    add_sentence(&mut text, CHOOSE_ANOTHER_WAY);
+    Refusal { text, reason: decision.reason.clone() }
+}
+
+/// What the model can do in plan mode.
+fn plan_advice(turn: &TurnContext) -> String {
+    let exit = TOOLS.find("exit_plan_mode").map_or("exit_plan_mode", |tool| turn.tools.name_of(tool));
+    if turn.session.process.can_answer() {
+        format!("Present your plan with {exit}: changes are possible once it is approved.")
+    } else {
+        format!("No one can approve {exit} in this run: answer with the plan.")
+    }
+}
+
+/// The refusal of a call that needs an answer which no one can give.
+pub(super) fn unanswerable(
+    turn: &TurnContext,
+    call: &ToolCall,
+    tool: &dyn Tool,
+    decision: &Decision,
+    blocked: Option<&Path>,
+) -> Refusal {
+    let refused = RefusedCall { call, declaration: tool.declaration(), blocked_path: blocked };
+    let subject = turn.permissions.subject(&refused).map(|subject| format!(" for `{subject}`"));
+    let why = if turn.permissions.denies_instead_of_asking() {
+        "the mode dontAsk denies what would be asked"
+    } else {
+        "no one can give it in this run"
+    };
+    let reason = &decision.reason;
+    let mut text =
+        format!("{} requires permission{}, and {why}: {reason}", call.name, subject.unwrap_or_default());
+    let remedy = turn.permissions.remedy(&refused, turn.audience).unwrap_or_else(|| {
+        let change = turn.permissions.rule_remedy(decision.verdict, decision.rule.as_deref(), turn.audience);
+        let change = change.map(|change| format!(", or {change}")).unwrap_or_default();
+        let answer = match turn.audience {
+            Audience::Shell => "answer the question at a terminal or with --ask-later",
+            Audience::Program => "answer permission requests (the option can_use_tool)",
+            Audience::Terminal => "answer the question in another approval mode",
+        };
+        format!("{answer}{change}")
+    });
+    let who = if turn.audience == Audience::Program { "host" } else { "user" };
+    add_sentence(&mut text, &format!("The {who} can {remedy}."));
+    add_sentence(&mut text, "Continue without it, and report what was not done.");
+    Refusal { text, reason: reason.clone() }
+}
+
+/// The refusal of a call that the user or the host was asked about.
+pub(super) fn declined(
+    turn: &TurnContext,
+    call: &ToolCall,
+    message: Option<Arc<str>>,
+    asked_because: &Arc<str>,
+) -> Refusal {
+    let who = match turn.audience {
+        Audience::Program => "the host",
+        Audience::Shell | Audience::Terminal => "the user",
+    };
+    let mut text = format!("Permission for {} was declined by {who}", call.name);
+    let message = message.filter(|message| !message.trim().is_empty());
+    match &message {
+        Some(message) => text.push_str(&format!(": {}", message.trim())),
+        None => text.push_str(", without a reason"),
+    }
+    add_sentence(&mut text, CHOOSE_ANOTHER_WAY);
+    Refusal { text, reason: message.unwrap_or_else(|| asked_because.clone()) }
+}
+
+/// Appends a sentence. A refuser's reason need not end like one.
+fn add_sentence(text: &mut String, sentence: &str) {
+    if !text.ends_with(['.', '!', '?']) {
+        text.push('.');
+    }
+    text.push(' ');
+    text.push_str(sentence);
+}

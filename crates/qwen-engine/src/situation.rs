@@ -1,0 +1,331 @@
+//! What the model knows about its situation: mode, who answers, what runs without approval, and the
+//! surroundings. The first user message of a conversation carries it as one block; changes follow in the next
+//! request.
+
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use qwen_events::ToolDeclaration;
+use qwen_tools::Registry;
+
+use crate::context::SessionContext;
+use crate::{Audience, TOOLS};
+
+/// The maximum number of rules of one kind that are listed.
+const MAX_RULES: usize = 8;
+/// The maximum length of a listed rule, in characters.
+const MAX_RULE: usize = 60;
+
+/// The surroundings of a session, which only the binary knows.
+pub trait Surroundings: Send + Sync {
+    /// The facts as of now, each with its topic. Called once per session and process.
+    fn survey(&self) -> Vec<Fact>;
+}
+
+/// A session without known surroundings.
+pub struct NoSurroundings;
+
+impl Surroundings for NoSurroundings {
+    fn survey(&self) -> Vec<Fact> {
+        Vec::new()
+    }
+}
+
+/// One line of the description: a topic, such as `mode`, and its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    pub topic: Arc<str>,
+    pub text: Arc<str>,
+    /// False for a fact that tools change all the time: a difference is not reported.
+    pub is_reported: bool,
+}
+
+impl Fact {
+    /// A fact whose changes are reported. Line breaks become spaces.
+    pub fn new(topic: &str, text: &str) -> Self {
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Self { topic: topic.into(), text: text.into(), is_reported: true }
+    }
+
+    /// The same fact, whose changes are not reported.
+    #[must_use]
+    pub fn unreported(self) -> Self {
+        Self { is_reported: false, ..self }
+    }
+}
+
+/// What the model of one agent was told.
+#[derive(Default)]
+pub(crate) struct Situation {
+    told: Mutex<Told>,
+}
+
+#[derive(Default)]
+struct Told {
+    /// The block of the first user message; `None` before the first turn.
+    block: Option<Arc<str>>,
+    facts: Vec<Fact>,
+    /// The facts come from the log of an earlier process.
+    is_restored: bool,
+}
+
+impl Situation {
+    /// The description that an earlier process logged: the first one, and the last one if it changed.
+    pub(crate) fn restored(first: &str, last: &str) -> Self {
+        let told = Told { block: Some(block(first)), facts: parse(last), is_restored: true };
+        Self { told: Mutex::new(told) }
+    }
+
+    /// A fixed description for a sub-agent: what its parent knows.
+    pub(crate) fn for_subagent(&self, context: &SessionContext, tools: &Registry) -> Self {
+        let mut facts = self.lock().facts.clone();
+        if facts.is_empty() {
+            return Self::default();
+        }
+        replace(&mut facts, redacted(context, decisions(context, tools)));
+        let told = Told { block: Some(block(&render(&facts))), facts, is_restored: false };
+        Self { told: Mutex::new(told) }
+    }
+
+    /// The block for requests; empty if there is none.
+    pub(crate) fn block(&self) -> Arc<str> {
+        self.lock().block.clone().unwrap_or_default()
+    }
+
+    /// Describes the situation at the start of a turn. Returns what changed since the model was last told, and
+    /// the description to log if it is new.
+    pub(crate) fn begin_turn(
+        &self,
+        context: &SessionContext,
+        tools: &Registry,
+        after_interrupt: bool,
+    ) -> SituationUpdate {
+        let mut told = self.lock();
+        if told.block.is_none() {
+            let mut facts = decisions(context, tools);
+            facts.extend(context.surroundings.survey());
+            let facts = redacted(context, facts);
+            let text = render(&facts);
+            *told = Told { block: Some(block(&text)), facts, is_restored: false };
+            return SituationUpdate { news: None, log: Some(text.into()) };
+        }
+        let mut current = decisions(context, tools);
+        let mut preface = String::new();
+        if after_interrupt {
+            preface.push_str(INTERRUPTED);
+        }
+        if std::mem::take(&mut told.is_restored) {
+            current.extend(context.surroundings.survey());
+            preface.push_str(RESUMED);
+        }
+        told.update(redacted(context, current), &preface)
+    }
+
+    /// Returns what changed during a turn.
+    pub(crate) fn refresh(&self, context: &SessionContext, tools: &Registry) -> SituationUpdate {
+        let mut told = self.lock();
+        if told.block.is_none() {
+            return SituationUpdate::default();
+        }
+        told.update(redacted(context, decisions(context, tools)), "")
+    }
+
+    /// Puts all that the model was told into the block, because a summary replaced the conversation.
+    pub(crate) fn fold_changes(&self) {
+        let mut told = self.lock();
+        if told.block.is_some() {
+            told.block = Some(block(&render(&told.facts)));
+        }
+    }
+
+    /// Forgets the description: the conversation starts over.
+    pub(crate) fn clear(&self) {
+        *self.lock() = Told::default();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The difference between what the model was told and what holds now.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct SituationUpdate {
+    /// The text for the next request.
+    pub news: Option<String>,
+    /// The whole description, for the log.
+    pub log: Option<Arc<str>>,
+}
+
+/// What a new process changes in every session that it resumes.
+const RESUMED: &str = "A new process continues this session: $TMPDIR is empty, and background tasks that were running \
+                       have ended.\n";
+
+/// The mark of a turn that was cancelled.
+const INTERRUPTED: &str =
+    "The turn before this message was interrupted: what it had begun may be incomplete.\n";
+
+impl Told {
+    fn update(&mut self, current: Vec<Fact>, preface: &str) -> SituationUpdate {
+        let is_news = |fact: &&Fact| {
+            let known = self.facts.iter().find(|known| known.topic == fact.topic);
+            known.is_none_or(|known| known.text != fact.text)
+        };
+        let changed: Vec<Fact> = current.iter().filter(is_news).cloned().collect();
+        let reported: Vec<Fact> = changed.iter().filter(|fact| fact.is_reported).cloned().collect();
+        if reported.is_empty() && preface.is_empty() {
+            return SituationUpdate::default();
+        }
+        replace(&mut self.facts, current);
+        let mut news = format!("<situation>\n{preface}");
+        if !reported.is_empty() {
+            news.push_str("Changed since you were told:\n");
+            news.push_str(&render(&reported));
+        }
+        news.push_str("</situation>");
+        let log = (!changed.is_empty()).then(|| render(&self.facts).into());
+        SituationUpdate { news: Some(news), log }
+    }
+}
+
+/// Replaces facts by those of the same topic, and adds new ones.
+fn replace(facts: &mut Vec<Fact>, current: Vec<Fact>) {
+    for fact in current {
+        match facts.iter_mut().find(|known| known.topic == fact.topic) {
+            Some(known) => *known = fact,
+            None => facts.push(fact),
+        }
+    }
+}
+
+fn block(facts: &str) -> Arc<str> {
+    format!("<situation>\n{facts}</situation>").into()
+}
+
+/// One line per fact.
+fn render(facts: &[Fact]) -> String {
+    facts.iter().map(|fact| format!("{}: {}\n", fact.topic, fact.text)).collect()
+}
+
+fn parse(text: &str) -> Vec<Fact> {
+    let facts = text.lines().filter_map(|line| line.split_once(": "));
+    facts.map(|(topic, text)| Fact::new(topic, text)).collect()
+}
+
+/// The facts without secrets: they go to the model's server, a third party.
+fn redacted(context: &SessionContext, facts: Vec<Fact>) -> Vec<Fact> {
+    let redact = |fact: Fact| {
+        let text = context.resources.redactor.redact(&fact.text).as_ref().into();
+        Fact { text, ..fact }
+    };
+    facts.into_iter().map(redact).collect()
+}
+
+/// The facts that the session itself decides.
+fn decisions(context: &SessionContext, tools: &Registry) -> Vec<Fact> {
+    let mode = context.process.permissions.mode();
+    let can_answer = context.process.can_answer();
+    let model = context.process.overrides.model().unwrap_or_else(|| context.model.name().into());
+    vec![
+        Fact::new("mode", &describe_mode(mode, can_answer, tools)),
+        Fact::new("answers", describe_answers(context, can_answer)),
+        Fact::new("without approval", &describe_approvals(context, mode)),
+        Fact::new("model", &model),
+    ]
+}
+
+fn describe_mode(mode: &str, can_answer: bool, tools: &Registry) -> String {
+    let name = |declared: Option<&'static ToolDeclaration>| declared.map_or("", |tool| tools.name_of(tool));
+    match mode {
+        "plan" if can_answer => format!(
+            "plan. Read and plan only: every change is refused. When the plan is complete, present it with {}; the user's \
+             approval ends plan mode",
+            name(TOOLS.find("exit_plan_mode"))
+        ),
+        "plan" => "plan. Read and plan only: every change is refused. No one can approve leaving plan mode, so answer \
+                   with the plan"
+            .to_owned(),
+        "default" => "default. Changes and commands need approval".to_owned(),
+        "auto-edit" => "auto-edit. Edits in the workspace run without approval, commands need it".to_owned(),
+        "dontAsk" => "dontAsk. What would need approval is refused without a question".to_owned(),
+        "yolo" => "yolo. Everything runs without approval, except what a rule denies or asks about".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn describe_answers(context: &SessionContext, can_answer: bool) -> &'static str {
+    match (can_answer, context.process.audience) {
+        (true, Audience::Terminal) => "a user at the terminal answers questions and approves calls",
+        (true, Audience::Program) => "the host program answers questions and approves calls",
+        (true, Audience::Shell) => {
+            "questions and permission requests are answered, possibly in a later run of this session"
+        }
+        (false, _) => {
+            "no one can answer: calls that need approval are refused. Decide yourself, and report what you could not do"
+        }
+    }
+}
+
+/// The mode's defaults and the rules, summarised.
+fn describe_approvals(context: &SessionContext, mode: &str) -> String {
+    let mut text = match mode {
+        "plan" => "reading in the workspace and commands that only read, nothing else",
+        "yolo" => "everything",
+        "auto-edit" => "reading and editing in the workspace, and commands that only read",
+        _ => "reading in the workspace, and commands that only read",
+    }
+    .to_owned();
+    let rules = context.process.permissions.listed_rules();
+    for (behavior, title) in [("allow", "allowed by rule"), ("ask", "always asked"), ("deny", "denied")] {
+        let named: Vec<String> = rules
+            .iter()
+            .filter(|rule| rule.behavior == behavior)
+            .map(|rule| rule.text.chars().take(MAX_RULE).collect())
+            .collect();
+        if named.is_empty() || (mode == "plan" && behavior == "allow") {
+            continue;
+        }
+        let listed = named.iter().take(MAX_RULES).map(String::as_str).collect::<Vec<_>>().join(", ");
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "; {title}: {listed}");
+        if named.len() > MAX_RULES {
+            let _ = write!(text, " and {} more", named.len() - MAX_RULES);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(facts: &[(&str, &str)]) -> Told {
+        let facts = facts.iter().map(|(topic, text)| Fact::new(topic, text)).collect();
+        Told { block: Some("".into()), facts, is_restored: false }
+    }
+
+    #[test]
+    fn only_what_changed_is_reported_and_only_once() {
+        let mut told = told(&[("mode", "default"), ("answers", "no one"), ("files", "a")]);
+        let now = || {
+            vec![
+                Fact::new("mode", "plan"),
+                Fact::new("answers", "no one"),
+                Fact::new("files", "b").unreported(),
+            ]
+        };
+        let update = told.update(now(), "");
+        let news = "<situation>\nChanged since you were told:\nmode: plan\n</situation>";
+        assert_eq!(update.news.as_deref(), Some(news));
+        assert_eq!(update.log.as_deref(), Some("mode: plan\nanswers: no one\nfiles: b\n"));
+        assert_eq!(told.update(now(), ""), SituationUpdate::default());
+    }
+
+    #[test]
+    fn a_description_survives_the_log_and_stays_on_its_lines() {
+        let facts = vec![Fact::new("mode", "default"), Fact::new("files", "a\nmode: yolo")];
+        let text = render(&facts);
+        assert_eq!(text.lines().count(), 2);
+        assert_eq!(render(&parse(&text)), text);
+    }
+}
