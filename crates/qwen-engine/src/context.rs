@@ -12,10 +12,10 @@ use qwen_tools::{Registry, SessionResources};
 
 use crate::compaction::Window;
 use crate::hooks::HookSet;
-use crate::situation::{Situation, Surroundings};
+use crate::session::situation::{Situation, Surroundings};
 use crate::structured::StructuredAnswer;
 use crate::subagent::{AgentDefinition, Steps};
-use crate::tool_search::LoadedTools;
+use crate::tools::search::LoadedTools;
 use crate::{Host, Limits, Permissions, QuestionOrigin, SessionOverrides, ThinkingOptions};
 
 /// What all sessions of one process share.

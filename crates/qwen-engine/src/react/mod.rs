@@ -12,7 +12,6 @@ mod host_tool;
 mod loop_detection;
 mod observe;
 mod permit;
-mod refusal;
 mod stop_hooks;
 mod think;
 

@@ -10,6 +10,7 @@ mod return_point;
 mod rewind;
 mod sent_history;
 mod session_hooks;
+pub(crate) mod situation;
 mod tool;
 mod turn;
 mod typed_command;
@@ -26,6 +27,7 @@ use qwen_events::{
 
 pub use self::ending::unstarted_turn_end;
 pub(crate) use self::ending::within;
+use self::situation::Situation;
 use crate::background_tasks::AbandonAgentsOnDrop;
 use crate::commands::at::ResourceName;
 use crate::compaction;
@@ -33,7 +35,6 @@ use crate::context::TurnContext;
 use crate::graph::NodeCounter;
 use crate::log::{FileBackups, Log, OpenCalls, Recorder, StoredRun, Unfinished};
 use crate::react::ReactState;
-use crate::situation::Situation;
 use crate::skill::{self, SkillTool};
 use crate::{AnswerSchema, Budget, Cancel, Emitter, SessionContext, Stop};
 

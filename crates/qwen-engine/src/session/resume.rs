@@ -10,7 +10,7 @@ use crate::agent;
 use crate::graph::NodeCounter;
 use crate::log::{FinalAnswer, Folded, OpenCall, Progress, StoredRun, Unfinished, word};
 use crate::react::{self, ReactState};
-use crate::situation::Situation;
+use crate::session::situation::Situation;
 use crate::{AnswerSchema, Budget, Cancel, Emitter, SessionContext, Stop};
 
 impl Session {

@@ -112,12 +112,13 @@ fn commands(config: &Config) -> CommandSet {
     }
 }
 
-/// Who drives this run: the terminal role reads events itself and has no output format.
+/// Who drives this run: the terminal role reads events itself, without an output format.
 fn audience(config: &Config) -> Audience {
-    match (config.stream.structured_input, config.stream.format) {
-        (false, _) => Audience::Shell,
+    let stream = &config.stream;
+    match (stream.structured_input, stream.format) {
         (true, Some(_)) => Audience::Program,
-        (true, None) => Audience::Terminal,
+        (true, None) if stream.input_format == "text" => Audience::Terminal,
+        (_, None) | (false, Some(_)) => Audience::Shell,
     }
 }
 

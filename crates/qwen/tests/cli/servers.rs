@@ -193,7 +193,7 @@ fn the_version_can_be_read_by_programs() {
 }
 
 #[test]
-fn the_system_prompt_ends_with_date_platform_shell_and_git_branch() {
+fn the_first_message_names_date_platform_shell_and_git_branch() {
     let mock = MockModel::with([Reply::text("Hi")]);
     let program =
         qwen().with_model(&mock).env("SHELL", "/bin/zsh").args(["-p", "x", "--model", "mock", "-q"]);
@@ -204,15 +204,13 @@ fn the_system_prompt_ends_with_date_platform_shell_and_git_branch() {
     assert!(init.unwrap().success());
     assert_eq!(program.run().code, Some(0));
     let request = &mock.requests()[0];
-    let system = request.messages()[0]["content"].as_str().unwrap().to_owned();
-    let environment =
-        system.split("Environment at the start of the session:").nth(1).expect("an environment");
+    let first = request.full_body()["messages"][1]["content"].as_str().unwrap().to_owned();
     for part in
-        ["- date: 20", "- platform: linux", "/bin/zsh", "- git: branch topic", "- working directory: "]
+        ["\ndate: 20", "\nplatform: linux", "/bin/zsh", "\ngit: branch topic", "\nworking directory: "]
     {
-        assert!(environment.contains(part), "{part}: {system}");
+        assert!(first.contains(part), "{part}: {first}");
     }
-    let size = request.body.to_string().len();
+    let size = request.bytes.len();
     assert!(size < 14 * 1024, "the first request has {size} bytes");
 }
 

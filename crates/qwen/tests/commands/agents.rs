@@ -158,7 +158,7 @@ fn what_is_no_agent_is_said_and_left_out() {
 }
 
 #[test]
-fn agents_run_beside_each_other_and_each_keeps_to_its_limits() {
+fn agents_that_only_read_run_concurrently_and_each_keeps_to_its_limits() {
     let mock = MockModel::start();
     mock.answer_with(|request: &Request| {
         let (system, said) = (system(request), request.last_user_text());
@@ -166,7 +166,7 @@ fn agents_run_beside_each_other_and_each_keeps_to_its_limits() {
         Some(match (system.contains("short of breath"), said.as_str()) {
             (true, _) => Reply::new([gate("short"), list]),
             (false, "Go") if request.messages().len() < 3 => {
-                Reply::new([start("c1", "short").step(), start("c2", "general-purpose").step()])
+                Reply::new([start("c1", "short").step(), start("c2", "explore").step()])
             }
             (false, "task c2") => {
                 Reply::new([gate("general"), ReplyEvent::Text("Nothing to do.".to_owned()).step()])
@@ -178,7 +178,7 @@ fn agents_run_beside_each_other_and_each_keeps_to_its_limits() {
     agent(
         &program,
         "user",
-        "---\nname: short\ndescription: Stops soon.\nlimits:\n  maxTurns: 2\n---\nYou are short of breath.",
+        "---\nname: short\ndescription: Stops soon.\ntools: list_directory\nlimits:\n  maxTurns: 2\n---\nYou are short of breath.",
     );
     let mut run = program.start();
     run.close_stdin();

@@ -101,8 +101,19 @@ fn a_session_that_is_taken_up_asks_the_model_the_same_as_one_that_was_never_left
         let session = if words == "Look" { "--session-id" } else { "--resume" };
         done(&program, &["-p", words, session, "s1"]);
     }
-    let at_once: Vec<_> = whole.requests().iter().map(|request| conversation(request)).collect();
-    let in_parts: Vec<_> = parts.requests().iter().map(|request| conversation(request)).collect();
+    // The remedy that a refusal names depends on who drives the run.
+    let without_remedy = |said: String| match said.find(" can allow it ") {
+        Some(at) => said[..at].trim_end_matches("The user").trim_end_matches("The host").to_owned(),
+        None => said,
+    };
+    let requests = |mock: &MockModel| -> Vec<Vec<String>> {
+        let requests = mock.requests();
+        requests
+            .iter()
+            .map(|request| conversation(request).into_iter().map(without_remedy).collect())
+            .collect()
+    };
+    let (at_once, in_parts) = (requests(&whole), requests(&parts));
     assert_eq!(at_once.len(), 4);
     assert_eq!(at_once, in_parts);
 }

@@ -1,5 +1,7 @@
 //! Decides whether a call may run: hooks, rules and the host's answer.
 
+mod refusal;
+
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,7 +16,6 @@ use qwen_tools::{CallContext, Tool};
 use serde_json::{Map, Value};
 
 use super::call::{CANCELLED, NotRun, Refusal};
-use super::refusal;
 use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::{HookEvent, Permission};

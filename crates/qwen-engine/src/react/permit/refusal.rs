@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use qwen_events::{Decision, ToolCall};
+use qwen_events::{Decision, ToolCall, Verdict};
 use qwen_tools::Tool;
 
-use super::call::Refusal;
 use crate::context::TurnContext;
 use crate::permissions::RefusedCall;
+use crate::react::call::Refusal;
 use crate::{Audience, TOOLS};
 
 /// What the model should do after a user or host has refused.
@@ -71,7 +71,8 @@ fn plan_advice(turn: &TurnContext) -> String {
     if turn.session.process.can_answer() {
         format!("Present your plan with {exit}: changes are possible once it is approved.")
     } else {
-        format!("No one can approve {exit} in this run: answer with the plan.")
+        let remedy = turn.permissions.rule_remedy(Verdict::Deny, None, turn.audience).unwrap_or_default();
+        format!("No one can approve {exit} in this run: answer with the plan. The user can {remedy}.")
     }
 }
 

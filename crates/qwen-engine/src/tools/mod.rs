@@ -1,11 +1,13 @@
 //! All tools that this program declares: the built-in ones and those of the engine.
 
+pub mod search;
+
 use qwen_events::ToolCatalogue;
 
 /// Every declared tool. Rules, matchers and lists resolve tool names with it.
 pub const TOOLS: ToolCatalogue = ToolCatalogue::new(&[
     qwen_tools::DECLARATIONS,
-    &[&crate::subagent::DECLARATION, &crate::skill::DECLARATION, &crate::tool_search::DECLARATION],
+    &[&crate::subagent::DECLARATION, &crate::skill::DECLARATION, &search::DECLARATION],
 ]);
 
 #[cfg(test)]
