@@ -214,7 +214,7 @@ impl Scene {
         let told = ended.json_lines();
         let last = told.last().unwrap();
         assert!(last["metadata"]["turn"].is_object(), "a turn ends with its terminal record: {last}");
-        let asked: Vec<Value> = self.mock.requests().iter().map(|request| request.body.clone()).collect();
+        let asked: Vec<Value> = self.mock.requests().iter().map(|request| request.full_body()).collect();
         Played { end: last["metadata"]["turn"].clone(), asked, ended }
     }
 }

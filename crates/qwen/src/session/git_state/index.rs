@@ -1,12 +1,12 @@
 //! Changes of tracked files, found by comparing the index with the work tree.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::clean;
 use super::objects::ObjectId;
+use super::{clean, open_file};
 
 /// The maximum size of an index that is read.
 const MAX_INDEX: u64 = 1 << 20;
@@ -27,7 +27,7 @@ const SKIP_WORKTREE: u16 = 0x4000;
 /// `tree`, the tree of HEAD. `None` if the index is too large or not understood.
 pub fn changed_files(index: &Path, root: &Path, tree: Option<ObjectId>) -> Option<Vec<String>> {
     let mut bytes = Vec::new();
-    File::open(index).ok()?.take(MAX_INDEX + 1).read_to_end(&mut bytes).ok()?;
+    open_file(index)?.take(MAX_INDEX + 1).read_to_end(&mut bytes).ok()?;
     if bytes.len() as u64 > MAX_INDEX {
         return None;
     }
@@ -166,7 +166,9 @@ impl Entry {
         let content = if is_link {
             std::fs::read_link(&path).ok()?.into_os_string().as_encoded_bytes().to_vec()
         } else {
-            std::fs::read(&path).ok()?
+            let mut content = Vec::new();
+            open_file(&path)?.take(MAX_HASHED_SIZE + 1).read_to_end(&mut content).ok()?;
+            content
         };
         Some(blob_id(&content) != self.id)
     }

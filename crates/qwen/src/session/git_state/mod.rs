@@ -4,8 +4,9 @@
 mod index;
 mod objects;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use objects::{ObjectId, Objects};
@@ -148,12 +149,14 @@ fn clean(text: &str) -> String {
 /// A small text file; `None` if it is missing, too large or not text.
 fn read_bounded(path: &Path) -> Option<String> {
     let mut text = String::new();
-    let file = File::open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    file.take(MAX_REFS).read_to_string(&mut text).ok()?;
+    open_file(path)?.take(MAX_REFS).read_to_string(&mut text).ok()?;
     Some(text)
+}
+
+/// Opens a regular file; `None` for anything else. A pipe or a device must not hold up the session.
+fn open_file(path: &Path) -> Option<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    file.metadata().ok()?.is_file().then_some(file)
 }
 
 #[cfg(test)]

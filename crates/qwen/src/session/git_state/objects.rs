@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use flate2::read::ZlibDecoder;
 
+use super::open_file;
+
 /// The maximum size of a commit that is read.
 const MAX_OBJECT: usize = 64 * 1024;
 /// The maximum number of packs that are searched.
@@ -66,7 +68,7 @@ impl Objects {
 
     fn read_loose(&self, id: &ObjectId) -> Option<Vec<u8>> {
         let hex = id.hex();
-        let file = File::open(self.directory.join(&hex[..2]).join(&hex[2..])).ok()?;
+        let file = open_file(&self.directory.join(&hex[..2]).join(&hex[2..]))?;
         let bytes = inflate(file)?;
         let end = bytes.iter().position(|byte| *byte == 0)?;
         bytes.starts_with(b"commit ").then(|| bytes[end + 1..].to_vec())
@@ -77,9 +79,9 @@ impl Objects {
         let indexes =
             packs.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "idx"));
         indexes.take(MAX_PACKS).find_map(|path| {
-            let index = File::open(&path).ok()?;
+            let index = open_file(&path)?;
             let offset = find_offset(&index, id)?;
-            let pack = File::open(path.with_extension("pack")).ok()?;
+            let pack = open_file(&path.with_extension("pack"))?;
             let (kind, bytes) = read_entry(&pack, &index, offset, 0)?;
             (kind == COMMIT).then_some(bytes)
         })

@@ -63,7 +63,10 @@ fn every_bad_argument_is_one_tool_error_and_the_turn_goes_on() {
 #[test]
 fn the_tools_have_the_names_and_arguments_that_programs_bind_to() {
     let mock = MockModel::with([Reply::text("Hi.")]);
-    qwen().with_model(&mock).args(["-p", "Hello", "--model", "mock"]).run();
+    // Questions and leaving plan mode are offered where someone can answer.
+    let flags = ["--input-format", "stream-json", "--output-format", "stream-json", "--dialect", "qwen"];
+    let host = qwen().with_model(&mock).args(flags).args(["--model", "mock", "--approval-mode", "plan"]);
+    host.stdin(r#"{"messages":[{"role":"user","content":"Hello"}]}"#).run();
     let body = &mock.requests()[0].body;
     let properties = |name: &str| -> (Vec<String>, Vec<String>) {
         let tools = body["tools"].as_array().unwrap();

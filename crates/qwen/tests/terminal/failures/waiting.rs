@@ -138,23 +138,3 @@ fn questions_that_are_withdrawn_while_being_answered_are_not_answered() {
     screen.type_keys("next\r");
     screen.wait_for("Good.");
 }
-
-#[test]
-fn the_questions_of_one_message_are_asked_one_after_the_other() {
-    let write = |n: usize| {
-        sse::call(n, &format!("c{n}"), "run_shell_command", &format!(r#"{{"command":"touch made-{n}.txt"}}"#))
-    };
-    let calls = Reply::new((0..3).map(write).chain([sse::finish("tool_calls"), sse::done()]));
-    let mock = MockModel::with([calls, Reply::text("All made.")]);
-    let program = qwen(&mock);
-    let mut screen = Screen::ready(&program);
-    screen.type_keys("make three\r");
-    for n in 0..3 {
-        screen.wait_for(&format!("touch made-{n}.txt"));
-        screen.wait_for("y yes, once");
-        assert!(!screen.contents().contains("of 3)"), "only one is open");
-        screen.type_keys("y");
-    }
-    screen.wait_for("All made.");
-    assert!((0..3).all(|n| program.cwd_path().join(format!("made-{n}.txt")).exists()));
-}
