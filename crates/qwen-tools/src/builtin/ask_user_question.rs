@@ -54,7 +54,10 @@ fn question(item: &Value) -> Option<&str> {
 fn run(call: &ToolCall) -> Result<Outcome, Refusal> {
     let (Input { questions: asked }, arguments) = Input::parse(call)?;
     let Some(answers) = arguments.non_null("answers") else {
-        return Ok(Outcome::failure("no_answer", "The user gave no answer. Continue with your best judgement."));
+        return Ok(Outcome::failure(
+            "no_answer",
+            "The user gave no answer. Continue with your best judgement.",
+        ));
     };
     let lines: Vec<String> = match answers {
         Value::Object(by_question) => {

@@ -69,5 +69,8 @@ pub struct ThinkingArgs {
 
 /// A number other than NaN and infinity.
 fn number(text: &str) -> Result<f64, String> {
-    text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(|| "it is not a number".to_owned())
+    text.parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite())
+        .ok_or_else(|| "it is not a number".to_owned())
 }

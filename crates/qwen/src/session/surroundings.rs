@@ -173,6 +173,12 @@ const SHELL_WORDS: &[&str] = &[
     "then", "time", "trap", "type", "ulimit", "umask", "unset", "wait", "while",
 ];
 
+/// Keywords with which code of other languages begins.
+const CODE_WORDS: &[&str] = &[
+    "async", "class", "const", "def", "enum", "fn", "from", "func", "import", "impl", "let", "mod", "pub",
+    "static", "struct", "type", "use", "var",
+];
+
 /// The program of a command line; none if the line does not look like one.
 fn command_of(line: &str) -> Option<&str> {
     let line = line.trim_start().trim_start_matches("$ ");
@@ -184,8 +190,9 @@ fn command_of(line: &str) -> Option<&str> {
     let is_program = word.len() >= 2
         && word.starts_with(|c: char| c.is_ascii_lowercase())
         && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '+'));
-    // A span such as `let x = 1` is code of another language.
-    let is_code = words.next().is_some_and(|next| matches!(next, "=" | ":" | "==" | ":="));
+    // A span such as `let x = 1` or `fn main()` is code of another language.
+    let is_code = CODE_WORDS.contains(&word)
+        || words.any(|next| matches!(next, "=" | ":" | "==" | ":=") || next.contains("()"));
     (is_program && !is_code && !SHELL_WORDS.contains(&word)).then_some(word)
 }
 
