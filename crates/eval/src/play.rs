@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use qwen_engine::hooks::HookSet;
 use qwen_engine::{
-    Cancel, Emitter, HeadlessHost, Limits, Permissions, ProcessServices, Session, SessionContext,
-    SessionOverrides, ThinkingOptions, TurnInput,
+    Audience, Cancel, Emitter, HeadlessHost, Limits, NoSurroundings, Permissions, ProcessServices, Session,
+    SessionContext, SessionOverrides, ThinkingOptions, TurnInput, tool_search,
 };
 use qwen_events::{Body, ErrorInfo, Part, SessionId, Thinking, TurnEnd};
 use qwen_mcp::Servers;
@@ -71,6 +71,7 @@ impl Player {
             overrides: Arc::new(SessionOverrides::default()),
             mcp: Arc::new(Servers::none()),
             hooks: Arc::new(HookSet::default()),
+            audience: Audience::Shell,
         };
         SessionContext {
             process: Arc::new(process),
@@ -87,6 +88,10 @@ impl Player {
             skills: Vec::new(),
             agents: Arc::from([]),
             agent_levels: 0,
+            schema_budget: tool_search::SCHEMA_BUDGET,
+            loaded_tools: Arc::default(),
+            instructions: Arc::default(),
+            surroundings: Arc::new(NoSurroundings),
             window: qwen_engine::compaction::Window::default(),
         }
     }
