@@ -295,7 +295,13 @@ impl Steps {
     }
 
     fn push_history(&mut self, change: &HistoryChange, timestamp: &str) {
-        let (HistoryChange::Added(messages) | HistoryChange::Replaced(messages)) = change;
+        let messages = match change {
+            HistoryChange::Added(messages) | HistoryChange::Replaced(messages) => messages,
+            HistoryChange::Situation(text) => {
+                self.push_text(Source::System, timestamp.to_owned(), text.to_string());
+                return;
+            }
+        };
         for message in messages {
             let texts: Vec<&str> = message.parts.iter().filter_map(Part::as_text).collect();
             if !texts.is_empty() {
