@@ -297,10 +297,8 @@ impl Steps {
     fn push_history(&mut self, change: &HistoryChange, timestamp: &str) {
         let messages = match change {
             HistoryChange::Added(messages) | HistoryChange::Replaced(messages) => messages,
-            HistoryChange::Situation(text) => {
-                self.push_text(Source::System, timestamp.to_owned(), text.to_string());
-                return;
-            }
+            // It describes the environment of the run, which the trajectory does not contain.
+            HistoryChange::Situation(_) => return,
         };
         for message in messages {
             let texts: Vec<&str> = message.parts.iter().filter_map(Part::as_text).collect();
