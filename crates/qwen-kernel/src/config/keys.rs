@@ -13,8 +13,9 @@ use qwen_events::{ErrorInfo, ErrorKind};
 use serde_json::Value;
 
 use super::profile::remove_profiles_of_ended_hubs;
-use super::{HubConfig, ProfileDirectory, redacted};
-use crate::process_manager::SpawnSpec;
+use super::tenant_options::check_tenant_options;
+use super::{HubConfig, ProfileDirectory, TenantIsolation, redacted};
+use crate::process_manager::{SpawnSpec, TenantView, is_isolation_available};
 use crate::router::{SessionOptions, WorkerKeys};
 use crate::worker_pool::{PoolLimits, WorkerKey};
 
@@ -30,6 +31,11 @@ pub struct Keys {
     args: Vec<String>,
     profile: Option<Value>,
     tenants: std::collections::BTreeMap<String, super::TenantConfig>,
+    isolation: TenantIsolation,
+    /// Whether namespaces are available, once that was needed.
+    can_isolate: Option<bool>,
+    /// Files and directories of the hub outside `state` that tenants do not see.
+    hidden: Vec<PathBuf>,
     /// The directory of the tenants' homes and of the written profiles.
     state: PathBuf,
     profiles: Option<ProfileDirectory>,
@@ -55,6 +61,9 @@ impl Keys {
             args,
             profile: config.settings_profile.clone(),
             tenants: config.tenants.clone(),
+            isolation: config.tenant_isolation,
+            can_isolate: None,
+            hidden: Vec::new(),
             state,
             profiles: None,
             limits: config.worker_pool.clone(),
@@ -70,7 +79,53 @@ impl Keys {
         self.args = args;
         self.profile.clone_from(&config.settings_profile);
         self.tenants.clone_from(&config.tenants);
+        self.isolation = config.tenant_isolation;
         self.limits = config.worker_pool.clone();
+    }
+
+    /// Hides files and directories of the hub, such as its records, from tenants.
+    pub fn hide(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        self.hidden.extend(paths);
+    }
+
+    /// Fails if the machine cannot separate tenants as the configuration demands.
+    pub fn check_isolation(&mut self) -> Result<(), ErrorInfo> {
+        match self.isolation {
+            TenantIsolation::None => return Ok(()),
+            TenantIsolation::Namespaces => {}
+        }
+        let binary = &self.binary;
+        if *self.can_isolate.get_or_insert_with(|| is_isolation_available(binary)) {
+            return Ok(());
+        }
+        let message = "tenants cannot be separated: this machine does not allow user and mount namespaces; allow them, or \
+                       accept that with `tenants: {isolation: none}` in the hub's configuration";
+        Err(ErrorInfo::new(ErrorKind::Settings, "tenants_not_isolated", message))
+    }
+
+    /// What a tenant's worker does not see: the hub's own files, except for the tenant's directory and its
+    /// profile.
+    fn view(&self, tenant: &str, profile: &[(String, String)]) -> Option<TenantView> {
+        match self.isolation {
+            TenantIsolation::None => return None,
+            TenantIsolation::Namespaces => {}
+        }
+        let profiles = profiles_directory(&self.state);
+        let profile =
+            profile.iter().map(|(_, path)| Path::new(path)).filter(|path| path.starts_with(&profiles));
+        let profile = profile.filter_map(Path::parent).map(Path::to_owned);
+        let visible = [tenant_directory(&self.state, tenant)].into_iter().chain(profile).collect();
+        let hidden = [self.state.clone()].into_iter().chain(self.hidden.iter().cloned()).collect();
+        Some(TenantView { hidden, visible })
+    }
+
+    /// True if a directory belongs to the hub or to another tenant.
+    fn is_hidden(&self, tenant: &str, directory: &Path) -> bool {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let directory = real(directory);
+        let mut hidden = [&self.state].into_iter().chain(&self.hidden);
+        hidden.any(|hidden| directory.starts_with(real(hidden)))
+            && !directory.starts_with(real(&tenant_directory(&self.state, tenant)))
     }
 
     /// The key of a session without options.
@@ -168,12 +223,15 @@ impl WorkerKeys for Keys {
                 let message = format!("there is no tenant '{tenant}' in the hub's configuration");
                 return Err(ErrorInfo::new(ErrorKind::Input, "unknown_tenant", message).with_param("tenant"));
             }
+            check_tenant_options(options)?;
+            self.check_isolation()?;
             self.private_directories(tenant, &mut env)?;
             let home = tenant_directory(&self.state, tenant).join("home");
             args.extend(["--visible-dir".to_owned(), home.display().to_string()]);
         }
         let known = known.unwrap_or_default();
         let profile = options.settings_profile.clone().or(known.settings_profile).or(self.profile.clone());
+        let mut profile_files = Vec::new();
         let summary = profile.as_ref().map(|profile| redacted(profile).to_string());
         if let Some(profile) = profile {
             for name in
@@ -182,6 +240,7 @@ impl WorkerKeys for Keys {
                 env.push((name.into(), None));
             }
             let (variables, flags) = self.written(&profile)?;
+            profile_files.clone_from(&variables);
             env.extend(variables.into_iter().map(|(name, value)| (name.into(), Some(value.into()))));
             args.extend(flags);
         }
@@ -190,7 +249,7 @@ impl WorkerKeys for Keys {
         args.extend(options.args.iter().cloned());
         let cwd = options.cwd.as_ref().map(PathBuf::from);
         if let Some(cwd) = &cwd
-            && !cwd.is_dir()
+            && (!cwd.is_dir() || (!tenant.is_empty() && self.is_hidden(tenant, cwd)))
         {
             let message = format!("the working directory {} does not exist", cwd.display());
             return Err(ErrorInfo::new(ErrorKind::Input, "no_working_directory", message).with_param("cwd"));
@@ -206,6 +265,7 @@ impl WorkerKeys for Keys {
             max_open_files: self.limits.max_open_files,
             max_memory: self.limits.max_address_space,
             leash: self.limits.leash,
+            view: if tenant.is_empty() { None } else { self.view(tenant, &profile_files) },
             ..SpawnSpec::default()
         };
         Ok(WorkerKey { tenant: tenant.to_owned(), spec, profile: summary, binary }.into())

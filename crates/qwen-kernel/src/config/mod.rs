@@ -2,6 +2,7 @@
 
 mod keys;
 mod profile;
+mod tenant_options;
 mod yaml;
 
 use std::collections::BTreeMap;
@@ -47,6 +48,16 @@ pub struct TenantConfig {
     pub env: BTreeMap<String, String>,
 }
 
+/// How the workers of different tenants are separated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TenantIsolation {
+    /// A worker has its own user and mount namespace. Without namespaces, tenants are refused.
+    #[default]
+    Namespaces,
+    /// `none`: only the worker's own checks and the sandbox of its commands separate tenants.
+    None,
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HubConfig {
     /// `worker_pool`
@@ -59,6 +70,8 @@ pub struct HubConfig {
     pub settings_profile: Option<Value>,
     /// `tenants`; if not empty, other tenants are refused
     pub tenants: BTreeMap<String, TenantConfig>,
+    /// `tenants.isolation`
+    pub tenant_isolation: TenantIsolation,
     /// `events.max_bytes`: the size of a session's stored numbered lines
     pub max_event_bytes: Option<u64>,
     /// Unknown keys, for a warning.
@@ -140,6 +153,14 @@ impl HubConfig {
     fn read_tenants(&mut self, value: &Value) -> Result<(), ConfigError> {
         for (name, value) in object("tenants", value)? {
             let key = format!("tenants.{name}");
+            if name == "isolation" {
+                self.tenant_isolation = match value.as_str() {
+                    Some("namespaces") => TenantIsolation::Namespaces,
+                    Some("none") => TenantIsolation::None,
+                    _ => return Err(invalid_value(&key, "the values are \"namespaces\" and \"none\"")),
+                };
+                continue;
+            }
             if !is_tenant_name(name) {
                 return Err(invalid_value(&key, "a tenant's name is 1 to 64 letters, digits, '_' and '-'"));
             }

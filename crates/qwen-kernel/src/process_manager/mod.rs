@@ -7,7 +7,9 @@
 //! file descriptors, which are immune to pid reuse.
 
 mod exit;
+mod isolation;
 mod spawn;
 
 pub use exit::{ExitCause, WorkerExit};
+pub use isolation::{TenantView, is_isolation_available};
 pub use spawn::{Child, SpawnSpec, Spawner, kill_group};

@@ -14,6 +14,8 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 use tokio::sync::oneshot;
 
+use super::isolation::{PreparedView, TenantView};
+
 /// A process to start.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SpawnSpec {
@@ -32,6 +34,8 @@ pub struct SpawnSpec {
     /// The longest silence of the kernel during which the worker may start tools and model calls. With it,
     /// the worker also asks the kernel to commit its log at sync points.
     pub leash: Option<Duration>,
+    /// What the worker of a tenant does not see.
+    pub view: Option<TenantView>,
 }
 
 #[derive(Debug)]
@@ -133,7 +137,15 @@ fn spawn(spec: &SpawnSpec, parent: Pid, inherited: Option<Rlimit>) -> io::Result
             None => command.env_remove(name),
         };
     }
-    if let Some(cwd) = &spec.cwd {
+    let mut view = match &spec.view {
+        Some(view) => {
+            let cwd = spec.cwd.clone().map_or_else(std::env::current_dir, Ok)?;
+            Some(PreparedView::new(view, &cwd)?)
+        }
+        None => None,
+    };
+    // A tenant's worker enters its directory in its own view, where it may not exist.
+    if let Some(cwd) = spec.cwd.as_ref().filter(|_| view.is_none()) {
         command.current_dir(cwd);
     }
     command.process_group(0);
@@ -142,6 +154,9 @@ fn spawn(spec: &SpawnSpec, parent: Pid, inherited: Option<Rlimit>) -> io::Result
     let prepare = move || {
         if let Some(socket) = &theirs {
             rustix::io::fcntl_setfd(socket, rustix::io::FdFlags::empty())?;
+        }
+        if let Some(view) = &mut view {
+            view.enter()?;
         }
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // The parent may have died before the signal was armed.

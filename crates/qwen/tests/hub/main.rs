@@ -18,3 +18,4 @@ mod reuse;
 mod sessions;
 mod soak;
 mod takeover;
+mod tenants;

@@ -82,6 +82,12 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     let model = flag_value(&worker_args, &["--model", "-m"]).unwrap_or("qwen").into();
     let session = default_session(&worker_args);
     let keys = Rc::new(RefCell::new(Keys::new(&config, binary, worker_args, state.clone(), inherited)));
+    let own = [&args.record_dir, &args.config].into_iter().flatten().cloned();
+    let socket = args.metrics.as_deref().and_then(|address| address.strip_prefix("unix:")).map(PathBuf::from);
+    keys.borrow_mut().hide(own.chain(socket).map(|path| invocation.cwd.join(path)));
+    if !config.tenants.is_empty() {
+        keys.borrow_mut().check_isolation()?;
+    }
     let default_key = keys.borrow_mut().default_key()?;
     let limits = limits(&config, &*front);
     let pool = Pool::new(limits, default_key, fastrand::u64(..));
