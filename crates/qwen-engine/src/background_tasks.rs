@@ -30,6 +30,10 @@ impl Drop for AbandonAgentsOnDrop {
     }
 }
 
+/// Most lines and bytes of a command's output that the report of its end quotes.
+const LAST_LINES: usize = 10;
+const LAST_BYTES: u64 = 2048;
+
 /// The tool that shows what a task wrote.
 const VIEWER: &str = "shell_task";
 
@@ -42,7 +46,7 @@ pub(crate) fn reminder(resources: &SessionResources, tools: &Registry) -> Option
     let mut text = "<system-reminder>\n".to_owned();
     let viewer = TOOLS.find(VIEWER).map_or(VIEWER, |declaration| tools.name_of(declaration));
     for task in news {
-        describe(&task, resources.output_limit, viewer, &mut text);
+        describe(&task, SessionResources::RESULT_LIMIT, viewer, &mut text);
     }
     text.push_str("</system-reminder>");
     // The text goes to the model's server, a third party.
@@ -72,7 +76,13 @@ fn describe(task: &BackgroundTask, limit: usize, viewer: &str, text: &mut String
             shorten(report, limit, &task.output)
         ),
         None => {
-            writeln!(text, "Its output is in {}; {viewer} shows what is new.", task.output.display())
+            let last = task.last_lines(LAST_LINES, LAST_BYTES).unwrap_or_default();
+            let last = match last.trim_end() {
+                "" => "It wrote nothing.".to_owned(),
+                last => format!("Its last lines:\n{last}"),
+            };
+            let file = task.output.display();
+            writeln!(text, "{last}\nIts output is in {file}; {viewer} shows what is new.")
         }
     };
 }

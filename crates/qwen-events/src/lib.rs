@@ -45,6 +45,7 @@ pub use terminal_text::{is_misleading, push_code_point, terminal_text};
 pub use tool::declaration::{
     Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCatalogue, ToolDeclaration, ToolKind,
 };
+pub use tool::file_lines::{FileLines, NO_LAST_LINE_END};
 pub use tool::hunk::DiffHunk;
 pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,

@@ -34,6 +34,9 @@ struct Property {
     kind: Value,
 }
 
+/// Arguments of Claude's tools that have no effect here. They are not offered, and calls with them are accepted.
+const WITHOUT_EFFECT: &[&str] = &["allowedPrompts", "dangerouslyDisableSandbox", "pages"];
+
 impl Arguments {
     pub fn of(call: &ToolCall) -> Result<Self, ArgumentError> {
         let refuse = |problem: String| ArgumentError { tool: call.name.clone(), problem };
@@ -57,7 +60,8 @@ impl Arguments {
 
     /// Refuses arguments that the tool does not have. Otherwise they would be ignored silently.
     fn check_names(&self, Schema { properties: known, .. }: &Schema) -> Result<(), ArgumentError> {
-        let unknown = self.fields.keys().find(|name| !known.contains_key(name.as_str()));
+        let is_known = |name: &str| known.contains_key(name) || WITHOUT_EFFECT.contains(&name);
+        let unknown = self.fields.keys().find(|name| !is_known(name));
         let Some(name) = unknown else { return Ok(()) };
         let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
         let names: Vec<String> = known.keys().map(|name| format!("`{name}`")).collect();

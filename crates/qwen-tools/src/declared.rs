@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use qwen_events::{Argument, ArgumentValue, Confirmation, Json, ToolCall, ToolDeclaration, ToolSpec};
 use serde_json::Value;
 
-use crate::{ArgumentError, Arguments, CallContext, Tool, ToolFuture};
+use crate::{ArgumentError, Arguments, CallContext, Outcome, Tool, ToolFuture};
 
 /// A built-in tool: a declaration and its implementation.
 pub(crate) trait DeclaredTool: Send + Sync + 'static {
@@ -14,6 +14,11 @@ pub(crate) trait DeclaredTool: Send + Sync + 'static {
 
     /// See [`Tool::confirmation`].
     fn confirmation(_call: &ToolCall, _cx: &CallContext) -> Option<Confirmation> {
+        None
+    }
+
+    /// See [`Tool::check`].
+    fn check(_call: &ToolCall, _cx: &CallContext) -> Option<Outcome> {
         None
     }
 
@@ -44,6 +49,10 @@ impl<T: DeclaredTool> Tool for Declared<T> {
 
     fn confirmation(&self, call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         T::confirmation(call, cx)
+    }
+
+    fn check(&self, call: &ToolCall, cx: &CallContext) -> Option<Outcome> {
+        T::check(call, cx)
     }
 
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {

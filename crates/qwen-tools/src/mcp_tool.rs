@@ -8,7 +8,7 @@ use qwen_mcp::{ProgressSink, RemoteCallContext, RemoteTool, Servers, TextSink};
 use qwen_redact::Redactor;
 
 use crate::output::transcript::Transcript;
-use crate::{CallContext, Outcome, OutputSink, Tool, ToolFuture};
+use crate::{CallContext, Outcome, OutputSink, SessionResources, Tool, ToolFuture};
 
 /// The tools of all connected servers, for the registry of a turn.
 pub fn mcp_tools(servers: &Servers) -> impl Iterator<Item = Arc<dyn Tool>> {
@@ -68,7 +68,7 @@ impl Tool for McpTool {
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move {
             let mut out = Clean {
-                transcript: Transcript::new(cx.output_limit, &cx.scratch, "mcp"),
+                transcript: Transcript::new(SessionResources::RESULT_LIMIT, &cx.scratch, "mcp"),
                 redactor: &cx.redactor,
             };
             let progress = Progress(cx.output.as_ref());
@@ -109,7 +109,7 @@ mod tests {
         out.append(&"x".repeat(1000));
         let (text, file) = out.transcript.finish();
         let kept = std::fs::read_to_string(file.unwrap()).unwrap();
-        assert!(text.contains("characters cut out"), "{text}");
+        assert!(text.contains("left out here"), "{text}");
         assert!(kept.ends_with(&"x".repeat(1000)) && !kept.contains("secret"), "{kept}");
     }
 }

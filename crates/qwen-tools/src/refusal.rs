@@ -8,6 +8,7 @@ use crate::{ArgumentError, Outcome};
 pub(crate) struct Refusal {
     code: &'static str,
     text: String,
+    mentions_tools: bool,
 }
 
 /// Longest error text, in characters. Bounded because it quotes the invalid input.
@@ -15,7 +16,17 @@ const LONGEST: usize = 8_000;
 
 impl Refusal {
     pub(crate) fn new(code: &'static str, text: impl Into<String>) -> Self {
-        Self { code, text: bounded(text.into()) }
+        Self { code, text: bounded(text.into()), mentions_tools: false }
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// Marks a text that names tools, so that it is translated to the session's vocabulary.
+    pub(crate) fn mentioning_tools(mut self) -> Self {
+        self.mentions_tools = true;
+        self
     }
 
     /// The same refusal about a part of a call, with what that means for the whole.
@@ -38,7 +49,7 @@ fn bounded(text: String) -> String {
 
 impl From<Refusal> for Outcome {
     fn from(refusal: Refusal) -> Self {
-        Self::failure(refusal.code, refusal.text)
+        Self { mentions_tools: refusal.mentions_tools, ..Self::failure(refusal.code, refusal.text) }
     }
 }
 

@@ -84,7 +84,7 @@ pub struct SessionResources {
     pub guardians: Arc<Guardians>,
     /// Files with output that is too long for the model.
     pub scratch: Scratch,
-    /// Most characters of output in a result for the model.
+    /// Most bytes of a command's output in a result for the model.
     pub output_limit: usize,
     /// Time limit of a command whose call sets none.
     pub shell_timeout: Duration,
@@ -102,8 +102,11 @@ pub struct SessionResources {
 }
 
 impl SessionResources {
-    /// Default of `output_limit`, in characters.
-    pub const OUTPUT_LIMIT: usize = 30_000;
+    /// Default of `output_limit`.
+    pub const OUTPUT_LIMIT: usize = 12_288;
+
+    /// Most bytes in a result of a search, a web page, a sub-agent or a tool of an MCP server.
+    pub const RESULT_LIMIT: usize = 30_000;
 
     /// Default of `shell_timeout`.
     pub const SHELL_TIMEOUT: Duration = Duration::from_secs(120);

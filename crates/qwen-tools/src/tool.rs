@@ -36,6 +36,11 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Returns the failure of a call that cannot succeed, before permission for it is requested.
+    fn check(&self, _call: &ToolCall, _cx: &CallContext) -> Option<Outcome> {
+        None
+    }
+
     /// Runs one call. The future ends promptly after `cx.cancel` fires, with nothing of the call left
     /// running.
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a>;

@@ -6,7 +6,7 @@ use qwen_events::{Argument, ClaudeTool, Confirmation, Json, ToolCall, ToolDeclar
 use serde_json::{Map, Value};
 
 use crate::declared::{schema, with_arguments};
-use crate::{CallContext, Tool, ToolFuture, builtin};
+use crate::{CallContext, Outcome, Tool, ToolFuture, builtin};
 
 /// The names that a session uses for tools and their arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,11 +62,6 @@ impl ClaudeNamed {
                 required: argument.required
                     && !has_default(claude, argument.name)
                     && !claude.also.iter().any(|(ours, _)| *ours == argument.name),
-                description: if claude.from_one.contains(&argument.name) {
-                    "The line to start from, counted from 1."
-                } else {
-                    argument.description
-                },
                 ..*argument
             })
             .chain(further_names(declared, claude))
@@ -105,10 +100,7 @@ impl ClaudeNamed {
         let mut names = self.claude.renamed.iter().chain(self.claude.also);
         let renamed = names.find(|(_, claude)| *claude == name);
         let name = renamed.map_or(name, |(ours, _)| (*ours).to_owned());
-        match value.as_u64().filter(|_| self.claude.from_one.contains(&name.as_str())) {
-            Some(line) => (name, Value::from(line.saturating_sub(1))),
-            None => (name, value),
-        }
+        (name, value)
     }
 }
 
@@ -136,16 +128,19 @@ pub fn in_claudes_words(text: &str) -> String {
         words.push_str(&rest[..start]);
         let word = &rest[start..];
         let end = word.find(|letter: char| !is_letter(letter)).unwrap_or(word.len());
-        words.push_str(claude_word(&word[..end]).unwrap_or(&word[..end]));
+        // Names that are also ordinary words are recognised after "tool".
+        let is_named = words.ends_with(" tool ");
+        words.push_str(claude_word(&word[..end], is_named).unwrap_or(&word[..end]));
         rest = &word[end..];
     }
     words.push_str(rest);
     words
 }
 
-/// Claude's word for one of our names that is not an ordinary word.
-fn claude_word(word: &str) -> Option<&'static str> {
-    if !word.contains('_') {
+/// Claude's word for one of our names. A name without an underscore counts only where it `is_named` as a
+/// tool.
+fn claude_word(word: &str, is_named: bool) -> Option<&'static str> {
+    if !word.contains('_') && !is_named {
         return None;
     }
     if let Some(declared) = builtin::DECLARATIONS.iter().find(|declared| declared.name == word) {
@@ -163,6 +158,14 @@ fn claude_word(word: &str) -> Option<&'static str> {
 
 fn claude_name(claude: &ClaudeTool, ours: &'static str) -> &'static str {
     claude.renamed.iter().find(|(name, _)| *name == ours).map_or(ours, |(_, claude)| claude)
+}
+
+/// Puts Claude's names into the text of an outcome that names tools.
+fn translate(mut outcome: Outcome) -> Outcome {
+    if outcome.mentions_tools {
+        outcome.text = in_claudes_words(&outcome.text);
+    }
+    outcome
 }
 
 impl Tool for ClaudeNamed {
@@ -186,13 +189,11 @@ impl Tool for ClaudeNamed {
         }
     }
 
+    fn check(&self, call: &ToolCall, cx: &CallContext) -> Option<Outcome> {
+        self.tool.check(&self.ours(call), cx).map(translate)
+    }
+
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
-        Box::pin(async move {
-            let mut outcome = self.tool.run(&self.ours(call), cx).await;
-            if outcome.mentions_tools {
-                outcome.text = in_claudes_words(&outcome.text);
-            }
-            outcome
-        })
+        Box::pin(async move { translate(self.tool.run(&self.ours(call), cx).await) })
     }
 }

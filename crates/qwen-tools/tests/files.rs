@@ -9,13 +9,16 @@ use qwen_events::{Confirmation, Display, MediaSource, TodoStatus};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_text_is_read_as_it_is() {
+async fn a_text_is_read_with_its_line_numbers() {
     let fixture = Fixture::new();
     fixture.write("a.txt", "one\r\ntwo\n");
-    assert_eq!(fixture.call("read_file", json!({"file_path": "a.txt"})).await.text, "one\r\ntwo\n");
+    assert_eq!(
+        fixture.call("read_file", json!({"file_path": "a.txt"})).await.text,
+        "[lines 1 to 2 of 2; some lines end with CRLF]\n1\tone\n2\ttwo\n"
+    );
     let absolute = fixture.path().join("a.txt");
-    let outcome = fixture.call("read_file", json!({"file_path": absolute, "offset": 1, "limit": 1})).await;
-    assert_eq!(outcome.text, "[lines 2 to 2 of 2]\ntwo\n");
+    let outcome = fixture.call("read_file", json!({"file_path": absolute, "offset": 2, "limit": 1})).await;
+    assert_eq!(outcome.text, "[lines 2 to 2 of 2; some lines end with CRLF]\n2\ttwo\n");
 }
 
 #[tokio::test]
@@ -33,7 +36,10 @@ async fn images_are_given_as_images_and_other_binaries_kindly_refused() {
     }
     fixture.write("c", b"caf\xe9\n");
     let outcome = fixture.call("read_file", json!({"file_path": "c"})).await;
-    assert_eq!(outcome.text, "[bytes that are not UTF-8 are shown as \u{fffd}]\ncaf\u{fffd}\n");
+    assert_eq!(
+        outcome.text,
+        "[lines 1 to 1 of 1; bytes that are not UTF-8 are shown as \u{fffd}]\n1\tcaf\u{fffd}\n"
+    );
 }
 
 #[tokio::test]
@@ -89,7 +95,7 @@ async fn a_file_is_made_and_its_diff_shown() {
     let asked = fixture.confirmation("write_file", &arguments);
     assert!(!fixture.path().join("new").exists());
     let outcome = fixture.call("write_file", arguments).await;
-    assert_eq!(outcome.text, "Made new/a.txt (+2 -0 lines).");
+    assert_eq!(outcome.text, "Created new/a.txt (+2 -0 lines).");
     assert_eq!(fixture.read("new/a.txt"), "one\ntwo\n");
     let Some(Display::FileDiff(diff)) = outcome.display else { panic!("no diff") };
     assert_eq!(&*diff.file_name, "new/a.txt");
@@ -113,13 +119,62 @@ async fn a_file_that_changed_since_it_was_read_is_not_overwritten() {
     }
     assert_eq!(fixture.read("a"), "the theirs");
     fixture.call("read_file", json!({"file_path": "a"})).await;
-    assert_eq!(fixture.call("edit", edit.clone()).await.text, "Edited a: 2 occurrences (+1 -1 lines).");
+    assert_eq!(
+        fixture.call("edit", edit.clone()).await.text,
+        "Edited a: 2 occurrences (+1 -1 lines). It reads now:\n1\tthx thxirs"
+    );
     // Our own change is not somebody else's, and a file written anew with the same content has not changed.
     fixture.write("a", "thx thxirs");
     assert_eq!(fixture.call("write_file", write.clone()).await.error_code, None);
+    // A file that the model has not read is not overwritten, unless it is empty.
     fixture.write("never read", "x");
     let unseen = json!({"file_path": "never read", "content": "ours"});
-    assert_eq!(fixture.call("write_file", unseen).await.error_code, None);
+    assert_eq!(fixture.call("write_file", unseen.clone()).await.error_code, Some("file_not_read"));
+    let edit = json!({"file_path": "never read", "old_string": "x", "new_string": "y"});
+    assert_eq!(fixture.call("edit", edit).await.error_code, None);
+    assert_eq!(fixture.call("write_file", unseen).await.error_code, Some("file_not_read"));
+    assert_eq!(fixture.read("never read"), "y");
+    fixture.write("empty", "");
+    let empty = json!({"file_path": "empty", "content": "ours"});
+    assert_eq!(fixture.call("write_file", empty).await.error_code, None);
+}
+
+#[tokio::test]
+async fn an_edit_of_a_changed_file_is_applied_and_reports_the_change_and_its_author() {
+    let fixture = Fixture::new();
+    fixture.write("a", "one\ntwo\nthree\n");
+    fixture.call("read_file", json!({"file_path": "a"})).await;
+    fixture.shell("sed -i s/one/1/ a").await;
+    let edit = json!({"file_path": "a", "old_string": "two", "new_string": "2"});
+    let outcome = fixture.call("edit", edit).await;
+    assert_eq!(
+        outcome.text,
+        "Edited a (+1 -1 lines). It reads now:\n1\t1\n2\t2\n3\tthree\nThe file had changed since you last saw it: your own \
+         command `sed -i s/one/1/ a` changed it. This was its change:\n@@ -1,3 +1,3 @@\n-one\n+1\n two\n three"
+    );
+    // A change by others before the command ran is not the command's.
+    fixture.write("a", "1\n2\nthree\nfour\n");
+    fixture.shell("true").await;
+    let outcome =
+        fixture.call("edit", json!({"file_path": "a", "old_string": "three", "new_string": "3"})).await;
+    assert!(outcome.text.contains("something else than your commands changed it."), "{}", outcome.text);
+    assert!(outcome.text.ends_with("@@ -1,3 +1,4 @@\n 1\n 2\n three\n+four"), "{}", outcome.text);
+    assert_eq!(fixture.read("a"), "1\n2\n3\nfour\n");
+}
+
+#[tokio::test]
+async fn a_large_edit_shows_at_most_forty_lines_of_the_result() {
+    let fixture = Fixture::new();
+    let before: String = (1..=200).map(|n| format!("line {n}\n")).collect();
+    fixture.write("a", &before);
+    let new: String = (1..=60).map(|n| format!("new {n}\n")).collect();
+    let edit = json!({"file_path": "a", "old_string": "line 100\n", "new_string": new});
+    let outcome = fixture.call("edit", edit).await;
+    let (head, region) = outcome.text.split_once('\n').unwrap();
+    assert_eq!(head, "Edited a (+60 -1 lines). It reads now:");
+    assert!(region.starts_with("97\tline 97\n98\tline 98\n99\tline 99\n100\tnew 1\n"), "{region}");
+    assert!(region.ends_with("136\tnew 37\n… 26 more changed lines and lines around them"), "{region}");
+    assert_eq!(region.lines().count(), 41);
 }
 
 #[tokio::test]
@@ -127,7 +182,7 @@ async fn an_edit_replaces_a_unique_piece_and_an_empty_one_makes_a_file() {
     let fixture = Fixture::new();
     let edit = |old: &str, new: &str| json!({"file_path": "a", "old_string": old, "new_string": new});
     assert_eq!(fixture.call("edit", edit("x", "y")).await.error_code, Some("file_not_found"));
-    assert_eq!(fixture.call("edit", edit("", "one\ntwo\n")).await.text, "Made a (+2 -0 lines).");
+    assert_eq!(fixture.call("edit", edit("", "one\ntwo\n")).await.text, "Created a (+2 -0 lines).");
     assert_eq!(fixture.call("edit", edit("", "x")).await.error_code, Some("invalid_arguments"));
     assert_eq!(fixture.call("edit", edit("one", "one")).await.error_code, Some("invalid_arguments"));
     assert_eq!(fixture.call("edit", edit("tow", "2")).await.error_code, Some("edit_no_match"));
@@ -145,6 +200,7 @@ async fn line_ends_and_byte_order_mark_are_kept() {
     fixture.write("a", "\u{feff}one\r\ntwo\r\n");
     fixture.call("edit", json!({"file_path": "a", "old_string": "one\ntwo", "new_string": "1\n2"})).await;
     assert_eq!(fixture.read("a"), "\u{feff}1\r\n2\r\n");
+    fixture.call("read_file", json!({"file_path": "a"})).await;
     fixture.call("write_file", json!({"file_path": "a", "content": "x\ny\n"})).await;
     assert_eq!(fixture.read("a"), "\u{feff}x\r\ny\r\n");
 }
@@ -222,7 +278,15 @@ async fn lines_are_found_by_file_with_their_numbers() {
         grep(json!({"pattern": "needle", "glob": "*.{ts,js}"})).await,
         "1 match:\nsrc/c.ts\n1: needle\n"
     );
-    assert_eq!(grep(json!({"pattern": "needle", "glob": "*.py"})).await, "No line matches needle.");
+    assert_eq!(
+        grep(json!({"pattern": "needle", "glob": "*.py"})).await,
+        "Nothing was searched: no file in . matches the glob *.py."
+    );
+    assert_eq!(
+        grep(json!({"pattern": "^needle$", "glob": "*.py, *.ts"})).await,
+        "1 match:\nsrc/c.ts\n1: needle\n"
+    );
+    assert_eq!(grep(json!({"pattern": "nothing", "glob": "*.ts"})).await, "No line matches nothing.");
     assert_eq!(
         grep(json!({"pattern": "needle", "path": "src/c.ts"})).await,
         "1 match:\nsrc/c.ts\n1: needle\n"
@@ -290,7 +354,7 @@ async fn wrong_arguments_are_refused_by_the_name_of_their_field() {
         ("read_file", json!({"file_path": 1}), "file_path"),
         ("read_file", json!({"file_path": "a\u{0}b"}), "file_path"),
         ("read_file", json!({"file_path": "a", "offset": -1}), "offset"),
-        ("read_file", json!({"file_path": "a", "offset": 1}), "offset"),
+        ("read_file", json!({"file_path": "a", "offset": 2}), "offset"),
         ("read_file", json!({"file_path": "a", "limit": 0}), "limit"),
         ("write_file", json!({"file_path": "a"}), "content"),
         ("write_file", json!({"file_path": "", "content": ""}), "file_path"),

@@ -170,16 +170,70 @@ async fn long_output_is_cut_in_the_middle_and_kept_whole_in_a_file() {
     let outcome = fixture.shell("echo first; head -c 10000000 /dev/zero | tr '\\0' x; echo; echo last").await;
     assert!(outcome.text.starts_with("first\nxxx"));
     assert!(outcome.text.ends_with("xxx\nlast\n"));
-    assert!(outcome.text.chars().count() < SessionResources::OUTPUT_LIMIT + 300);
+    assert!(outcome.text.len() <= SessionResources::OUTPUT_LIMIT);
+    let (head, tail) = outcome.text.split_once("[…").unwrap();
+    assert!(tail.len() > head.len());
     let file = outcome.output_file.unwrap();
     assert!(outcome.text.contains(&*file));
-    assert!(outcome.text.contains("9970012 characters cut out"), "{}", &outcome.text[14_900..15_300]);
+    assert!(
+        outcome.text.contains("9988492 bytes (0 line ends) left out here"),
+        "{}",
+        &outcome.text[3_800..4_000]
+    );
     assert_eq!(std::fs::metadata(&*file).unwrap().len(), 10_000_012);
     // The model can read on in it, and only read.
-    let part = fixture.call("read_file", json!({"file_path": &*file, "offset": 2})).await;
-    assert_eq!(part.text, "[lines 3 to 3 of 3]\nlast\n");
+    let part = fixture.call("read_file", json!({"file_path": &*file, "offset": 3})).await;
+    assert_eq!(part.text, "[lines 3 to 3 of 3]\n3\tlast\n");
     let write = fixture.call("write_file", json!({"file_path": &*file, "content": ""})).await;
     assert_eq!(write.error_code, Some("permission_denied"));
+}
+
+#[tokio::test]
+async fn output_and_errors_come_in_the_order_they_were_written() {
+    let fixture = Fixture::new();
+    let script = "for i in {0..999}; do if (( i * 7919 % 3 )); then echo $i; else echo $i >&2; fi; done";
+    let expected: String = (0..1000).map(|i| format!("{i}\n")).collect();
+    for _ in 0..5 {
+        assert_eq!(fixture.shell(script).await.text, expected);
+    }
+    let outcome = fixture.call("run_shell_command", json!({"command": script, "is_background": true})).await;
+    let task = json!({"task_id": "shell-1", "action": "output", "wait": 60_000});
+    let seen = fixture.call("shell_task", task).await;
+    assert!(seen.text.ends_with(&format!("New output:\n{expected}")), "{} {}", outcome.text, seen.text);
+}
+
+#[tokio::test]
+async fn a_failed_part_of_the_last_pipeline_is_reported() {
+    let fixture = Fixture::new();
+    for (command, text) in [
+        ("false | cat", "[In the last pipeline, part 1 of 2 exited with code 1.]"),
+        ("echo x | (exit 3) | cat; ", "[In the last pipeline, part 2 of 3 exited with code 3.]"),
+        ("false | cat; echo done", "done\n"),
+        ("yes | head -n 1", "y\n"),
+        ("(exit 2) | (exit 4)", "Exit code: 4\n[In the last pipeline, part 1 of 2 exited with code 2.]"),
+        ("false || echo no pipeline", "no pipeline\n"),
+        ("trap 'echo mine' EXIT; false | cat", "mine\n"),
+    ] {
+        let text = if text.starts_with("[In") { format!("(no output)\n{text}") } else { text.to_owned() };
+        assert_eq!(fixture.shell(command).await.text, text, "{command}");
+    }
+    let broken = fixture.shell("ls /nowhere |\n cat; )").await;
+    assert!(broken.text.contains("line 2: syntax error"), "{}", broken.text);
+}
+
+#[tokio::test]
+async fn a_background_task_can_be_waited_for_and_its_last_lines_read() {
+    let fixture = Fixture::new();
+    let command = json!({"command": "seq 1 50; exit 7", "is_background": true});
+    fixture.call("run_shell_command", command).await;
+    let look = json!({"task_id": "shell-1", "action": "output", "wait": 60_000, "tail": 3});
+    assert_eq!(
+        fixture.call("shell_task", look.clone()).await.text,
+        "Task shell-1: seq 1 50; exit 7\nIt has ended. Exit code: 7\nThe last 3 lines of its output:\n48\n49\n50\n"
+    );
+    // A look at the end does not count as having seen what is new.
+    let new = json!({"task_id": "shell-1", "action": "output"});
+    assert!(fixture.call("shell_task", new).await.text.contains("New output:\n1\n2\n"));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The result of a call as hooks see it: `tool_response`.
 
-use qwen_events::{DiffHunk, Display, FileDiff, ToolCall};
+use qwen_events::{DiffHunk, Display, FileDiff, FileLines, ToolCall};
 use qwen_tools::{Outcome, ToolVocabulary};
 use serde_json::{Map, Value, json};
 
@@ -46,14 +46,19 @@ fn claude_fields(call: &ToolCall, outcome: &Outcome) -> Option<Value> {
             "userModified": false,
         }),
         ("Read", _) if outcome.media.is_empty() => {
-            let first = given("offset").as_u64().unwrap_or(1).max(1);
-            let lines = outcome.text.lines().count() as u64;
+            let count = outcome.text.lines().count() as u64;
+            let lines = FileLines::parse(&outcome.text).unwrap_or_else(|| FileLines {
+                first: 1,
+                count,
+                total: count,
+                content: outcome.text.clone(),
+            });
             json!({"type": "text", "file": {
                 "filePath": given("file_path"),
-                "content": outcome.text,
-                "numLines": lines,
-                "startLine": first,
-                "totalLines": first - 1 + lines,
+                "content": lines.content,
+                "numLines": lines.count,
+                "startLine": lines.first,
+                "totalLines": lines.total,
             }})
         }
         ("Bash", _) => json!({
@@ -72,8 +77,52 @@ fn claude_fields(call: &ToolCall, outcome: &Outcome) -> Option<Value> {
             "totalToolUseCount": task.tool_calls,
         }),
         ("TodoWrite", _) => json!({"newTodos": given("todos")}),
+        ("Glob", _) => {
+            let filenames = listed_paths(&outcome.text);
+            let is_truncated = outcome.text.lines().next().is_some_and(|head| head.contains(", the newest "));
+            json!({"numFiles": filenames.len(), "filenames": filenames, "truncated": is_truncated})
+        }
+        ("Grep", _) => {
+            search_fields(&outcome.text, given("output_mode").as_str().unwrap_or("files_with_matches"))
+        }
+        ("ExitPlanMode", Some(Display::Plan { plan, .. })) => {
+            json!({"plan": &**plan, "isAgent": false, "filePath": Value::Null})
+        }
         _ => return None,
     })
+}
+
+/// The paths in the result of a search for files, which follow its first line.
+fn listed_paths(text: &str) -> Vec<&str> {
+    text.lines().skip(1).collect()
+}
+
+/// The fields of a search for lines: the mode, and what was found in it.
+fn search_fields(text: &str, mode: &str) -> Value {
+    let (head, body) = text.split_once('\n').unwrap_or((text, ""));
+    match mode {
+        "content" => {
+            // A line with a number belongs to the file above it.
+            let is_line =
+                |line: &&str| line.starts_with(|first: char| first.is_ascii_digit()) || *line == "--";
+            let filenames: Vec<&str> = body.lines().filter(|line| !is_line(line)).collect();
+            json!({
+                "mode": mode, "numFiles": filenames.len(), "filenames": filenames,
+                "content": body, "numLines": body.lines().filter(is_line).count(),
+            })
+        }
+        "count" => {
+            let counts = body.lines().filter_map(|line| line.rsplit_once(':')?.1.parse::<u64>().ok());
+            json!({
+                "mode": mode, "numFiles": body.lines().count(), "filenames": Vec::<&str>::new(),
+                "content": body, "numMatches": counts.sum::<u64>(),
+            })
+        }
+        _ if body.is_empty() && !head.ends_with(':') => {
+            json!({"mode": mode, "numFiles": 0, "filenames": Vec::<&str>::new()})
+        }
+        _ => json!({"mode": mode, "numFiles": body.lines().count(), "filenames": listed_paths(text)}),
+    }
 }
 
 /// The hunks of a changed file.
@@ -86,4 +135,35 @@ fn hunks(diff: &FileDiff) -> Value {
         })
     };
     diff.hunks().into_iter().map(hunk).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use qwen_events::{CallId, Json};
+
+    use super::*;
+
+    fn response(tool: &str, arguments: &Value, text: &str) -> Value {
+        let call = ToolCall::new(CallId::new("c"), tool.into(), Json::trusted(arguments.to_string()));
+        of(&call, &Outcome::success(text), ToolVocabulary::Claude)
+    }
+
+    #[test]
+    fn searches_have_the_vendors_fields() {
+        let glob = response("Glob", &json!({}), "2 files, newest first:\na.rs\nb.rs\n");
+        assert_eq!(
+            (&glob["numFiles"], &glob["filenames"], &glob["truncated"]),
+            (&json!(2), &json!(["a.rs", "b.rs"]), &json!(false))
+        );
+        assert_eq!(response("Glob", &json!({}), "No file matches x.")["numFiles"], 0);
+        let files = response("Grep", &json!({}), "Found 1 file:\na.rs\n");
+        assert_eq!((&files["mode"], &files["filenames"]), (&json!("files_with_matches"), &json!(["a.rs"])));
+        let counts =
+            response("Grep", &json!({"output_mode": "count"}), "Matching lines in 2 files:\na:2\nb:3\n");
+        assert_eq!((&counts["numMatches"], &counts["numFiles"]), (&json!(5), &json!(2)));
+        let lines =
+            response("Grep", &json!({"output_mode": "content"}), "2 matches in 1 file:\na.rs\n1: x\n3: x\n");
+        assert_eq!((&lines["numLines"], &lines["filenames"]), (&json!(2), &json!(["a.rs"])));
+        assert_eq!(response("Grep", &json!({}), "No files found: no line matches x.")["numFiles"], 0);
+    }
 }

@@ -121,8 +121,6 @@ pub struct ClaudeTool {
     pub absent: &'static [&'static str],
     /// Arguments of ours that the name of Claude's tool implies: name and value.
     pub implied: &'static [(&'static str, &'static str)],
-    /// Arguments (by our name) that count lines from 1 in Claude's tool and from 0 in ours.
-    pub from_one: &'static [&'static str],
     /// Arguments that only Claude's tool has. They reach our tool under the same name.
     pub added: &'static [Argument],
     /// Values (JSON) that arguments of Claude's tool have when a call leaves them out, by our name.
@@ -139,7 +137,6 @@ impl ClaudeTool {
             also: &[],
             absent: &[],
             implied: &[],
-            from_one: &[],
             added: &[],
             defaults: &[],
         }

@@ -9,6 +9,7 @@ mod guardian;
 mod guardians;
 mod order;
 mod orphans;
+mod output_order;
 mod running;
 mod spawn;
 mod text;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 pub use environment::{Environment, WITHHELD};
 pub use guardians::Guardians;
+pub use output_order::{OutputOrder, OutputStream, ReadyStream};
 pub use running::{Exit, Running};
 pub use spawn::spawn;
 pub use text::Utf8Pieces;
@@ -39,6 +41,8 @@ pub struct ProcessSpec {
     /// Runs in the command's process before the exec.
     pub before_exec: Option<Arc<dyn BeforeExec>>,
     pub stdin: Stdin,
+    /// Records the order of writes to standard output and standard error, in [`Running::order`].
+    pub ordered_output: bool,
     /// Descriptors that it inherits under the same number.
     pub keep: Vec<OwnedFd>,
     /// The pool that provides an idle guardian, and receives it back afterwards.
@@ -56,6 +60,7 @@ impl ProcessSpec {
             env,
             before_exec: None,
             stdin: Stdin::Null,
+            ordered_output: false,
             keep: Vec::new(),
             guardians: None,
         }

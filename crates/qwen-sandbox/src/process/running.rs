@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::guardian::{self, Record};
 use super::guardians::{Guardian, Guardians, Hook};
+use super::output_order::OutputOrder;
 
 /// How long a guardian may take to end its command before we do it ourselves. Longer than the guardian's own
 /// limits.
@@ -23,6 +24,9 @@ pub struct Running {
     pub stdout: Option<pipe::Receiver>,
     /// `None` once the caller has taken it.
     pub stderr: Option<pipe::Receiver>,
+    /// Present with [`ProcessSpec::ordered_output`](super::ProcessSpec::ordered_output), until the caller has
+    /// taken it.
+    pub order: Option<OutputOrder>,
     /// `None` once the guardian was returned to the pool.
     guardian: Option<Guardian>,
     /// The pool that the guardian is returned to.
@@ -64,7 +68,18 @@ impl Running {
         stderr: pipe::Receiver,
     ) -> Self {
         let (guardian, stdout, stderr) = (Some(guardian), Some(stdout), Some(stderr));
-        Self { stdin, stdout, stderr, guardian, afterwards, pid: 0, exit: None, gone: false, deadline: None }
+        Self {
+            stdin,
+            stdout,
+            stderr,
+            order: None,
+            guardian,
+            afterwards,
+            pid: 0,
+            exit: None,
+            gone: false,
+            deadline: None,
+        }
     }
 
     /// The command's process id, which is also its process group id.

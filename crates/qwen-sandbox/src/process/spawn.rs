@@ -18,6 +18,7 @@ use super::command::{Plan, Step};
 use super::guardian;
 use super::guardians::{Guardian, Guardians, Hook};
 use super::order::{self, Texts};
+use super::output_order::{OutputOrder, packet_pipe};
 use super::running::{GuardianReport, Running};
 use super::{ProcessSpec, SpawnError, Stdin};
 
@@ -85,13 +86,18 @@ fn start(
     let (stdin, stdin_writer) = match spec.stdin {
         Stdin::Null => (above_stdio(File::open("/dev/null")?.into())?, None),
         Stdin::Pipe => {
-            let (reader, writer) = pipe_ends()?;
+            let (reader, writer) = pipe_ends(false)?;
             nonblocking(&writer)?;
             (reader, Some(pipe::Sender::from_owned_fd_unchecked(writer)?))
         }
     };
-    let (out_reader, out) = pipe_ends()?;
-    let (err_reader, err) = pipe_ends()?;
+    let (out_reader, out) = pipe_ends(spec.ordered_output)?;
+    let (err_reader, err) = pipe_ends(spec.ordered_output)?;
+    let order = if spec.ordered_output {
+        Some(OutputOrder::watch(out_reader.as_fd(), err_reader.as_fd())?)
+    } else {
+        None
+    };
     let (stdout, stderr) = (receiver(out_reader)?, receiver(err_reader)?);
 
     let hook = Hook::of(spec.before_exec.as_ref());
@@ -121,7 +127,9 @@ fn start(
         }
     };
     let afterwards = spec.guardians.clone().map(|place| (place, hook));
-    Ok((Running::new(guardian, afterwards, stdin_writer, stdout, stderr), was_ordered))
+    let mut running = Running::new(guardian, afterwards, stdin_writer, stdout, stderr);
+    running.order = order;
+    Ok((running, was_ordered))
 }
 
 fn text(text: &OsStr, what: &'static str) -> Result<CString, SpawnError> {
@@ -134,8 +142,8 @@ fn pointers(texts: &[CString]) -> Vec<*const c_char> {
 
 /// A pipe, reading end first. Both ends lie above the standard descriptors, because the command's process
 /// overwrites those while it still needs the others.
-fn pipe_ends() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+fn pipe_ends(of_packets: bool) -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = if of_packets { packet_pipe()? } else { pipe_with(PipeFlags::CLOEXEC)? };
     Ok((above_stdio(reader)?, above_stdio(writer)?))
 }
 

@@ -9,7 +9,8 @@ use qwen_events::{CallId, Task, TaskKind, TaskStatus, TaskUpdate};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{BackgroundTask, BackgroundTasks, CatchUp, Ended, TaskEntry};
-use crate::output::clean_pipe::{BUFFER, CleanPipe};
+use crate::output::clean_pipe::BUFFER;
+use crate::output::command_output::CommandOutput;
 use crate::output::transcript::FILE_LIMIT;
 use qwen_redact::Redactor;
 use qwen_sandbox::ProcessSandbox;
@@ -19,16 +20,16 @@ use qwen_sandbox::process::{Exit, Running};
 /// read.
 const READS_AT_ONCE: usize = 64;
 
-/// A running command and its output, standard output first, with secrets redacted.
+/// A running command and its output, with secrets redacted.
 pub(crate) struct StartedCommand {
     pub(crate) running: Running,
-    pub(crate) pipes: [CleanPipe; 2],
+    pub(crate) output: CommandOutput,
 }
 
 impl StartedCommand {
     pub(crate) fn new(mut running: Running, redactor: &Arc<Redactor>) -> Self {
-        let pipes = [running.stdout.take(), running.stderr.take()].map(|pipe| CleanPipe::new(pipe, redactor));
-        Self { running, pipes }
+        let output = CommandOutput::take(&mut running, redactor);
+        Self { running, output }
     }
 }
 
@@ -41,7 +42,7 @@ impl BackgroundTasks {
         (started, sandbox): (StartedCommand, ProcessSandbox),
         (output, file): (&Path, File),
     ) -> Arc<BackgroundTask> {
-        let StartedCommand { running, pipes } = started;
+        let StartedCommand { running, output: written } = started;
         let (catches_up, wished) = mpsc::channel(1);
         let task = {
             let mut started = self.lock();
@@ -57,7 +58,8 @@ impl BackgroundTasks {
         self.work(&task.task.id, async move {
             // Hold the sandbox while the command runs.
             let _sandbox = sandbox;
-            let ended = wait_for_end(running, write_output(pipes, file, wished), catches_up, &watched).await;
+            let ended =
+                wait_for_end(running, write_output(written, file, wished), catches_up, &watched).await;
             // Report the start before the end.
             let _ = seen.await;
             watched.end(ended).await;
@@ -112,7 +114,7 @@ async fn wait_for_end(
     let words = match exit {
         Exit::Code(code) => format!("It has ended. Exit code: {code}"),
         Exit::Signal(signal) => format!("It was killed by signal {signal}."),
-        Exit::Lost => "It is gone: the process that watched it was killed.".to_owned(),
+        Exit::Lost => "It is gone: the process that supervised it was killed.".to_owned(),
     };
     let (status, how) = match exit {
         _ if stopped => (TaskStatus::Stopped, "was stopped".to_owned()),
@@ -132,11 +134,7 @@ async fn wait_for_end(
 }
 
 /// Writes a command's output to its file until the output ends.
-async fn write_output(
-    [mut stdout, mut stderr]: [CleanPipe; 2],
-    mut file: File,
-    mut wished: mpsc::Receiver<CatchUp>,
-) {
+async fn write_output(mut output: CommandOutput, mut file: File, mut wished: mpsc::Receiver<CatchUp>) {
     let mut buffer = vec![0; BUFFER];
     let mut written = 0;
     // Output that cannot be written, or that exceeds the file limit, is lost. The command continues.
@@ -145,25 +143,25 @@ async fn write_output(
             written += text.len() as u64;
         }
     };
-    while !(stdout.is_closed() && stderr.is_closed()) {
-        let (ready, wish) = tokio::select! {
-            () = stdout.ready() => (&mut [&mut stdout][..], None),
-            () = stderr.ready() => (&mut [&mut stderr][..], None),
-            Some(wish) = wished.recv() => (&mut [&mut stdout, &mut stderr][..], Some(wish)),
+    loop {
+        let wish = tokio::select! {
+            piece = output.next(&mut buffer) => match piece {
+                Some((_, text)) => {
+                    write(&text);
+                    continue;
+                }
+                None => break,
+            },
+            Some(wish) = wished.recv() => wish,
         };
-        for pipe in ready {
-            let reads = if wish.is_some() { READS_AT_ONCE } else { 1 };
-            for _ in 0..reads {
-                let text =
-                    if wish.is_some() { pipe.read_left_over(&mut buffer) } else { pipe.read(&mut buffer) };
-                let Some(text) = text else { break };
-                write(&text);
-            }
-            if pipe.is_closed() {
-                write(&pipe.rest().unwrap_or_default());
-            }
+        for _ in 0..READS_AT_ONCE {
+            let Some((_, text)) = output.read_now(&mut buffer) else { break };
+            write(&text);
         }
         // The requester may have stopped waiting.
-        let _ = wish.map(|wish| wish.send(()));
+        let _ = wish.send(());
+    }
+    for (_, text) in output.rest() {
+        write(&text);
     }
 }

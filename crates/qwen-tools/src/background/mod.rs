@@ -21,6 +21,7 @@ use self::abort_on_drop::AbortOnDrop;
 pub(crate) use self::command::StartedCommand;
 pub(crate) use self::foreground::ForegroundCall;
 use self::foreground::ForegroundCalls;
+use crate::output::plain_output::plain;
 
 /// Asks the writer of a task's file to write all pending output. The writer replies when that is done.
 type CatchUp = oneshot::Sender<()>;
@@ -158,6 +159,12 @@ impl BackgroundTasks {
             .collect()
     }
 
+    /// True while a command runs in the background.
+    pub fn has_commands(&self) -> bool {
+        let started = self.lock();
+        started.tasks.iter().any(|entry| entry.task.task.kind == TaskKind::Command && !entry.task.is_over())
+    }
+
     /// Asks the background sub-agents to end. Returns true if there were any.
     pub fn stop_agents(&self) -> bool {
         self.lock().agents_at_work().map(|task| task.stop()).count() > 0
@@ -276,6 +283,21 @@ impl BackgroundTask {
         if asked.send(done).await.is_ok() {
             let _ = caught_up.await;
         }
+    }
+
+    /// Returns the last `lines` lines of the output, at most `limit` bytes, without marking them as seen.
+    pub fn last_lines(&self, lines: usize, limit: u64) -> io::Result<String> {
+        if self.output == Path::new("") {
+            return Ok(String::new());
+        }
+        let mut file = File::open(&self.output)?;
+        let end = file.metadata()?.len();
+        file.seek(SeekFrom::Start(end.saturating_sub(limit)))?;
+        let mut bytes = Vec::new();
+        file.take(limit).read_to_end(&mut bytes)?;
+        let text = plain(&String::from_utf8_lossy(&bytes));
+        let start = text.trim_end_matches('\n').rmatch_indices('\n').nth(lines.saturating_sub(1));
+        Ok(text[start.map_or(0, |(at, _)| at + 1)..].to_owned())
     }
 
     /// Returns the output since the last call, at most its last `limit` bytes, and how many bytes were

@@ -21,22 +21,8 @@ tool_input! {
 
 impl DeclaredTool for ExitPlanMode {
     const DECLARATION: &'static ToolDeclaration =
-        &ToolDeclaration::new("exit_plan_mode", ToolKind::ExitPlan, DESCRIPTION, Input::ARGUMENTS).claude(&[
-            ClaudeTool {
-                added: &[Argument {
-                    name: "allowedPrompts",
-                    ..Argument::new(
-                        ArgumentValue::Json {
-                            before: "\"type\":\"array\"",
-                            after: "\"items\":{\"type\":\"object\"}",
-                        },
-                        "Has no effect.",
-                    )
-                }],
-                defaults: &[("plan", "\"\"")],
-                ..ClaudeTool::named("ExitPlanMode")
-            },
-        ]);
+        &ToolDeclaration::new("exit_plan_mode", ToolKind::ExitPlan, DESCRIPTION, Input::ARGUMENTS)
+            .claude(&[ClaudeTool { defaults: &[("plan", "\"\"")], ..ClaudeTool::named("ExitPlanMode") }]);
 
     fn confirmation(call: &ToolCall, _: &CallContext) -> Option<Confirmation> {
         let (input, _) = Input::parse(call).ok()?;

@@ -2,7 +2,6 @@
 
 mod ask_user_question;
 mod change;
-mod command_line;
 mod edit;
 mod exit_plan_mode;
 mod glob;
@@ -10,9 +9,8 @@ mod grep_search;
 mod list_directory;
 mod notebook_edit;
 mod read_file;
-mod run_shell_command;
 mod save_memory;
-mod shell_task;
+mod shell;
 mod todo_write;
 mod walk;
 mod web_fetch;
@@ -49,8 +47,8 @@ builtin!([
     list_directory::ListDirectory,
     glob::Glob,
     grep_search::GrepSearch,
-    run_shell_command::RunShellCommand,
-    shell_task::ShellTask,
+    shell::run_shell_command::RunShellCommand,
+    shell::shell_task::ShellTask,
     todo_write::TodoWrite,
     web_fetch::WebFetch,
     save_memory::SaveMemory,

@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Value, json};
 
-use super::change::{self, ChangedFile, PlannedChange};
+use super::change::{self, ChangedFile, PlannedChange, Precondition};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
-use crate::{CallContext, ToolFuture};
+use crate::{CallContext, Outcome, ToolFuture};
 
 const DESCRIPTION: &str = "Changes one cell of a Jupyter notebook (.ipynb): replaces its source, inserts a new cell, or deletes \
 it. Cells are named by their id, or by their position as cell-0, cell-1 and so on. A new source of a code cell removes its old \
@@ -39,6 +39,10 @@ impl DeclaredTool for NotebookEdit {
         change::confirmation(plan, call, cx)
     }
 
+    fn check(call: &ToolCall, cx: &CallContext) -> Option<Outcome> {
+        change::check(plan, Self::DECLARATION, call, cx)
+    }
+
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         change::apply(plan, call, cx)
     }
@@ -47,7 +51,7 @@ impl DeclaredTool for NotebookEdit {
 /// Computes the new content and the message for the model.
 fn plan(call: &ToolCall, cx: &CallContext) -> Result<PlannedChange, Refusal> {
     let (input, _) = Input::parse(call)?;
-    let file = ChangedFile::open(&input.notebook_path, cx)?;
+    let file = ChangedFile::open(&input.notebook_path, Precondition::Unchanged, cx)?;
     let shown = file.shown.display().to_string();
     let Some(before) = &file.before else {
         return Err(Refusal::new("file_not_found", format!("{shown} does not exist.")));

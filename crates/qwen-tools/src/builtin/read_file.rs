@@ -5,11 +5,12 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use qwen_events::{
-    Argument, ArgumentRole, ArgumentValue, ClaudeTool, Media, MediaSource, ToolCall, ToolDeclaration,
-    ToolKind,
+    Argument, ArgumentRole, ArgumentValue, ClaudeTool, FileLines, Media, MediaSource, NO_LAST_LINE_END,
+    ToolCall, ToolDeclaration, ToolKind,
 };
 
 use crate::declared::{DeclaredTool, tool_input};
+use crate::output::boundary::floor_boundary;
 use crate::output::content::{self, Kind, Text};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
@@ -17,20 +18,20 @@ use crate::{CallContext, Outcome, ToolFuture};
 
 const DEFAULT_LINES: u64 = 2000;
 
-/// An argument that only calls in Claude's vocabulary have: `offset` is the number of the first line there.
-const COUNTS_FROM_ONE: &str = "counts_from_one";
+/// Most bytes of a text in one result.
+const MAX_TEXT: usize = 60_000;
 
-const DESCRIPTION: &str = "Gives the content of a file in the workspace: text as it is, images (png, jpeg, gif, webp, \
-bmp) as images. Long files come in parts: at most 2000 lines at once, with a note that says where to read on. Use \
-offset and limit to read another part.";
+const DESCRIPTION: &str = "Reads a file of the workspace. Text comes with line numbers, each followed by a tab that is not part of \
+the line, after a header with the range and the number of lines; images (png, jpeg, gif, webp, bmp) come as images. At \
+most 2000 lines come at once: use offset and limit to read another part.";
 
 pub(super) struct ReadFile;
 
 tool_input! {
     struct Input {
         file_path: String = Argument::new(ArgumentValue::NonBlankText, "The file, absolute or relative to the workspace.").role(ArgumentRole::Path),
-        offset: Option<u64> = Argument::new(ArgumentValue::Number { min: 0, max: u64::MAX }, "How many lines to skip from the start. Default 0."),
-        limit: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: u64::MAX }, "How many lines to give at most. Default 2000."),
+        offset: Option<u64> = Argument::new(ArgumentValue::Number { min: 0, max: u64::MAX }, "The number of the first line to read, counted from 1. Default 1."),
+        limit: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: u64::MAX }, "The maximum number of lines. Default 2000."),
     }
 }
 
@@ -38,15 +39,7 @@ impl DeclaredTool for ReadFile {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("read_file", ToolKind::Read, DESCRIPTION, Input::ARGUMENTS)
             .aliases(&["ReadManyFiles", "view"])
-            .claude(&[ClaudeTool {
-                from_one: &["offset"],
-                added: &[Argument {
-                    name: "pages",
-                    ..Argument::new(ArgumentValue::Text, "Has no effect: pages of PDF files cannot be read.")
-                }],
-                defaults: &[(COUNTS_FROM_ONE, "true")],
-                ..ClaudeTool::named("Read")
-            }]);
+            .claude(&[ClaudeTool::named("Read")]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
@@ -54,12 +47,9 @@ impl DeclaredTool for ReadFile {
 }
 
 fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
-    let (Input { file_path, offset, limit }, arguments) = Input::parse(call)?;
-    let lines = LineRange {
-        skipped: offset.unwrap_or(0),
-        limit: limit.unwrap_or(DEFAULT_LINES),
-        counts_from_one: arguments.optional_bool(COUNTS_FROM_ONE)? == Some(true),
-    };
+    let (Input { file_path, offset, limit }, _) = Input::parse(call)?;
+    // Line 0 does not exist; models that count from 0 mean the first line.
+    let lines = LineRange { first: offset.unwrap_or(1).max(1), limit: limit.unwrap_or(DEFAULT_LINES) };
 
     let workspace = Workspace::of(cx)?;
     let mut opened = workspace.open_file(&file_path)?;
@@ -68,7 +58,7 @@ fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let bytes = content::read(&mut opened, shown)?;
     cx.ledger.note(&real, &opened.metadata, &bytes);
     match content::kind(&bytes) {
-        Kind::Text => Ok(part(&Text::of(bytes), lines, cx.output_limit.saturating_mul(2))),
+        Kind::Text => Ok(select_lines(&Text::of(bytes), lines, MAX_TEXT)),
         Kind::Image(mime_type) => {
             let media = Media {
                 mime_type: mime_type.into(),
@@ -77,9 +67,11 @@ fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
             let text = format!("{} is an image ({mime_type}, {} bytes).", shown.display(), bytes.len());
             Ok(Outcome { media: vec![media], ..Outcome::success(text) })
         }
-        Kind::Pdf => Err(unreadable(shown, "a PDF document", "pdftotext, if it is there, makes text of it")),
+        Kind::Pdf => {
+            Err(unreadable(shown, "a PDF document", "pdftotext, if it is installed, converts it to text"))
+        }
         Kind::Binary => {
-            Err(unreadable(shown, "a binary file", "a shell command such as file or xxd tells more"))
+            Err(unreadable(shown, "a binary file", "a shell command such as file or xxd shows more"))
         }
     }
 }
@@ -91,97 +83,103 @@ fn unreadable(shown: &Path, what: &str, hint: &str) -> Refusal {
 /// Which lines are requested.
 #[derive(Clone, Copy)]
 struct LineRange {
-    skipped: u64,
+    /// Counted from 1.
+    first: u64,
     limit: u64,
-    /// True if the `offset` of the call was the number of the first line, and not how many lines to skip.
-    counts_from_one: bool,
 }
 
-/// Returns the requested lines, up to `max_chars`, with a note if some are missing.
-fn part(text: &Text, LineRange { skipped, limit, counts_from_one }: LineRange, max_chars: usize) -> Outcome {
-    if text.body.is_empty() {
-        return Outcome::success("(the file is empty)");
-    }
+/// Returns the requested lines with their numbers, up to `max_bytes`, after a header.
+fn select_lines(text: &Text, LineRange { first, limit }: LineRange, max_bytes: usize) -> Outcome {
     let lines: Vec<&str> = text.body.split_inclusive('\n').collect();
-    let start = usize::try_from(skipped).unwrap_or(usize::MAX);
-    if start >= lines.len() {
+    let start = usize::try_from(first - 1).unwrap_or(usize::MAX);
+    if start >= lines.len() && start > 0 {
         return Outcome::failure(
             "invalid_arguments",
-            format!("`offset` skips {skipped} lines, but the file has {} lines.", lines.len()),
+            format!("`offset` is {first}, but the file has {} lines.", lines.len()),
         );
     }
     let wanted = lines.iter().skip(start).take(usize::try_from(limit).unwrap_or(usize::MAX));
     let mut given = String::new();
-    let mut chars = 0;
     let mut end = start;
     let mut cut_line = false;
     for line in wanted {
-        let length = line.chars().count();
-        if chars + length > max_chars {
+        let line = line.trim_end_matches('\n').trim_end_matches('\r');
+        if given.len() + line.len() > max_bytes {
             if end > start {
                 break;
             }
             // A single line that is too long is cut.
-            given.extend(line.chars().take(max_chars).chain(['\n']));
-            cut_line = true;
             end += 1;
+            FileLines::write_line(end, &line[..floor_boundary(line, max_bytes)], &mut given);
+            cut_line = true;
             break;
         }
-        given.push_str(line);
-        chars += length;
         end += 1;
+        FileLines::write_line(end, line, &mut given);
     }
     let mut notes = Vec::new();
-    if start > 0 || end < lines.len() {
-        notes.push(format!("lines {} to {end} of {}", start + 1, lines.len()));
-    }
-    if end < lines.len() {
-        notes.push(format!("read on with offset {}", end + usize::from(counts_from_one)));
+    if lines.is_empty() {
+        notes.push("the file is empty".to_owned());
+    } else if end < lines.len() {
+        notes.push(format!("continue with offset {}", end + 1));
+    } else if !text.body.ends_with('\n') {
+        notes.push(NO_LAST_LINE_END.to_owned());
     }
     if cut_line {
-        notes.push(format!("this line is longer than {max_chars} characters and was cut"));
+        notes.push(format!("this line is longer than {max_bytes} bytes and was cut"));
+    }
+    if text.is_crlf() {
+        notes.push("lines end with CRLF".to_owned());
+    } else if text.body.contains("\r\n") {
+        notes.push("some lines end with CRLF".to_owned());
     }
     if text.lossy {
         notes.push("bytes that are not UTF-8 are shown as \u{fffd}".to_owned());
     }
-    if !notes.is_empty() {
-        given.insert_str(0, &format!("[{}]\n", notes.join("; ")));
-    }
-    Outcome::success(given)
+    let mut result = String::with_capacity(given.len() + 64);
+    FileLines::write_header(start + usize::from(end > start), end, lines.len(), &notes, &mut result);
+    result.push_str(&given);
+    Outcome::success(result)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn lines(skipped: u64, limit: u64, counts_from_one: bool) -> LineRange {
-        LineRange { skipped, limit, counts_from_one }
-    }
-
-    fn part_of(text: &str, offset: u64, limit: u64, max_chars: usize) -> String {
-        part(&Text::of(text.into()), lines(offset, limit, false), max_chars).text
+    fn select(text: &str, first: u64, limit: u64, max_bytes: usize) -> Outcome {
+        select_lines(&Text::of(text.into()), LineRange { first, limit }, max_bytes)
     }
 
     #[test]
-    fn a_part_says_which_lines_it_is_and_where_to_read_on() {
+    fn every_read_has_a_header_with_range_and_total_and_numbers_its_lines() {
         let text = "a\r\nb\nc\nd";
-        for (offset, limit, max_chars, expected) in [
-            (0, 9, 99, "a\r\nb\nc\nd"),
-            (1, 2, 99, "[lines 2 to 3 of 4; read on with offset 3]\nb\nc\n"),
-            (3, 9, 99, "[lines 4 to 4 of 4]\nd"),
-            (0, 9, 5, "[lines 1 to 2 of 4; read on with offset 2]\na\r\nb\n"),
+        for (first, limit, max_bytes, expected) in [
             (
-                0,
+                1,
                 9,
-                2,
-                "[lines 1 to 1 of 4; read on with offset 1; this line is longer than 2 characters and was cut]\na\r\n",
+                99,
+                "[lines 1 to 4 of 4; the last line has no line end; some lines end with CRLF]\n1\ta\n2\tb\n3\tc\n4\td\n",
             ),
+            (2, 2, 99, "[lines 2 to 3 of 4; continue with offset 4; some lines end with CRLF]\n2\tb\n3\tc\n"),
+            (
+                4,
+                9,
+                99,
+                "[lines 4 to 4 of 4; the last line has no line end; some lines end with CRLF]\n4\td\n",
+            ),
+            (1, 9, 5, "[lines 1 to 2 of 4; continue with offset 3; some lines end with CRLF]\n1\ta\n2\tb\n"),
         ] {
-            assert_eq!(part_of(text, offset, limit, max_chars), expected, "{offset} {limit} {max_chars}");
+            assert_eq!(select(text, first, limit, max_bytes).text, expected, "{first} {limit} {max_bytes}");
         }
-        assert_eq!(part(&Text::of(text.into()), lines(4, 1, false), 9).error_code, Some("invalid_arguments"));
-        assert_eq!(part_of("", 0, 1, 9), "(the file is empty)");
-        let claude = part(&Text::of(text.into()), lines(1, 2, true), 99).text;
-        assert!(claude.contains("[lines 2 to 3 of 4; read on with offset 4]"), "{claude}");
+        assert_eq!(select(text, 5, 1, 9).error_code, Some("invalid_arguments"));
+        assert_eq!(select("", 1, 1, 9).text, "[lines 0 to 0 of 0; the file is empty]\n");
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_cut_between_characters() {
+        assert_eq!(
+            select("€€€\nx\n", 1, 9, 4).text,
+            "[lines 1 to 1 of 2; continue with offset 2; this line is longer than 4 bytes and was cut]\n1\t€\n"
+        );
     }
 }

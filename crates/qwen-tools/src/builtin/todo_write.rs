@@ -11,8 +11,17 @@ use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::{ArgumentError, Arguments, CallContext, Outcome, ToolFuture};
 
-const DESCRIPTION: &str = "Writes the list of things to do, in place of the one before. Use it for work of several \
-steps: write the steps down first, keep exactly the one at hand in_progress, and mark each completed as soon as it is.";
+const DESCRIPTION: &str = "Writes the list of things to do, in place of the previous one. Use it for work of several steps: \
+write the steps down first, keep exactly one in_progress, and mark each completed as soon as it is.";
+
+/// The list in Claude's vocabulary, in which entries also have a present form.
+const CLAUDE_ITEMS: &str = concat!(
+    r#""items":{"type":"object","properties":{"#,
+    r#""content":{"type":"string","description":"What to do, such as \"Run the tests\"."},"#,
+    r#""status":{"type":"string","enum":["pending","in_progress","completed"],"description":"How far it is."},"#,
+    r#""activeForm":{"type":"string","description":"The same in the present, such as \"Running the tests\"."}},"#,
+    r#""required":["content","status","activeForm"]}"#,
+);
 
 const ITEMS: &str = concat!(
     r#""items":{"type":"object","properties":{"#,
@@ -34,7 +43,18 @@ impl DeclaredTool for TodoWrite {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("todo_write", ToolKind::Session, DESCRIPTION, Input::ARGUMENTS)
             .aliases(&["todo"])
-            .claude(&[ClaudeTool::named("TodoWrite")]);
+            .claude(&[ClaudeTool {
+                absent: &["todos"],
+                added: &[Argument {
+                    name: "todos",
+                    required: true,
+                    ..Argument::new(
+                        ArgumentValue::Json { before: r#""type":"array""#, after: CLAUDE_ITEMS },
+                        "The whole list, in order.",
+                    )
+                }],
+                ..ClaudeTool::named("TodoWrite")
+            }]);
 
     fn run<'a>(call: &'a ToolCall, _: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call).unwrap_or_else(Outcome::from)))

@@ -8,7 +8,7 @@ use crate::declared::{DeclaredTool, tool_input};
 use crate::output::transcript::Transcript;
 use crate::refusal::Refusal;
 use crate::web::{Page, PageKind, Readable, fetch, parse_address, readable};
-use crate::{Arguments, CallContext, Outcome, ToolFuture};
+use crate::{Arguments, CallContext, Outcome, SessionResources, ToolFuture};
 use qwen_permissions::escape_for_approval;
 
 const DESCRIPTION: &str = "Reads a page of the web and gives back its text: HTML as Markdown, other text as it is. \
@@ -79,7 +79,7 @@ fn outcome(page: Page, prompt: Option<&str>, format: Format, cx: &CallContext) -
         }
         _ => Readable { title: String::new(), text: page.text },
     };
-    let mut transcript = Transcript::new(cx.output_limit, &cx.scratch, "web");
+    let mut transcript = Transcript::new(SessionResources::RESULT_LIMIT, &cx.scratch, "web");
     if !title.is_empty() {
         transcript.push(&cx.redactor.redact(&format!("Title: {title}\n\n")));
     }

@@ -4,15 +4,15 @@ use qwen_events::{
     Argument, ArgumentRole, ArgumentValue, ClaudeTool, Confirmation, ToolCall, ToolDeclaration, ToolKind,
 };
 
-use super::change::{self, ChangedFile, PlannedChange};
+use super::change::{self, ChangedFile, PlannedChange, Precondition};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::output::content::with_crlf;
 use crate::refusal::Refusal;
-use crate::{CallContext, ToolFuture};
+use crate::{CallContext, Outcome, ToolFuture};
 
-const DESCRIPTION: &str = "Makes a file with the given content, with the directories above it, or replaces all of an \
-existing one. To change a part of a file use edit. A file that was changed by something else since you last read it is \
-not overwritten.";
+const DESCRIPTION: &str = "Creates a file with the given content, and the directories above it, or replaces all of an existing \
+one that you have read. To change a part of a file use the tool edit. A file that has changed since you last saw it, or that \
+you have not read, is not overwritten.";
 
 pub(super) struct WriteFile;
 
@@ -32,6 +32,10 @@ impl DeclaredTool for WriteFile {
         change::confirmation(plan, call, cx)
     }
 
+    fn check(call: &ToolCall, cx: &CallContext) -> Option<Outcome> {
+        change::check(plan, Self::DECLARATION, call, cx)
+    }
+
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         change::apply(plan, call, cx)
     }
@@ -40,10 +44,10 @@ impl DeclaredTool for WriteFile {
 /// Computes the new content and the message for the model.
 fn plan(call: &ToolCall, cx: &CallContext) -> Result<PlannedChange, Refusal> {
     let (Input { file_path, content }, _) = Input::parse(call)?;
-    let file = ChangedFile::open(&file_path, cx)?;
+    let file = ChangedFile::open(&file_path, Precondition::Read, cx)?;
     // Models write LF; a file whose lines all end with CRLF keeps CRLF.
     let after = if file.is_crlf() { with_crlf(&content) } else { content };
-    let done = if file.before.is_some() { "Replaced the content of" } else { "Made" };
+    let done = if file.before.is_some() { "Replaced the content of" } else { "Created" };
     let summary = format!("{done} {}", file.shown.display());
     Ok(PlannedChange { file, after, summary })
 }

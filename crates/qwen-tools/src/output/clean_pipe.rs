@@ -30,24 +30,9 @@ impl CleanPipe {
         self.pipe.is_none()
     }
 
-    /// Waits until the pipe is readable. Never completes once the pipe is closed.
-    pub(crate) async fn ready(&self) {
-        match &self.pipe {
-            // The next read reports the error again.
-            Some(pipe) => drop(pipe.readable().await),
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Reads available output. Returns `None` if there is none now.
+    /// Reads available output. Returns `None` if there is none now. Reads from the pipe directly: the runtime
+    /// may not know about output of a command that ended before readiness was polled.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Option<Box<str>> {
-        let got = self.pipe.as_ref()?.try_read(buffer);
-        self.take(got, buffer)
-    }
-
-    /// Like [`CleanPipe::read`], but reads from the pipe directly: the runtime may not know about output of a
-    /// command that ended before readiness was polled.
-    pub(crate) fn read_left_over(&mut self, buffer: &mut [u8]) -> Option<Box<str>> {
         let got = rustix::io::read(self.pipe.as_ref()?, &mut *buffer).map_err(io::Error::from);
         self.take(got, buffer)
     }

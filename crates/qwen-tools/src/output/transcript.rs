@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use qwen_sandbox::Scratch;
 
+use super::boundary::{ceil_boundary, floor_boundary};
+
 /// Most bytes in a file with the full output: enough for any log, too little to fill a disk.
 pub const FILE_LIMIT: u64 = 256 << 20;
 
@@ -14,13 +16,21 @@ pub const FILE_LIMIT: u64 = 256 << 20;
 pub struct Transcript<'a> {
     scratch: &'a Scratch,
     stem: &'a str,
-    half: usize,
+    head_limit: usize,
+    tail_limit: usize,
     head: String,
-    head_chars: usize,
     tail: VecDeque<String>,
-    tail_chars: usize,
-    cut: usize,
+    tail_bytes: usize,
+    cut: Cut,
     file: Option<Spill>,
+}
+
+/// The part of an output that was left out.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Cut {
+    bytes: usize,
+    /// Line ends in it.
+    lines: usize,
 }
 
 struct Spill {
@@ -30,18 +40,25 @@ struct Spill {
     error: Option<io::Error>,
 }
 
+/// Splits a limit into that of the beginning and that of the end. Errors and results are at the end of an
+/// output, so it gets more.
+fn split_limit(limit: usize) -> (usize, usize) {
+    (limit / 3, limit - limit / 3)
+}
+
 impl<'a> Transcript<'a> {
-    /// A transcript of at most `limit` characters, whose overflow goes to a file named after `stem`.
+    /// A transcript of at most `limit` bytes, whose overflow goes to a file named after `stem`.
     pub fn new(limit: usize, scratch: &'a Scratch, stem: &'a str) -> Self {
+        let (head_limit, tail_limit) = split_limit(limit);
         Self {
             scratch,
             stem,
-            half: limit / 2,
+            head_limit,
+            tail_limit,
             head: String::new(),
-            head_chars: 0,
             tail: VecDeque::new(),
-            tail_chars: 0,
-            cut: 0,
+            tail_bytes: 0,
+            cut: Cut::default(),
             file: None,
         }
     }
@@ -50,18 +67,15 @@ impl<'a> Transcript<'a> {
         if let Some(file) = &mut self.file {
             file.write(piece);
         }
-        let room = self.half - self.head_chars;
-        let (to_head, to_tail) = match piece.char_indices().nth(room) {
-            _ if room == 0 => ("", piece),
-            Some((at, _)) => piece.split_at(at),
-            None => (piece, ""),
-        };
+        // Once something is in the tail, the head takes no more.
+        let room =
+            if self.tail.is_empty() && self.cut.bytes == 0 { self.head_limit - self.head.len() } else { 0 };
+        let (to_head, to_tail) = piece.split_at(floor_boundary(piece, room));
         self.head.push_str(to_head);
-        self.head_chars += chars(to_head);
         if !to_tail.is_empty() {
-            self.tail_chars += chars(to_tail);
+            self.tail_bytes += to_tail.len();
             self.tail.push_back(to_tail.to_owned());
-            if self.tail_chars > self.half {
+            if self.tail_bytes > self.tail_limit {
                 self.cut_tail();
             }
         }
@@ -79,38 +93,47 @@ impl<'a> Transcript<'a> {
             }
             self.file = Some(spill);
         }
-        while self.tail_chars > self.half {
+        while self.tail_bytes > self.tail_limit {
             let Some(first) = self.tail.front_mut() else { break };
-            let (length, over) = (chars(first), self.tail_chars - self.half);
-            let gone = if length <= over {
+            let over = self.tail_bytes - self.tail_limit;
+            let end = if first.len() <= over { first.len() } else { ceil_boundary(first, over) };
+            let gone = &first[..end];
+            self.cut.bytes += gone.len();
+            self.cut.lines += count_lines(gone);
+            self.tail_bytes -= gone.len();
+            if end == first.len() {
                 self.tail.pop_front();
-                length
             } else {
-                let at = first.char_indices().nth(over).map_or(first.len(), |(at, _)| at);
-                first.drain(..at);
-                over
-            };
-            self.tail_chars -= gone;
-            self.cut += gone;
+                first.drain(..end);
+            }
         }
     }
 
     /// Returns the text for the model, and the file with the full output if something was cut.
     pub fn finish(self) -> (String, Option<PathBuf>) {
         let mut text = self.head;
-        if self.cut > 0 {
-            if !text.ends_with('\n') {
+        if self.cut.bytes > 0 {
+            if !text.is_empty() && !text.ends_with('\n') {
                 text.push('\n');
             }
-            text.push_str(&note(self.cut, self.file.as_ref()));
+            text.push_str(&describe_cut(self.cut, &describe_file(self.file.as_ref())));
         }
         text.extend(self.tail);
         (text, self.file.map(|file| file.path))
     }
 }
 
-fn note(cut: usize, file: Option<&Spill>) -> String {
-    let rest = match file {
+fn count_lines(text: &str) -> usize {
+    text.bytes().filter(|&byte| byte == b'\n').count()
+}
+
+fn describe_cut(cut: Cut, rest: &str) -> String {
+    let Cut { bytes, lines } = cut;
+    format!("[… {bytes} bytes ({lines} line ends) left out here; {rest} …]\n")
+}
+
+fn describe_file(file: Option<&Spill>) -> String {
+    match file {
         Some(Spill { path, written, error: None, .. }) if *written < FILE_LIMIT => {
             format!("the whole output is in {}", path.display())
         }
@@ -121,8 +144,7 @@ fn note(cut: usize, file: Option<&Spill>) -> String {
             format!("a part of the output is in {}, then writing failed: {error}", path.display())
         }
         None => "it could not be stored in a file".to_owned(),
-    };
-    format!("[… {cut} characters cut out here; {rest} …]\n")
+    }
 }
 
 impl Spill {
@@ -135,20 +157,19 @@ impl Spill {
     }
 }
 
-fn chars(text: &str) -> usize {
-    text.chars().count()
-}
-
-/// Removes the middle of a long text and names the file that holds all of it.
+/// Removes the middle of a text of more than `limit` bytes and names the file that holds all of it.
 pub fn shorten(text: &str, limit: usize, whole: &Path) -> String {
-    let length = chars(text);
-    if length <= limit {
+    if text.len() <= limit {
         return text.to_owned();
     }
-    let at = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
-    let (head, tail) = (&text[..at(limit / 2)], &text[at(length - limit / 2)..]);
-    let cut = length - limit / 2 * 2;
-    format!("{head}\n[… {cut} characters cut out here; the whole output is in {} …]\n{tail}", whole.display())
+    let (head_limit, tail_limit) = split_limit(limit);
+    let start = floor_boundary(text, head_limit);
+    let end = ceil_boundary(text, text.len() - tail_limit);
+    let (head, gone, tail) = (&text[..start], &text[start..end], &text[end..]);
+    let cut = Cut { bytes: gone.len(), lines: count_lines(gone) };
+    let line_end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+    let note = describe_cut(cut, &format!("the whole output is in {}", whole.display()));
+    format!("{head}{line_end}{note}{tail}")
 }
 
 #[cfg(test)]
@@ -159,9 +180,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn short_output_is_whole_and_long_output_keeps_both_ends(
+        fn short_output_is_whole_and_long_output_keeps_both_ends_within_the_limit(
             pieces in prop::collection::vec("[aä€🦀\n]{0,12}", 0..20),
-            limit in 2usize..60,
+            limit in 12usize..60,
         ) {
             let scratch = Scratch::temporary();
             let mut transcript = Transcript::new(limit, &scratch, "t");
@@ -170,30 +191,38 @@ mod tests {
             }
             let (text, file) = transcript.finish();
             let whole = pieces.concat();
-            let all: Vec<char> = whole.chars().collect();
-            let half = limit / 2;
-            if all.len() <= half * 2 {
+            let Some(file) = file else {
                 prop_assert_eq!(&text, &whole);
-                prop_assert!(file.is_none());
-            } else {
-                let head: String = all[..half].iter().collect();
-                let tail: String = all[all.len() - half..].iter().collect();
-                prop_assert!(text.starts_with(&head));
-                prop_assert!(text.ends_with(&tail));
-                let note = format!("{} characters cut out", all.len() - half * 2);
-                prop_assert!(text.contains(&note));
-                prop_assert_eq!(std::fs::read_to_string(file.unwrap()).unwrap(), whole);
-            }
+                prop_assert!(whole.len() <= limit);
+                return Ok(());
+            };
+            // A character that does not fit into the beginning may leave up to three bytes of it unused.
+            prop_assert!(whole.len() > limit - 3);
+            prop_assert_eq!(&std::fs::read_to_string(file).unwrap(), &whole);
+            let (head, rest) = text.split_once("[… ").unwrap();
+            let (note, tail) = rest.split_once(" …]\n").unwrap();
+            prop_assert!(head.trim_end_matches('\n').len() <= limit / 3);
+            prop_assert!(tail.len() <= limit - limit / 3 && tail.len() + 4 > limit - limit / 3);
+            prop_assert!(whole.ends_with(tail));
+            let cut: usize = note.split(' ').next().unwrap().parse().unwrap();
+            let head = &whole[..whole.len() - tail.len() - cut];
+            prop_assert!(text.starts_with(head) && head.len() <= limit / 3);
+            let gone = &whole[head.len()..whole.len() - tail.len()];
+            let lines = format!("({} line ends)", gone.matches('\n').count());
+            prop_assert!(note.contains(&lines));
         }
     }
 
     #[test]
     fn without_a_place_for_the_file_the_ends_are_still_given() {
         let scratch = Scratch::at("/dev/null/no-directory");
-        let mut transcript = Transcript::new(4, &scratch, "t");
+        let mut transcript = Transcript::new(6, &scratch, "t");
         transcript.push("abcdefgh");
         let (text, file) = transcript.finish();
-        assert_eq!(text, "ab\n[… 4 characters cut out here; it could not be stored in a file …]\ngh");
+        assert_eq!(
+            text,
+            "ab\n[… 2 bytes (0 line ends) left out here; it could not be stored in a file …]\nefgh"
+        );
         assert_eq!(file, None);
     }
 }

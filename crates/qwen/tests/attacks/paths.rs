@@ -481,7 +481,7 @@ fn names_that_a_temporary_file_might_have_are_not_followed() {
         &[("write_file", json!({ "file_path": "file", "content": "y\n" }))],
         &[("run_shell_command", json!({ "command": noise }))],
     ]);
-    assert!(played.result("c3").contains("cut out here"), "{}", played.result("c3"));
+    assert!(played.result("c3").contains("left out here"), "{}", played.result("c3"));
     assert_eq!(fs::read_to_string(here.join("file")).unwrap(), "y\n");
     let after = crate::tree::Tree::of([scene.outside.path()]);
     assert_eq!(after.changed_since(&before), [] as [&Path; 0]);

@@ -82,11 +82,6 @@ impl ToolNames {
             "grep_search" => {
                 fields.entry("output_mode").or_insert_with(|| "content".into());
             }
-            "read_file" => {
-                if let Some(skipped) = fields.get("offset").and_then(Value::as_u64) {
-                    fields.insert("offset".to_owned(), (skipped + 1).into());
-                }
-            }
             _ => {}
         }
         (self.tool(ours).to_owned(), arguments)

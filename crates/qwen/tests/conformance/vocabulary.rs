@@ -137,7 +137,7 @@ fn arguments_have_claudes_names_and_meaning() {
         .map(|request| request.body["messages"].as_array().unwrap().last().unwrap().to_string())
         .collect();
     assert!(results[0].contains("line two") && !results[0].contains("line one"), "{}", results[0]);
-    assert!(results[0].contains("read on with offset 3"), "{}", results[0]);
+    assert!(results[0].contains("continue with offset 3"), "{}", results[0]);
     assert!(results[1].contains("line one") && !results[1].contains("unknown"), "{}", results[1]);
     assert!(
         results[2].contains("lines") && !results[2].contains("line one"),

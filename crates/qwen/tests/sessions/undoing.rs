@@ -28,6 +28,16 @@ fn rewind(worker: &mut Run, to: &str, dry_run: bool) -> Value {
     worker.json_until(|line| line["type"] == "control_response").pop().unwrap()["response"].clone()
 }
 
+/// The model reads a file, without which it may not overwrite it.
+fn reads(path: &str) -> Reply {
+    let arguments = json!({"file_path": path}).to_string();
+    Reply::new(vec![
+        sse::call(0, &format!("read_{path}"), "read_file", &arguments),
+        sse::finish("tool_calls"),
+        sse::done(),
+    ])
+}
+
 /// The model writes these files at once.
 fn writes(files: &[(&str, &str)]) -> Reply {
     let call = |(n, (path, content)): (usize, &(&str, &str))| {
@@ -42,9 +52,11 @@ fn writes(files: &[(&str, &str)]) -> Reply {
 /// A place in which the agent changed files in two turns.
 fn changed() -> (MockModel, Program, Run) {
     let mock = MockModel::with([
+        reads("a.txt"),
         writes(&[("a.txt", "a1"), ("new.txt", "n1")]),
         writes(&[("a.txt", "a2")]),
         Reply::text("Done."),
+        reads("b.txt"),
         writes(&[("a.txt", "a3"), ("b.txt", "b3")]),
         Reply::text("Done."),
     ]);
@@ -132,7 +144,7 @@ fn files_can_be_put_back_by_a_later_process_and_in_a_fork() {
 
 #[test]
 fn a_session_that_is_not_kept_keeps_no_files_either() {
-    let mock = MockModel::with([writes(&[("a.txt", "a1")]), Reply::text("Done.")]);
+    let mock = MockModel::with([reads("a.txt"), writes(&[("a.txt", "a1")]), Reply::text("Done.")]);
     let program = qwen(&mock);
     std::fs::write(program.cwd_path().join("a.txt"), "a0").unwrap();
     done(&program, &["-p", "Go", "--yolo", "--no-session-persistence"]);

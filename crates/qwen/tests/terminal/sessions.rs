@@ -116,10 +116,17 @@ fn a_list_takes_no_key_of_a_draft_and_escape_closes_it() {
 
 #[test]
 fn escape_twice_rewinds_after_a_preview_that_names_what_stays() {
+    let read = Reply::call("c0", "read_file", r#"{"file_path":"notes.txt"}"#);
     let write = Reply::call("c1", "write_file", r#"{"file_path":"notes.txt","content":"new\n"}"#);
     let run = Reply::call("c2", "run_shell_command", r#"{"command":"touch by-command.txt"}"#);
-    let mock =
-        MockModel::with([Reply::text("Hello."), write, run, Reply::text("Changed."), Reply::text("Again.")]);
+    let mock = MockModel::with([
+        Reply::text("Hello."),
+        read,
+        write,
+        run,
+        Reply::text("Changed."),
+        Reply::text("Again."),
+    ]);
     let program = qwen(&mock).arg("--yolo");
     let notes = program.cwd_path().join("notes.txt");
     std::fs::write(&notes, "old\n").unwrap();
@@ -151,7 +158,7 @@ fn escape_twice_rewinds_after_a_preview_that_names_what_stays() {
     screen.wait_for("Cleared; Up brings it back.");
     screen.type_keys("go\r");
     screen.wait_for("Again.");
-    let said = mock.wait_for_request(4).body.to_string();
+    let said = mock.wait_for_request(5).body.to_string();
     assert!(said.contains("greet") && !said.contains("change the notes"), "{said}");
 }
 

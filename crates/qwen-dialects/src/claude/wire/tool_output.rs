@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{DiffHunk, Display, FileDiff, TaskProgress, ToolEnd};
+use qwen_events::{DiffHunk, Display, FileDiff, FileLines, TaskProgress, ToolEnd};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -195,19 +195,21 @@ impl<'a> ToolOutput<'a> {
 }
 
 impl<'a> ReadFile<'a> {
-    /// The lines in the text of a result. Where they are not the whole file, a note in front says which they are.
+    /// Takes the lines out of the text of a result.
     fn from_result(file_path: Cow<'a, str>, text: &'a str) -> Self {
-        let part = text.strip_prefix("[lines ").and_then(|rest| {
-            let (note, content) = rest.split_once("]\n")?;
-            let (first, rest) = note.split_once(" to ")?;
-            let total = rest.split_once(" of ")?.1;
-            let total = total.split(';').next().unwrap_or(total);
-            Some((content, first.parse().ok()?, total.parse().ok()?))
-        });
-        let content = part.map_or(text, |(content, ..)| content);
-        let num_lines = content.lines().count() as u64;
-        let (start_line, total_lines) = part.map_or((1, num_lines), |(_, first, total)| (first, total));
-        Self { file_path, content: content.into(), num_lines, start_line, total_lines }
+        match FileLines::parse(text) {
+            Some(lines) => Self {
+                file_path,
+                content: lines.content.into(),
+                num_lines: lines.count,
+                start_line: lines.first,
+                total_lines: lines.total,
+            },
+            None => {
+                let count = text.lines().count() as u64;
+                Self { file_path, content: text.into(), num_lines: count, start_line: 1, total_lines: count }
+            }
+        }
     }
 }
 

@@ -166,6 +166,9 @@ async fn permit(
             Err(NotRun::Denied(refusal::unanswerable(turn, &call, tool, decision, blocked)))
         }
         Verdict::Ask => {
+            if let Some(failure) = tool.check(&call, call_context) {
+                return Err(NotRun::Failed(failure.error_code.unwrap_or("invalid_arguments"), failure.text));
+            }
             let question = Question {
                 origin: turn.origin.clone(),
                 call: call.clone(),

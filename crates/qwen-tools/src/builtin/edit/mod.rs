@@ -10,19 +10,21 @@ use qwen_events::{
 };
 
 use self::nearest::{Nearest, nearest};
-use super::change::{self, ChangedFile, PlannedChange};
+use super::change::{self, ChangedFile, PlannedChange, Precondition};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::output::content::{Text, with_crlf};
 use crate::refusal::Refusal;
-use crate::{Arguments, CallContext, ToolFuture};
+use crate::{Arguments, CallContext, Outcome, ToolFuture};
 
 /// How many occurrences of an ambiguous `old_string` are listed.
 const MAX_LISTED_OCCURRENCES: usize = 10;
+/// Longest part of a line that is quoted in an error, in characters.
+const QUOTED_LINE: usize = 160;
 
-const DESCRIPTION: &str = "Replaces a piece of a file. old_string must be in the file exactly, white space included, \
-and only once: give enough of the lines around it, or set replace_all to change every occurrence. An empty old_string \
-makes a new file with new_string as its content. A file that was changed by something else since you last read it is \
-not edited.";
+const DESCRIPTION: &str = "Replaces a piece of a file. old_string must be in the file exactly, white space included and without \
+line numbers, and only once: give enough of the lines around it, or set replace_all to change every occurrence. An empty \
+old_string creates a file with new_string as its content. The result shows the changed lines; if the file had changed since \
+you last saw it, it also shows how.";
 
 pub(super) struct Edit;
 
@@ -45,6 +47,10 @@ impl DeclaredTool for Edit {
         change::confirmation(plan, call, cx)
     }
 
+    fn check(call: &ToolCall, cx: &CallContext) -> Option<Outcome> {
+        change::check(plan, Self::DECLARATION, call, cx)
+    }
+
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         change::apply(plan, call, cx)
     }
@@ -61,16 +67,31 @@ fn plan(call: &ToolCall, cx: &CallContext) -> Result<PlannedChange, Refusal> {
         new: &input.new_string,
         replace_all: input.replace_all.unwrap_or(false),
     };
-    let file = ChangedFile::open(&input.file_path, cx)?;
+    let file = ChangedFile::open(&input.file_path, Precondition::None, cx)?;
     let edited = edit.apply(file.before.as_ref(), &file.shown, &arguments)?;
+    refuse_several_in_changed_file(&file, edited.count)?;
     let shown = file.shown.display();
     let summary = match (&file.before, edited.count) {
-        (None, _) => format!("Made {shown}"),
+        (None, _) => format!("Created {shown}"),
         (Some(_), 0) => format!("Filled the empty file {shown}"),
         (Some(_), 1) => format!("Edited {shown}"),
         (Some(_), count) => format!("Edited {shown}: {count} occurrences"),
     };
     Ok(PlannedChange { after: edited.text, summary, file })
+}
+
+/// Refuses to replace several occurrences in a file that has changed since the model saw it: the model may
+/// not know all of them.
+fn refuse_several_in_changed_file(file: &ChangedFile, count: usize) -> Result<(), Refusal> {
+    if count < 2 || !file.has_foreign_change() {
+        return Ok(());
+    }
+    let text = format!(
+        "{} has changed since you last saw it, and old_string is in it {count} times now. Nothing was changed. Read it again, \
+         then decide.",
+        file.shown.display()
+    );
+    Err(Refusal::new("file_changed", text))
 }
 
 /// One piece of text and what takes its place.
@@ -93,7 +114,7 @@ impl Replacement<'_> {
         let shown_path = shown.display();
         let Some(before) = before else {
             if !self.old.is_empty() {
-                let text = format!("{shown_path} does not exist. To make it, give an empty old_string.");
+                let text = format!("{shown_path} does not exist. To create it, give an empty old_string.");
                 return Err(Refusal::new("file_not_found", text));
             }
             return Ok(Edited { text: self.new.to_owned(), count: 0 });
@@ -103,7 +124,7 @@ impl Replacement<'_> {
         }
         if self.old.is_empty() {
             let problem = format_args!(
-                "is empty, which makes a new file, but {shown_path} exists; give the piece to replace"
+                "is empty, which creates a file, but {shown_path} exists; give the piece to replace"
             );
             return Err(arguments.refuse("old_string", problem).into());
         }
@@ -173,13 +194,42 @@ fn no_match(text: &str, old: &str, shown: &Path) -> String {
     let missing = format!("old_string is not in {}", shown.display());
     match nearest(text, old) {
         None => format!("{missing}, and nothing like it is. Read the file again."),
-        Some(Nearest { line, piece, only_white_space }) => {
+        Some(Nearest { line, piece, only_white_space, first_difference }) => {
             let why = if only_white_space { ", which differs in white space only" } else { "" };
+            let difference = first_difference.map_or_else(String::new, |difference| {
+                format!(
+                    "\nThe first difference is in line {}: the file has {}, old_string has {}.",
+                    difference.line,
+                    quote(difference.file.as_deref()),
+                    quote(Some(&difference.wanted))
+                )
+            });
             format!(
-                "{missing}. The nearest is at line {line}{why}:\n{piece}\nGive the piece exactly as it is there."
+                "{missing}. The nearest text is at line {line}{why}:\n{piece}{difference}\nGive the piece exactly as it is in \
+                 the file."
             )
         }
     }
+}
+
+/// Quotes a line so that white space is visible.
+fn quote(line: Option<&str>) -> String {
+    match line {
+        None => "no further line".to_owned(),
+        Some(line) => {
+            let visible: String = line.chars().take(QUOTED_LINE).flat_map(show_white_space).collect();
+            let cut = if line.chars().nth(QUOTED_LINE).is_some() { "…" } else { "" };
+            format!("`{visible}{cut}`")
+        }
+    }
+}
+
+/// Names white space other than the space by its escape sequence.
+fn show_white_space(character: char) -> impl Iterator<Item = char> {
+    let escaped = (character != ' ' && (character.is_whitespace() || character.is_control()))
+        .then(|| character.escape_default());
+    let plain = escaped.is_none().then_some(character);
+    escaped.into_iter().flatten().chain(plain)
 }
 
 #[cfg(test)]
@@ -225,7 +275,20 @@ mod tests {
             "{error}"
         );
         let error = edited(text, "fn tvo() {", "x", false).unwrap_err();
-        assert!(error.contains("nearest is at line 3:\nfn two() {\n"), "{error}");
+        assert!(error.contains("nearest text is at line 3:\nfn two() {\n"), "{error}");
+        assert!(
+            error.contains(
+                "first difference is in line 3: the file has `fn two() {`, old_string has `fn tvo() {`."
+            ),
+            "{error}"
+        );
+        let error = edited(text, "fn two() {\n\tbody();\n}", "x", false).unwrap_err();
+        assert!(
+            error.contains(
+                "first difference is in line 4: the file has `    body();`, old_string has `\\tbody();`."
+            ),
+            "{error}"
+        );
         let error = edited(text, "%%%%", "x", false).unwrap_err();
         assert!(error.contains("nothing like it"), "{error}");
     }

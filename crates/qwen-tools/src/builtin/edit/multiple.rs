@@ -4,15 +4,15 @@ use qwen_events::{Argument, ArgumentValue, ClaudeTool, ToolCall};
 use serde_json::Value;
 
 use super::Replacement;
-use crate::builtin::change::{ChangedFile, PlannedChange};
+use crate::builtin::change::{ChangedFile, PlannedChange, Precondition};
 use crate::declared::tool_input;
 use crate::output::content::Text;
 use crate::refusal::Refusal;
 use crate::{ArgumentError, Arguments, CallContext};
 
-const DESCRIPTION: &str = "Makes several changes in one file, in their order: each replaces an exact piece of what the \
-ones before left. Either all of them are made or none. The rules for each old_string are those of the tool Edit. To \
-make a new file, let the first change have an empty old_string.";
+const DESCRIPTION: &str = "Makes several changes in one file, in order: each replaces an exact piece of the text that the \
+previous ones left. Either all of them are made or none. The rules for each old_string are those of the tool Edit. To \
+create a file, give the first change an empty old_string.";
 
 const ITEMS: &str = concat!(
     r#""minItems":1,"items":{"type":"object","properties":{"#,
@@ -47,7 +47,7 @@ pub(super) fn plan(call: &ToolCall, cx: &CallContext) -> Result<PlannedChange, R
     if input.edits.is_empty() {
         return Err(arguments.refuse("edits", "is empty; give at least one change").into());
     }
-    let file = ChangedFile::open(&input.file_path, cx)?;
+    let file = ChangedFile::open(&input.file_path, Precondition::None, cx)?;
     let mut edited: Option<Text> = None;
     for (at, item) in input.edits.iter().enumerate() {
         let edit = replacement(&arguments, at, item)?;
@@ -55,9 +55,10 @@ pub(super) fn plan(call: &ToolCall, cx: &CallContext) -> Result<PlannedChange, R
         let after = edit
             .apply(before, &file.shown, &arguments)
             .map_err(|refusal| refusal.within(format_args!("edits[{at}]"), "Nothing was changed."))?;
+        super::refuse_several_in_changed_file(&file, after.count)?;
         edited = Some(Text { body: after.text, bom: false, lossy: false });
     }
-    let verb = if file.before.is_some() { "Edited" } else { "Made" };
+    let verb = if file.before.is_some() { "Edited" } else { "Created" };
     let summary = format!("{verb} {} by {} changes", file.shown.display(), input.edits.len());
     Ok(PlannedChange { after: edited.map(|text| text.body).unwrap_or_default(), summary, file })
 }

@@ -16,12 +16,26 @@ pub(super) struct Nearest {
     pub piece: String,
     /// True if it is the same but for white space.
     pub only_white_space: bool,
+    /// The first line that differs; none if only the line ends do.
+    pub first_difference: Option<LineDifference>,
+}
+
+/// A line that differs between a file and the text that was looked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LineDifference {
+    /// Its number in the file, counted from 1.
+    pub line: usize,
+    /// The file's line; none if the file ends before it.
+    pub file: Option<String>,
+    /// The line that was looked for.
+    pub wanted: String,
 }
 
 /// Finds the lines of `text` that are most like the lines of `wanted`.
 pub(super) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
     let lines: Vec<&str> = text.lines().take(MAX_LINES).collect();
-    let wanted: Vec<&str> = wanted.lines().map(str::trim).collect();
+    let written: Vec<&str> = wanted.lines().collect();
+    let wanted: Vec<&str> = written.iter().map(|line| line.trim()).collect();
     // Lines without a letter or digit (braces, blank lines) are too common to locate the text.
     let anchor = wanted.iter().position(|line| line.contains(char::is_alphanumeric))?;
     let pairs = Pairs::of(wanted[anchor]);
@@ -39,11 +53,34 @@ pub(super) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
     let piece: Vec<&str> = lines.iter().skip(at).take(wanted.len()).copied().collect();
     let bare = |lines: &[&str]| -> String { lines.iter().flat_map(|line| line.split_whitespace()).collect() };
     let only_white_space = bare(&piece) == bare(&wanted);
+    let first_difference = find_difference(&lines, &written, at);
     let mut shown = piece.iter().take(SHOWN_LINES).copied().collect::<Vec<_>>().join("\n");
     if piece.len() > SHOWN_LINES {
         shown.push_str("\n…");
     }
-    Some(Nearest { line: at + 1, piece: shown, only_white_space })
+    Some(Nearest { line: at + 1, piece: shown, only_white_space, first_difference })
+}
+
+/// Finds the first line in which `wanted` differs from the lines of the file at `start`. A text that was
+/// looked for need not begin or end at the ends of a line.
+fn find_difference(lines: &[&str], wanted: &[&str], start: usize) -> Option<LineDifference> {
+    let last = wanted.len().saturating_sub(1);
+    let differs = |(at, line): &(usize, &&str)| {
+        let Some(found) = lines.get(start + at) else { return true };
+        let is_same = match (*at == 0, *at == last) {
+            (true, true) => found.contains(**line),
+            (true, false) => found.ends_with(**line),
+            (false, true) => found.starts_with(**line),
+            (false, false) => found == *line,
+        };
+        !is_same
+    };
+    let (at, line) = wanted.iter().enumerate().find(differs)?;
+    Some(LineDifference {
+        line: start + at + 1,
+        file: lines.get(start + at).map(|line| (*line).to_owned()),
+        wanted: (*line).to_owned(),
+    })
 }
 
 /// The pairs of neighbouring bytes in a line, used to compare lines: cheap, and insensitive to small shifts.

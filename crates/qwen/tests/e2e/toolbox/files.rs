@@ -25,7 +25,7 @@ fn a_file_is_read_whole_in_part_or_kindly_refused() {
     let read = |name: &str| ("read_file", json!({"file_path": name}));
     let told = shop.calls(&[
         read("a.txt"),
-        ("read_file", json!({"file_path": "a.txt", "offset": 1, "limit": 1})),
+        ("read_file", json!({"file_path": "a.txt", "offset": 2, "limit": 1})),
         read(shop.path("a.txt").to_str().unwrap()),
         read("empty"),
         read("long-line"),
@@ -38,13 +38,13 @@ fn a_file_is_read_whole_in_part_or_kindly_refused() {
         ("read_file", json!({"file_path": "a.txt", "offset": 99})),
         read("picture.png"),
     ]);
-    assert_eq!(told[0].well().text, "one\ntwo\nthree\n");
-    told[1].well().says(&["lines 2 to 2 of 3", "read on with offset 2", "two\n"]);
-    assert_eq!(told[2].well().text, "one\ntwo\nthree\n");
+    assert_eq!(told[0].well().text, "[lines 1 to 3 of 3]\n1\tone\n2\ttwo\n3\tthree\n");
+    told[1].well().says(&["lines 2 to 2 of 3", "continue with offset 3", "2\ttwo\n"]);
+    assert_eq!(told[2].text, told[0].text);
     told[3].well().says(&["empty"]);
     told[4].well().says(&["was cut"]);
     assert!(told[4].text.len() < 70_000);
-    told[5].well().says(&["lines 1 to 2000 of 5000", "offset 2000"]);
+    told[5].well().says(&["lines 1 to 2000 of 5000", "offset 2001"]);
     told[6].wrong().says(&["program", "binary"]);
     told[7].well().says(&["not UTF-8"]);
     told[8].wrong().says(&["22020096 bytes"]);
@@ -67,13 +67,16 @@ fn a_file_is_written_in_one_step_and_keeps_its_mode_and_line_ends() {
     let told = shop.calls(&[
         write("deep/er/new.txt", "a\nb\n"),
         write("run.sh", "#!/bin/sh\necho new\n"),
+        ("read_file", json!({"file_path": "run.sh"})),
+        write("run.sh", "#!/bin/sh\necho new\n"),
         write("folder", "x"),
         write("run.sh/x", "x"),
     ]);
     told[0].well().says(&["+2 -0"]);
-    told[1].well().says(&["+1 -1"]);
-    told[2].wrong().says(&["folder"]);
-    told[3].wrong();
+    told[1].wrong().says(&["you have not read it"]);
+    told[3].well().says(&["+1 -1"]);
+    told[4].wrong().says(&["folder"]);
+    told[5].wrong();
     assert_eq!(shop.read("deep/er/new.txt"), "a\nb\n");
     assert_eq!(shop.read("run.sh"), "#!/bin/sh\r\necho new\r\n");
     assert_eq!(shop.read("other-name"), "#!/bin/sh\r\necho old\r\n");
@@ -98,9 +101,10 @@ fn a_file_that_changed_on_disk_is_not_overwritten_until_it_is_read_again() {
         ("edit", json!({"file_path": "a.txt", "old_string": "one", "new_string": "two"})),
         ("write_file", json!({"file_path": "a.txt", "content": "mine\n"})),
     ]);
-    told[2].wrong().says(&["was changed by something else"]);
-    told[3].wrong().says(&["was changed by something else"]);
-    told[5].well();
+    told[2].wrong().says(&["has changed since you last saw it", "`echo theirs >> a.txt` changed it"]);
+    // An edit names the text that it replaces, so it is applied, and the result shows what had changed.
+    told[3].well().says(&["1\ttwo", "`echo theirs >> a.txt` changed it", "+theirs"]);
+    told[5].wrong();
     told[6].well();
     assert_eq!(shop.read("a.txt"), "mine\n");
 }
@@ -123,7 +127,7 @@ fn an_edit_is_exact_and_unique_and_its_diff_is_shown_with_line_counts() {
     ]);
     told[0].well().says(&["+1 -1"]);
     told[1].wrong().says(&["2 times", "line 2", "line 5", "replace_all"]);
-    told[2].wrong().says(&["nearest is at line 4", "white space"]);
+    told[2].wrong().says(&["nearest text is at line 4", "white space"]);
     told[3].wrong().says(&["same"]);
     told[4].wrong().says(&["none.rs", "does not exist"]);
     told[5].wrong().says(&["exists"]);

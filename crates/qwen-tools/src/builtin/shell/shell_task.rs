@@ -12,17 +12,30 @@ use crate::{BackgroundTask, CallContext, Outcome, ToolFuture};
 
 /// The longest wait for the end of a task.
 const MAX_WAIT_MS: u64 = 600_000;
+/// Most lines that a look at the end of the output gives.
+const MAX_TAIL: u64 = 2000;
 
 const DESCRIPTION: &str = "Looks after a command that run_shell_command started with is_background, or a sub-agent in the \
-background. \"output\" gives its state and what it has written since the last look; \"kill\" ends it with everything that \
+background. \"output\" returns its state and what it has written since the last look; \"kill\" ends it with everything that \
 it started.";
 
-pub(super) struct ShellTask;
+const OUTPUT_DESCRIPTION: &str =
+    "Returns the state of a background command and what it has written since the last look.";
+
+const KILL_DESCRIPTION: &str = "Ends a background command, with everything that it started.";
+
+const WAIT_DESCRIPTION: &str = "Returns the state of a background command or sub-agent and what it has written since the last look. Waits for its end first.";
+
+const STOP_DESCRIPTION: &str = "Ends a background command or sub-agent, with everything that it started.";
+
+pub(in crate::builtin) struct ShellTask;
 
 tool_input! {
     struct Input {
-        task_id: String = Argument::new(ArgumentValue::NonBlankText, "The id that its start gave."),
+        task_id: String = Argument::new(ArgumentValue::NonBlankText, "The id that its start returned."),
         action: String = Argument::new(ArgumentValue::Choice(&["output", "kill"]), "What to do."),
+        wait: Option<u64> = Argument::new(ArgumentValue::Number { min: 0, max: MAX_WAIT_MS }, "With output: wait up to this many milliseconds for its end first. Default 0."),
+        tail: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_TAIL }, "With output: return this many lines from the end of all its output instead of what is new."),
     }
 }
 
@@ -30,16 +43,22 @@ impl DeclaredTool for ShellTask {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("shell_task", ToolKind::Session, DESCRIPTION, Input::ARGUMENTS).claude(&[
             ClaudeTool {
+                description: Some(OUTPUT_DESCRIPTION),
                 renamed: &[("task_id", "bash_id")],
+                absent: &["wait", "tail"],
                 implied: &[("action", "output")],
                 ..ClaudeTool::named("BashOutput")
             },
             ClaudeTool {
+                description: Some(KILL_DESCRIPTION),
                 renamed: &[("task_id", "shell_id")],
+                absent: &["wait", "tail"],
                 implied: &[("action", "kill")],
                 ..ClaudeTool::named("KillShell")
             },
             ClaudeTool {
+                description: Some(WAIT_DESCRIPTION),
+                absent: &["wait", "tail"],
                 implied: &[("action", "output")],
                 added: &[
                     Argument {
@@ -58,7 +77,9 @@ impl DeclaredTool for ShellTask {
                 ..ClaudeTool::named("TaskOutput")
             },
             ClaudeTool {
+                description: Some(STOP_DESCRIPTION),
                 also: &[("task_id", "shell_id")],
+                absent: &["wait", "tail"],
                 implied: &[("action", "kill")],
                 ..ClaudeTool::named("TaskStop")
             },
@@ -70,15 +91,17 @@ impl DeclaredTool for ShellTask {
 }
 
 async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
-    let (Input { task_id, action }, arguments) = Input::parse(call)?;
+    let (Input { task_id, action, wait, tail }, arguments) = Input::parse(call)?;
     let (id, kill) = (task_id.as_str(), action == "kill");
     let Some(task) = cx.tasks.get(id) else {
         let known = cx.tasks.ids();
         let known = if known.is_empty() { "none was started".to_owned() } else { known.join(", ") };
         return Err(Refusal::new("task_not_found", format!("There is no background task {id}: {known}.")));
     };
-    if !kill && arguments.optional_bool("block")? == Some(true) {
-        let wait = arguments.optional_number("timeout", 0..=MAX_WAIT_MS)?.unwrap_or(MAX_WAIT_MS);
+    let blocks = arguments.optional_bool("block")? == Some(true);
+    let timeout = arguments.optional_number("timeout", 0..=MAX_WAIT_MS)?.unwrap_or(MAX_WAIT_MS);
+    let wait = if blocks { timeout } else { wait.unwrap_or(0) };
+    if !kill && wait > 0 {
         tokio::select! {
             _ = task.over() => {}
             () = tokio::time::sleep(Duration::from_millis(wait)) => {}
@@ -100,19 +123,31 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         task.mark_reported();
     }
     task.catch_up().await;
-    let news = new_output_text(&task, cx);
+    let news = match tail {
+        Some(lines) => last_lines_text(&task, lines, cx),
+        None => new_output_text(&task, cx),
+    };
     Ok(Outcome {
         exit_code: before.as_ref().and_then(|ended| ended.exit_code),
         ..Outcome::success(format!("Task {id}: {}\n{state}\n{news}", task.asked))
     })
 }
 
+/// Returns the last lines of all the output.
+fn last_lines_text(task: &BackgroundTask, lines: u64, cx: &CallContext) -> String {
+    let wanted = usize::try_from(lines).unwrap_or(usize::MAX);
+    match task.last_lines(wanted, cx.output_limit as u64) {
+        Err(error) => cannot_be_read(task, &error),
+        Ok(text) if text.is_empty() => "Nothing was written.".to_owned(),
+        Ok(text) => format!("The last {} lines of its output:\n{text}", text.lines().count()),
+    }
+}
+
 /// Returns the output since the last call.
 fn new_output_text(task: &BackgroundTask, cx: &CallContext) -> String {
     let limit = cx.output_limit;
-    // A character has at most four bytes.
-    match task.new_output(limit as u64 * 4) {
-        Err(error) => format!("Its output in {} cannot be read: {error}", task.output.display()),
+    match task.new_output(limit as u64) {
+        Err(error) => cannot_be_read(task, &error),
         Ok((bytes, _)) if bytes.is_empty() => "Nothing new was written.".to_owned(),
         Ok((bytes, skipped)) => {
             let text = shorten(&plain(&String::from_utf8_lossy(&bytes)), limit, &task.output);
@@ -125,4 +160,8 @@ fn new_output_text(task: &BackgroundTask, cx: &CallContext) -> String {
             format!("New output:\n{skipped}{text}")
         }
     }
+}
+
+fn cannot_be_read(task: &BackgroundTask, error: &std::io::Error) -> String {
+    format!("Its output in {} cannot be read: {error}", task.output.display())
 }

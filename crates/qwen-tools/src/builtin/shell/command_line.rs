@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::shell_report::ShellReport;
 use crate::CallContext;
 use qwen_permissions::GitHardening;
 use qwen_permissions::shell;
@@ -22,6 +23,7 @@ const MAX_ARGUMENT: usize = 128 * 1024;
 pub(super) async fn start(
     command: &str,
     cwd: PathBuf,
+    report: Option<&ShellReport>,
     sandbox: &ProcessSandbox,
     cx: &CallContext,
 ) -> Result<Running, SpawnError> {
@@ -29,6 +31,7 @@ pub(super) async fn start(
     let fenced = |mut spec: ProcessSpec| {
         spec.before_exec = sandbox.before_exec();
         spec.guardians = Some(cx.guardians.clone());
+        spec.ordered_output = true;
         spec
     };
     if let Some(spec) = without_bash(command, &cwd, &env) {
@@ -39,7 +42,18 @@ pub(super) async fn start(
             started => return started,
         }
     }
-    spawn(fenced(with_bash(command, cwd, env, cx.env.bash())?)).await
+    let bash = cx.env.bash();
+    let mut spec = match report.filter(|_| bash.is_some()) {
+        None => with_bash(command, cwd, env, bash)?,
+        Some(report) => {
+            let (descriptor, prologue) = report.prepare()?;
+            let mut spec = with_bash(&format!("{prologue}{command}"), cwd, env, bash)?;
+            spec.keep.push(descriptor);
+            spec
+        }
+    };
+    spec = fenced(spec);
+    spawn(spec).await
 }
 
 /// Returns the single program that a command line starts, with the environment that bash would give it.

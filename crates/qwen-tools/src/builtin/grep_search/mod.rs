@@ -1,11 +1,13 @@
 //! `grep_search`: finds lines that match a regular expression.
 
+mod file_filter;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use globset::GlobMatcher;
 use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
@@ -13,12 +15,13 @@ use ignore::types::{Types, TypesBuilder};
 use qwen_events::{Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCall, ToolDeclaration, ToolKind};
 use tokio_util::sync::CancellationToken;
 
+use self::file_filter::FileFilter;
 use super::cancelled;
 use super::walk::{self, Start};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
-use crate::{ArgumentError, Arguments, CallContext, Outcome, ToolFuture};
+use crate::{ArgumentError, Arguments, CallContext, Outcome, SessionResources, ToolFuture};
 
 const DEFAULT_LIMIT: u64 = 200;
 const MAX_LIMIT: u64 = 10_000;
@@ -28,7 +31,7 @@ const LINE_CHARS: usize = 500;
 const LINE_EXTRA: usize = 32;
 
 const DESCRIPTION: &str = "Finds lines that match a regular expression (Rust syntax, like ripgrep) in the files of the \
-workspace, and gives them by file with their line numbers. A pattern without capital letters matches both cases. \
+workspace, and returns them by file with their line numbers. A pattern without capital letters matches both cases. \
 Binary files, .git and files that ignore files name (.gitignore, .ignore, .qwenignore) are left out.";
 
 pub(super) struct GrepSearch;
@@ -36,7 +39,7 @@ pub(super) struct GrepSearch;
 tool_input! {
     struct Input {
         pattern: String = Argument::new(ArgumentValue::Text, "The regular expression."),
-        glob: Option<String> = Argument::new(ArgumentValue::NonBlankText, "Only look in files that match this pattern, such as *.rs or src/**/*.{ts,tsx}."),
+        glob: Option<String> = Argument::new(ArgumentValue::NonBlankText, "Only look in files that match, such as *.rs or src/**/*.{ts,tsx}; ! excludes, and several patterns are separated by commas."),
         path: Option<String> = Argument::new(ArgumentValue::NonBlankText, "The directory or file to look in. Default: the workspace.").role(ArgumentRole::Path),
         limit: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_LIMIT }, "How many matching lines to give at most. Default 200."),
     }
@@ -79,27 +82,27 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let matcher = matcher
         .build(&pattern)
         .map_err(|error| arguments.refuse("pattern", format_args!("is not a regular expression: {error}")))?;
-    let glob = match glob.as_deref() {
-        // A glob without a slash matches file names in any directory.
-        Some(glob) if !glob.contains('/') => Some(walk::pattern(&arguments, "glob", &format!("**/{glob}"))?),
-        Some(glob) => Some(walk::pattern(&arguments, "glob", glob.strip_prefix("./").unwrap_or(glob))?),
-        None => None,
-    };
     let workspace = Workspace::of(cx)?;
     let start = Start::open(&workspace, path.as_deref(), cx)?;
+    let root = &start.directory.path;
+    let filter = glob.as_deref().map(|glob| FileFilter::parse(&arguments, glob, root)).transpose()?;
     let search = Search {
         matcher,
-        glob,
+        filter: filter.unwrap_or_default(),
         options,
         limit: usize::try_from(limit).unwrap_or(usize::MAX),
-        max_chars: cx.output_limit,
+        max_chars: SessionResources::RESULT_LIMIT,
         workspace,
         start,
+        searched: AtomicUsize::new(0),
     };
     let asked = pattern.clone();
-    let found =
-        walk::run_search(cx, move |cancel| Ok(search.run(cancel).text(&asked, search.options.output)))
-            .await?;
+    let found = walk::run_search(cx, move |cancel| {
+        let found = search.run(cancel);
+        let empty = search.describe_empty_selection(glob.as_deref());
+        Ok(empty.unwrap_or_else(|| found.text(&asked, search.options.output)))
+    })
+    .await?;
     if cx.cancel.is_cancelled() {
         return Ok(cancelled());
     }
@@ -174,6 +177,8 @@ struct Options {
     /// None to ignore case if the pattern has no capital letter.
     ignores_case: Option<bool>,
     types: Option<Types>,
+    /// The name of the selected file type.
+    type_name: Option<String>,
     limit: Option<u64>,
     skip: usize,
     multiline: bool,
@@ -211,6 +216,7 @@ impl Options {
             only_matches: arguments.optional_bool("-o")?.unwrap_or(false),
             ignores_case: arguments.optional_bool("-i")?,
             types,
+            type_name: arguments.optional_text("type")?.filter(|name| !name.is_empty()).map(str::to_owned),
             limit: limit.map(|limit| if limit == 0 { MAX_LIMIT } else { limit.min(MAX_LIMIT) }),
             skip: usize::try_from(skip).unwrap_or(usize::MAX),
             multiline: arguments.optional_bool("multiline")?.unwrap_or(false),
@@ -225,15 +231,33 @@ impl Options {
 
 struct Search {
     matcher: RegexMatcher,
-    glob: Option<GlobMatcher>,
+    filter: FileFilter,
     options: Options,
     limit: usize,
     max_chars: usize,
     workspace: Workspace,
     start: Start,
+    /// How many files the filters selected.
+    searched: AtomicUsize,
 }
 
 impl Search {
+    /// Explains that the filters select no file, which is not the same as a text that does not occur. Returns
+    /// `None` if they do select files, or if there are no filters.
+    fn describe_empty_selection(&self, glob: Option<&str>) -> Option<String> {
+        if self.searched.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
+        let place = self.workspace.shown(&self.start.directory.path).display().to_string();
+        let why = match (glob, &self.options.type_name) {
+            (Some(glob), Some(name)) => format!("no file of type {name} in {place} matches the glob {glob}"),
+            (Some(glob), None) => format!("no file in {place} matches the glob {glob}"),
+            (None, Some(name)) => format!("no file in {place} is of type {name}"),
+            (None, None) => return None,
+        };
+        Some(format!("Nothing was searched: {why}."))
+    }
+
     /// Searches several files at a time and returns the matches ordered by file name.
     fn run(&self, cancel: &CancellationToken) -> Found {
         let findings = Mutex::new(Findings::default());
@@ -253,9 +277,11 @@ impl Search {
             let matcher = self.matcher.clone();
             let findings = &findings;
             move |file: &Path| {
-                let unwanted = self.glob.as_ref().is_some_and(|glob| !glob.is_match(file))
-                    || !self.options.includes(file);
-                if unwanted || lock(findings).is_beyond(file) {
+                if !self.filter.selects(file) || !self.options.includes(file) {
+                    return;
+                }
+                self.searched.fetch_add(1, Ordering::Relaxed);
+                if lock(findings).is_beyond(file) {
                     return;
                 }
                 let Some((handle, _)) = Workspace::open_found(&self.start.directory, file) else { return };
@@ -270,7 +296,7 @@ impl Search {
                 // If reading fails midway, the lines found so far count.
                 let _ = searcher.search_file(&matcher, &handle, &mut lines);
                 if self.options.output != SearchOutput::Lines && lines.matches > 0 {
-                    lines.collected.push(lines.matches.to_string());
+                    lines.collected.push(lines.matches.to_string(), true);
                 }
                 if !lines.collected.lines.is_empty() {
                     lock(findings).add(file.to_owned(), lines.collected, self);
@@ -295,14 +321,21 @@ fn lock(findings: &Mutex<Findings>) -> MutexGuard<'_, Findings> {
 /// The matching lines of one file, formatted for the output.
 #[derive(Default)]
 struct FileMatches {
-    lines: Vec<String>,
+    lines: Vec<OutputLine>,
     chars: usize,
 }
 
+/// A line of the output.
+struct OutputLine {
+    text: String,
+    /// False for the lines around a match, and for all but the first line of a match that spans several.
+    is_match: bool,
+}
+
 impl FileMatches {
-    fn push(&mut self, line: String) {
-        self.chars += line.chars().count() + 1;
-        self.lines.push(line);
+    fn push(&mut self, text: String, is_match: bool) {
+        self.chars += text.chars().count() + 1;
+        self.lines.push(OutputLine { text, is_match });
     }
 }
 
@@ -358,6 +391,8 @@ impl Findings {
                 }
                 found.files += usize::from(!is_named);
                 found.lines += 1;
+                found.matches += usize::from(line.is_match);
+                let line = &line.text;
                 match search.options.output {
                     SearchOutput::Lines => {
                         if !is_named {
@@ -393,17 +428,20 @@ impl Lines<'_> {
         *self.may_show.get_or_insert_with(|| start.may_show(file))
     }
 
-    /// Adds the lines in `bytes`, with `mark` after their numbers.
-    fn push(&mut self, bytes: &[u8], first: Option<u64>, mark: char) {
+    /// Adds the lines in `bytes`, with a mark after their numbers that distinguishes matches from the lines
+    /// around them.
+    fn push(&mut self, bytes: &[u8], first: Option<u64>, is_match: bool) {
         let text = String::from_utf8_lossy(bytes);
-        for (number, line) in (first.unwrap_or(0)..).zip(text.split_inclusive('\n')) {
+        let mark = if is_match { ':' } else { '-' };
+        for (at, line) in text.split_inclusive('\n').enumerate() {
+            let number = first.unwrap_or(0) + at as u64;
             let line = line.trim_end_matches(['\r', '\n']);
             let (line, cut) = match line.char_indices().nth(LINE_CHARS) {
                 Some((at, _)) => (&line[..at], "…"),
                 None => (line, ""),
             };
             let number = if self.search.options.numbers { format!("{number}{mark} ") } else { String::new() };
-            self.collected.push(format!("{number}{line}{cut}"));
+            self.collected.push(format!("{number}{line}{cut}"), is_match && at == 0);
         }
     }
 
@@ -436,10 +474,10 @@ impl Sink for &mut Lines<'_> {
                     true
                 });
                 for part in parts.into_iter().filter(|part| !part.is_empty()) {
-                    self.push(&bytes[part], matched.line_number(), ':');
+                    self.push(&bytes[part], matched.line_number(), true);
                 }
             }
-            SearchOutput::Lines => self.push(matched.bytes(), matched.line_number(), ':'),
+            SearchOutput::Lines => self.push(matched.bytes(), matched.line_number(), true),
         }
         Ok(self.should_continue())
     }
@@ -448,12 +486,12 @@ impl Sink for &mut Lines<'_> {
         if !self.may_show() {
             return Ok(false);
         }
-        self.push(context.bytes(), context.line_number(), '-');
+        self.push(context.bytes(), context.line_number(), false);
         Ok(self.should_continue())
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        self.collected.push("--".to_owned());
+        self.collected.push("--".to_owned(), false);
         Ok(self.should_continue())
     }
 }
@@ -464,6 +502,8 @@ struct Found {
     body: String,
     chars: usize,
     lines: usize,
+    /// How many of the lines are matches.
+    matches: usize,
     files: usize,
     full: bool,
 }
@@ -476,9 +516,9 @@ impl Found {
     }
 
     fn text(&self, asked: &str, output: SearchOutput) -> String {
-        let (lines, files) = (self.lines, self.files);
+        let (matches, files) = (self.matches, self.files);
         let plural = |count: usize| if count == 1 { "" } else { "s" };
-        match (lines, self.full, output) {
+        match (matches, self.full, output) {
             (0, _, SearchOutput::Lines) => format!("No line matches {asked}."),
             (0, ..) => format!("No files found: no line matches {asked}."),
             (_, false, SearchOutput::Files) => format!("Found {files} file{}:\n{}", plural(files), self.body),
@@ -493,10 +533,10 @@ impl Found {
             }
             (1, false, SearchOutput::Lines) => format!("1 match:\n{}", self.body),
             (_, false, SearchOutput::Lines) => {
-                format!("{lines} matches in {files} file{}:\n{}", plural(files), self.body)
+                format!("{matches} matches in {files} file{}:\n{}", plural(files), self.body)
             }
             (_, true, SearchOutput::Lines) => format!(
-                "The first {lines} matches (there are more; narrow the pattern, path or glob, or raise limit):\n{}",
+                "The first {matches} matches (there are more; narrow the pattern, path or glob, or raise limit):\n{}",
                 self.body
             ),
         }

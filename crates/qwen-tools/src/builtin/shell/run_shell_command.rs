@@ -2,7 +2,6 @@
 //! background.
 
 use std::io::Write;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,35 +10,36 @@ use qwen_events::{
 };
 
 use super::command_line::start;
-use crate::background::{ForegroundCall, StartedCommand};
+use super::follow::{Ending, Followed, follow};
+use super::shell_report::ShellReport;
+use crate::background::StartedCommand;
 use crate::declared::{DeclaredTool, tool_input};
-use crate::output::clean_pipe::BUFFER;
-use crate::output::plain_output::PlainOutput;
 use crate::output::transcript::Transcript;
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
 use crate::{CallContext, Outcome, ToolFuture};
 use qwen_sandbox::process::{Exit, SpawnError};
-use qwen_sandbox::{ProcessRole, ProcessSandbox, SandboxAccess};
+use qwen_sandbox::{ProcessRole, ProcessSandbox, SandboxAccess, SandboxLimits};
 
 const MAX_TIMEOUT_MS: u64 = 600_000;
-/// How many buffers are read after all processes of the command have ended.
-const LEFT_OVER_READS: usize = 64;
 
-const DESCRIPTION: &str = "Runs a command line with bash and gives back what it printed (stdout and stderr together) \
-and its exit code. It runs in the workspace, without a terminal and without input: answer prompts with flags such as \
---yes. Everything that the command started is ended when it ends; to keep a server running use is_background. Long \
-output is cut in the middle, and the result names a file with all of it. Prefer the file tools for reading, searching \
-and editing files.";
+/// The share of the output limit that is reserved for exit code and notes.
+const RESERVED_SHARE: usize = 16;
 
-pub(super) struct RunShellCommand;
+const DESCRIPTION: &str = "Runs a command line with bash and returns its output (stdout and stderr in the order written) and its exit \
+code if that is not 0. It runs in the workspace, without a terminal and without input: answer prompts with flags such as \
+--yes. Everything that the command started is ended when it ends; to keep a server running use is_background. Of long \
+output you get the beginning and more of the end, and the name of a file with all of it. Prefer the file tools for \
+reading, searching and editing files.";
+
+pub(in crate::builtin) struct RunShellCommand;
 
 tool_input! {
     struct Input {
         command: String = Argument::new(ArgumentValue::NonBlankText, "The command line, as typed into bash.").role(ArgumentRole::Command),
         is_background: Option<bool> = Argument::new(ArgumentValue::Flag, "Start it and return at once with a task id for shell_task. Default false."),
-        timeout: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_TIMEOUT_MS }, "Milliseconds until the command is ended. Default 120000, unless the user chose another."),
-        description: Option<String> = Argument::new(ArgumentValue::Text, "What the command does, in a few words, for the person who watches."),
+        timeout: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_TIMEOUT_MS }, "Milliseconds until the command is ended. Default 120000, unless the user set another."),
+        description: Option<String> = Argument::new(ArgumentValue::Text, "What the command does, in a few words, for the user."),
         directory: Option<String> = Argument::new(ArgumentValue::NonBlankText, "Where to run it, relative to the workspace. Default: the workspace itself.").role(ArgumentRole::WorkingDirectory),
     }
 }
@@ -51,13 +51,6 @@ impl DeclaredTool for RunShellCommand {
             .claude(&[ClaudeTool {
                 renamed: &[("is_background", "run_in_background")],
                 absent: &["directory"],
-                added: &[Argument {
-                    name: "dangerouslyDisableSandbox",
-                    ..Argument::new(
-                        ArgumentValue::Flag,
-                        "Has no effect: the user's settings decide about the sandbox.",
-                    )
-                }],
                 ..ClaudeTool::named("Bash")
             }]);
 
@@ -70,8 +63,6 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (input, arguments) = Input::parse(call)?;
     let command = input.command.as_str();
     let timeout = input.timeout.map_or(cx.shell_timeout, Duration::from_millis);
-    let background = input.is_background.unwrap_or(false);
-    let description = input.description.as_deref();
     let directory = match input.directory.as_deref() {
         None => cx.cwd.clone(),
         Some(directory) => {
@@ -92,12 +83,12 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     if let Some(warning) = &sandbox.warning {
         cx.output.output(Channel::Stderr, format!("{warning}\n").into()).await;
     }
-    let starting = start(command, directory, &sandbox, cx);
-    let words: (Arc<str>, Arc<str>) =
-        (command.into(), description.filter(|words| !words.is_empty()).unwrap_or(command).into());
-    if background {
+    let description = input.description.as_deref().filter(|words| !words.is_empty());
+    let words: (Arc<str>, Arc<str>) = (command.into(), description.unwrap_or(command).into());
+    if input.is_background.unwrap_or(false) {
         let (path, file) = cx.scratch.create("background").map_err(|error| not_started(&error.into()))?;
-        let running = starting.await.map_err(|error| not_started(&error))?;
+        let started = start(command, directory, None, &sandbox, cx).await;
+        let running = started.map_err(|error| not_started(&error))?;
         let pid = running.pid();
         let started = (StartedCommand::new(running, &cx.redactor), sandbox);
         let started = cx.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
@@ -108,14 +99,19 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         );
         return Ok(Outcome { mentions_tools: true, ..Outcome::success(text) });
     }
+    let changed_before = cx.ledger.list_changed();
+    let report = ShellReport::create(command).map_err(|error| not_started(&error.into()))?;
     let running = tokio::select! {
         biased;
         () = cx.cancel.cancelled() => {
             return Ok(Outcome { cancelled: true, ..Outcome::failure("cancelled", "The command was cancelled.") });
         }
-        started = starting => started.map_err(|error| not_started(&error))?,
+        started = start(command, directory, report.as_ref(), &sandbox, cx) => {
+            started.map_err(|error| not_started(&error))?
+        }
     };
-    let mut transcript = Transcript::new(cx.output_limit, &cx.scratch, "shell");
+    let limit = cx.output_limit - cx.output_limit / RESERVED_SHARE;
+    let mut transcript = Transcript::new(limit, &cx.scratch, "shell");
     let foreground = cx.tasks.foreground(&call.id);
     let started = StartedCommand::new(running, &cx.redactor);
     let (exit, ending) = match follow(started, cx, timeout, &mut transcript, &foreground).await {
@@ -126,23 +122,31 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         }
     };
     drop(foreground);
+    cx.ledger.attribute_changes(&changed_before, command);
     let mut outcome = outcome(exit, ending, timeout, transcript);
-    if let Some(limits) = sandbox.limits().filter(|_| outcome.error_code == Some("command_failed")) {
-        if cx.read_only {
-            explain_read_only(&mut outcome);
-        } else if let Some(note) = limits.explain(&outcome.text) {
-            outcome.text.push_str(&format!("\n{note}"));
-        }
+    if let Some(note) = report.filter(|_| ending.is_none()).and_then(ShellReport::describe_failed_parts) {
+        push_note(&mut outcome.text, &note);
+    }
+    if let Some(limits) = sandbox.limits() {
+        explain_by_sandbox(&mut outcome, limits, command, cx.read_only);
     }
     for tampered in sandbox.release() {
-        outcome.text.push_str(&format!("\n{tampered}"));
+        push_note(&mut outcome.text, &tampered.to_string());
     }
     Ok(outcome)
 }
 
+/// Appends a note on its own line.
+fn push_note(text: &mut String, note: &str) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(note);
+}
+
 /// What the model can do with a command in the background.
-const TASK_HINT: &str =
-    "Use shell_task to see its new output or to end it; it ends with the session at the latest.";
+const TASK_HINT: &str = "Its end is reported to you. Use shell_task to see its new output, to wait for it or to end it; it ends with \
+                         the session at the latest.";
 
 /// Leaves a command that the user moved to the background to its task.
 async fn move_to_background(
@@ -163,7 +167,7 @@ async fn move_to_background(
         Err(error) => {
             // Without the file its output would be lost, so it is ended by dropping it.
             let text =
-                format!("The command cannot go on in the background and was ended: {error}.\n{so_far}");
+                format!("The command cannot continue in the background and was ended: {error}.\n{so_far}");
             return Outcome::failure("not_started", text);
         }
     };
@@ -189,107 +193,53 @@ const REFUSED_BY_SANDBOX: &[&str] = &[
     "onnection refused",
 ];
 
+/// Programs that wait for the network until they time out, without printing why.
+const NETWORK_PROGRAMS: &[&str] = &[
+    "apt", "apt-get", "brew", "bun", "bundle", "cargo", "composer", "conda", "curl", "dnf", "docker", "ftp",
+    "gem", "gh", "git", "go", "gradle", "helm", "kubectl", "mvn", "nc", "npm", "npx", "ping", "pip", "pip3",
+    "pipx", "pnpm", "poetry", "rsync", "scp", "sftp", "ssh", "telnet", "uv", "wget", "yarn",
+];
+
+/// True if a word of the command line is the name of a program that uses the network.
+fn uses_network(command: &str) -> bool {
+    let words =
+        command.split(|letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.')));
+    words.into_iter().any(|word| NETWORK_PROGRAMS.contains(&word))
+}
+
+/// Explains a failure or time-out that the sandbox may have caused.
+fn explain_by_sandbox(outcome: &mut Outcome, limits: &SandboxLimits, command: &str, read_only: bool) {
+    let timed_out = outcome.error_code == Some("tool_timeout");
+    if !timed_out && outcome.error_code != Some("command_failed") {
+        return;
+    }
+    let waited_for_network = timed_out && uses_network(command);
+    if read_only {
+        explain_read_only(outcome, waited_for_network);
+        return;
+    }
+    let silent = if waited_for_network { "Network is unreachable" } else { "" };
+    if let Some(note) = limits.explain(&outcome.text).or_else(|| limits.explain(silent)) {
+        push_note(&mut outcome.text, &note);
+    }
+}
+
 /// Explains to the model why a command that ran without approval may have failed, and how to request
 /// approval.
-fn explain_read_only(outcome: &mut Outcome) {
-    if !REFUSED_BY_SANDBOX.iter().any(|words| outcome.text.contains(words)) {
+fn explain_read_only(outcome: &mut Outcome, waited_for_network: bool) {
+    if !waited_for_network && !REFUSED_BY_SANDBOX.iter().any(|words| outcome.text.contains(words)) {
         return;
     }
     outcome.needs_write_access = true;
-    outcome.text.push_str(
-        "\n[It ran without approval because it seemed to only read, in a sandbox that cannot write and has no network. If it \
+    push_note(
+        &mut outcome.text,
+        "[It ran without approval because it seemed to only read, in a sandbox that cannot write and has no network. If it \
          failed because of that, make the same call again: the user is then asked for approval.]",
     );
 }
 
 fn not_started(error: &SpawnError) -> Refusal {
     Refusal::new("spawn_failed", format!("The command was not run: {error}."))
-}
-
-/// Why we ended a command.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    Cancelled,
-    TimedOut,
-}
-
-/// How the wait for a command ended.
-enum Followed {
-    Ended(Exit, Option<Ending>),
-    /// The command continues in the background.
-    Moved(Box<StartedCommand>),
-}
-
-/// Forwards the command's output until all its processes have ended, or it is moved to the background.
-async fn follow(
-    started: StartedCommand,
-    cx: &CallContext,
-    timeout: Duration,
-    transcript: &mut Transcript<'_>,
-    foreground: &ForegroundCall,
-) -> Followed {
-    let StartedCommand { mut running, pipes: [stdout, stderr] } = started;
-    let (mut stdout, mut stderr) = ((stdout, Channel::Stdout), (stderr, Channel::Stderr));
-    let mut buffer = vec![0; BUFFER];
-    // Displays get the output as it is, the model without escape sequences.
-    let mut plain = PlainOutput::default();
-    let mut ending = None;
-    let mut stop = pin!(async {
-        tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => Ending::Cancelled,
-            () = tokio::time::sleep(timeout) => Ending::TimedOut,
-        }
-    });
-    let exit = loop {
-        // In this order, so that what is there at the same moment always comes out the same way: output, then
-        // errors.
-        let (pipe, channel) = tokio::select! {
-            biased;
-            why = &mut stop, if ending.is_none() => {
-                ending = Some(why);
-                running.terminate();
-                continue;
-            }
-            () = foreground.moved(), if ending.is_none() => {
-                transcript.push(&plain.finish());
-                return Followed::Moved(Box::new(StartedCommand { running, pipes: [stdout.0, stderr.0] }));
-            }
-            () = stdout.0.ready() => &mut stdout,
-            () = stderr.0.ready() => &mut stderr,
-            exit = running.gone() => break exit,
-        };
-        let Some(text) = pipe.read(&mut buffer).filter(|text| !text.is_empty()) else { continue };
-        transcript.push(&plain.push(&text));
-        // A slow reader slows the command down, but must not prevent ending it.
-        let mut sent = cx.output.output(*channel, text);
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut sent => break,
-                why = &mut stop, if ending.is_none() => {
-                    ending = Some(why);
-                    running.terminate();
-                }
-            }
-        }
-    };
-    for (pipe, channel) in [&mut stdout, &mut stderr] {
-        // Bounded, because a process outside our control may hold the descriptor.
-        for _ in 0..LEFT_OVER_READS {
-            let Some(text) = pipe.read_left_over(&mut buffer) else { break };
-            if !text.is_empty() {
-                transcript.push(&plain.push(&text));
-                cx.output.output(*channel, text).await;
-            }
-        }
-        if let Some(text) = pipe.rest() {
-            transcript.push(&plain.push(&text));
-            cx.output.output(*channel, text).await;
-        }
-    }
-    transcript.push(&plain.finish());
-    Followed::Ended(exit, ending)
 }
 
 fn outcome(exit: Exit, ending: Option<Ending>, timeout: Duration, transcript: Transcript<'_>) -> Outcome {
@@ -303,7 +253,7 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: Duration, transcript: Tr
             Some("tool_timeout"),
             Some(format!(
                 "The command timed out after {} ms (the tool time-out) and was ended, with all that it had started. Give a longer \
-                 timeout, or use is_background for what runs on.",
+                 timeout, or use is_background for a command that keeps running.",
                 timeout.as_millis()
             )),
         ),
@@ -314,14 +264,11 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: Duration, transcript: Tr
         }
         (None, Exit::Lost) => (
             Some("command_failed"),
-            Some("The process that watched the command was killed, and it with it.".to_owned()),
+            Some("The process that supervised the command was killed, and the command with it.".to_owned()),
         ),
     };
     if let Some(note) = note {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&note);
+        push_note(&mut text, &note);
     }
     Outcome {
         text,
