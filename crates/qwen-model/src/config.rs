@@ -21,6 +21,7 @@ use crate::request::Model;
 use crate::retry::{Policy, Retrying};
 use crate::script::Script;
 use crate::secret::Secret;
+use crate::text_calls::{ReadsTextCalls, TextToolCalls};
 use qwen_http::{Client, ClientConfig, ProxyConfig};
 
 /// The implementation of a model.
@@ -87,6 +88,8 @@ pub struct ModelConfig {
     pub insecure: bool,
     /// Additional headers of every request.
     pub extra_headers: Vec<(String, Secret)>,
+    /// When calls that the model prints as text are recognised.
+    pub text_tool_calls: TextToolCalls,
 }
 
 impl ModelConfig {
@@ -106,6 +109,7 @@ impl ModelConfig {
             read_interval: Duration::ZERO,
             insecure: false,
             extra_headers: Vec::new(),
+            text_tool_calls: TextToolCalls::Auto,
         }
     }
 }
@@ -138,6 +142,18 @@ pub fn build(config: &ModelConfig) -> Result<Arc<dyn Model>, ErrorInfo> {
         Provider::Script(path) => {
             Arc::new(Retrying::new(Script::open(path)?, name_or(&config.model, "script"), policy(config)))
         }
+    };
+    let may_print_calls = match (config.text_tool_calls, &config.provider) {
+        (TextToolCalls::Off, _) | (_, Provider::Demo | Provider::Oracle(_)) => false,
+        (TextToolCalls::On, _) => true,
+        // Anthropic's server always converts calls.
+        (TextToolCalls::Auto, provider) => !matches!(provider, Provider::Anthropic),
+    };
+    let model = if may_print_calls {
+        let always = config.text_tool_calls == TextToolCalls::On;
+        Arc::new(ReadsTextCalls { model, always }) as Arc<dyn Model>
+    } else {
+        model
     };
     Ok(match &config.record {
         Some(path) => Arc::new(Recorder::open(model, path, secrets(config))?),

@@ -1,4 +1,5 @@
-//! Continues answers that the server paused, by sending the partial answer back.
+//! Continues answers that the server paused or cut off at their longest length, by sending the partial answer
+//! back.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,8 +10,15 @@ use qwen_events::{Finish, Message, Part, Role, Usage};
 
 use crate::request::{Model, ModelError, Piece, Pieces, Request};
 
-/// The maximum number of continuations of one answer.
+/// The maximum number of continuations of one answer that the server paused.
 const MAX_CONTINUATIONS: u32 = 8;
+
+/// The maximum number of continuations of one answer that reached the model's limit.
+const MAX_EXTENSIONS: u32 = 3;
+
+/// Asks the model for the rest of an answer that was cut off. Not every model accepts a partial answer at the
+/// end of a conversation.
+const CONTINUE: &str = "Your answer was cut off at the output limit. Continue exactly where it stopped, without repeating anything.";
 
 /// A model whose paused answers are continued, so that readers see one answer.
 pub(crate) struct ContinuesPaused(pub Arc<dyn Model>);
@@ -28,6 +36,8 @@ impl Model for ContinuesPaused {
             pieces,
             parts: Vec::new(),
             continuations: 0,
+            extensions: 0,
+            has_calls: false,
             spent: Usage::default(),
             usage: Usage::default(),
         })
@@ -42,6 +52,10 @@ struct Continued {
     /// The parts that the current call has written.
     parts: Vec<Part>,
     continuations: u32,
+    /// How many of the continuations extend an answer that was cut off.
+    extensions: u32,
+    /// True if the answer contains calls: half a call cannot be continued.
+    has_calls: bool,
     /// The usage of the earlier calls.
     spent: Usage,
     /// The usage of the current call.
@@ -66,8 +80,8 @@ impl Continued {
                 _ => self.parts.push(Part::Thought { text: "".into(), signature: Some(proof.clone()) }),
             },
             Piece::Usage(usage) => self.usage = *usage,
+            Piece::Call { .. } => self.has_calls = true,
             Piece::Start { .. }
-            | Piece::Call { .. }
             | Piece::CallFields { .. }
             | Piece::Paused
             | Piece::Finish(_)
@@ -77,18 +91,47 @@ impl Continued {
         }
     }
 
+    /// True if an answer that was cut off can be continued. The limit must be the model's: a limit that the
+    /// user set is the answer's end.
+    fn can_be_extended(&self) -> bool {
+        let has_text =
+            self.parts.iter().any(|part| matches!(part, Part::Text(text) if !text.trim().is_empty()));
+        let is_users_limit = self.request.sampling.max_tokens.is_some();
+        has_text && !self.has_calls && !is_users_limit && self.extensions < MAX_EXTENSIONS
+    }
+
+    /// Sends an answer that was cut off back and asks for the rest.
+    fn extend(&mut self) {
+        self.extensions += 1;
+        // Thinking belongs to its own message, which is incomplete.
+        self.parts.retain(|part| !matches!(part, Part::Thought { .. }));
+        self.add_parts();
+        let ask = Message { role: Role::User, parts: vec![Part::Text(CONTINUE.into())] };
+        Arc::make_mut(&mut self.request.messages).push(ask);
+        self.call_again();
+    }
+
     /// Sends the partial answer back and starts the next call.
     fn start_next(&mut self) {
+        self.add_parts();
+        self.call_again();
+    }
+
+    fn call_again(&mut self) {
         self.continuations += 1;
         let usage = std::mem::take(&mut self.usage);
         self.spent.add(&usage);
+        self.pieces = self.model.call(self.request.clone());
+    }
+
+    /// Appends the parts of the current call to the conversation.
+    fn add_parts(&mut self) {
         let parts = std::mem::take(&mut self.parts);
         let messages = Arc::make_mut(&mut self.request.messages);
         match messages.last_mut().filter(|last| last.role == Role::Assistant) {
             Some(last) => last.parts.extend(parts),
             None => messages.push(Message { role: Role::Assistant, parts }),
         }
-        self.pieces = self.model.call(self.request.clone());
     }
 }
 
@@ -109,6 +152,10 @@ impl Stream for Continued {
                     continue;
                 }
                 Piece::Paused => Piece::Finish(Finish::Stop),
+                Piece::Finish(Finish::Length) if self.can_be_extended() => {
+                    self.extend();
+                    continue;
+                }
                 Piece::Usage(usage) => {
                     let mut total = self.spent;
                     total.add(&usage);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::Usage;
+use qwen_model::{KnownPrice, find_known_model};
 
 /// The price of a model, in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -27,11 +28,11 @@ impl Prices {
         Self(prices.into_iter().map(|(name, price)| (name.into(), price)).collect())
     }
 
-    /// The price of a model, if known.
-    pub fn of(&self, model: &str) -> Option<&Price> {
+    /// The price of a model, if known: from these prices, or else from the list of common models.
+    pub fn of(&self, model: &str) -> Option<Price> {
         let fitting = self.0.iter().filter(|(name, _)| &**name == "*" || model.starts_with(&**name));
         let closest = fitting.max_by_key(|(name, _)| if &**name == "*" { 0 } else { name.len() + 1 });
-        closest.map(|(_, price)| price)
+        closest.map(|(_, price)| *price).or_else(|| listed_price(model))
     }
 
     /// The cost of a call in US dollars; 0 if the price is unknown.
@@ -47,6 +48,11 @@ impl Prices {
         ];
         parts.into_iter().map(|(tokens, price)| millions(tokens) * price).sum()
     }
+}
+
+fn listed_price(model: &str) -> Option<Price> {
+    let KnownPrice { input, output, cache_read, cache_write } = find_known_model(model)?.price?;
+    Some(Price { input, output, cache_read, cache_write })
 }
 
 #[expect(
@@ -75,6 +81,8 @@ mod tests {
             assert_eq!(prices.of(model).map(|price| price.input), Some(input), "{model}");
         }
         assert_eq!(Prices::default().of("qwen"), None);
+        let listed = Prices::default().of("claude-sonnet-4-5").map(|price| (price.input, price.output));
+        assert_eq!(listed, Some((3.0, 15.0)));
     }
 
     #[test]

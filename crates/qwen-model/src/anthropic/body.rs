@@ -6,10 +6,11 @@ use qwen_events::{Media, MediaSource, Part, Reasoning, Role, Sampling, ToolResul
 
 use super::REDACTED;
 use crate::json::JsonWriter;
+use crate::known_models::find_known_model;
 use crate::openai::message_fields::MARK;
 use crate::request::Request;
 
-/// The default answer limit; this wire requires one.
+/// The answer limit of a model whose limit is unknown; this wire requires one.
 const DEFAULT_MAX_TOKENS: u64 = 8192;
 
 /// The token allowance for adaptive thinking.
@@ -22,12 +23,11 @@ const MIN_THINKING_BUDGET: u64 = 1024;
 pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
     let sampling = &request.sampling;
     let thinking = Thinking::of(sampling);
-    let max_tokens = sampling.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    let max_tokens = max_tokens(sampling, &thinking, model);
     let mut w = JsonWriter::with_capacity(16 * 1024);
     w.object(|w| {
         w.key("model").string(model);
-        // Thinking tokens are added to the answer's own limit.
-        w.key("max_tokens").number(max_tokens.saturating_add(thinking.tokens()));
+        w.key("max_tokens").number(max_tokens);
         // The parts that are the same in all sessions of a project come first, so that the provider can cache them.
         if !request.tools.is_empty() {
             w.key("tools").array(|w| {
@@ -67,6 +67,18 @@ pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
         }
     });
     w.into_bytes()
+}
+
+/// The limit of answer and thinking together: by default that of the model.
+fn max_tokens(sampling: &Sampling, thinking: &Thinking, model: &str) -> u64 {
+    let known = find_known_model(model).map(|known| known.max_output);
+    let wanted = match (sampling.max_tokens, known) {
+        // Thinking tokens are added to the answer's own limit.
+        (Some(answer), _) => answer.saturating_add(thinking.tokens()),
+        (None, Some(most)) => return most,
+        (None, None) => DEFAULT_MAX_TOKENS.saturating_add(thinking.tokens()),
+    };
+    known.map_or(wanted, |most| wanted.min(most))
 }
 
 /// The thinking configuration on the wire.

@@ -13,6 +13,7 @@ use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::tool_search;
 use qwen_engine::{Emitter, Permissions, REACT, SessionContext};
 use qwen_events::{Behavior, ErrorInfo, Event, Part, PermissionUpdate, SessionId};
+use qwen_model::find_known_model;
 use qwen_tools::{MemoryFiles, Registry, SessionResources, ToolVocabulary, WebAccess};
 use tokio::sync::mpsc;
 
@@ -99,10 +100,7 @@ fn stream_info(config: &Config, format: Format) -> StreamInfo {
 
 /// The known limits of the model, for readers of the stream.
 fn model_limits(config: &Config) -> ModelLimits {
-    ModelLimits {
-        context_window: window(config).tokens,
-        max_output_tokens: config.model.sampling.max_tokens.unwrap_or_default(),
-    }
+    ModelLimits { context_window: window(config).tokens, max_output_tokens: max_output(config) }
 }
 
 /// The entry point of the run's events into the stream. Graph state is emitted only for its readers, which
@@ -169,10 +167,17 @@ fn memory_files(config: &Config) -> MemoryFiles {
     }
 }
 
+/// The longest answer of the model in tokens; 0 if unknown.
+pub fn max_output(config: &Config) -> u64 {
+    let known = || find_known_model(&config.model.name).map(|model| model.max_output);
+    config.model.sampling.max_tokens.or_else(known).unwrap_or_default()
+}
+
 /// The context window of the model.
 pub fn window(config: &Config) -> Window {
     let window = Window::default();
-    Window { tokens: config.settings.model.context_window.map_or(window.tokens, NonZeroU64::get), ..window }
+    let known = || find_known_model(&config.model.name).map_or(window.tokens, |model| model.context_window);
+    Window { tokens: config.settings.model.context_window.map_or_else(known, NonZeroU64::get), ..window }
 }
 
 /// The available sub-agents: built-in, the user's, the project's and the host's.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use qwen_engine::{Limits, Price, Prices};
+use qwen_events::{ErrorInfo, ErrorKind};
 
 use super::file;
 
@@ -27,13 +28,14 @@ pub(super) fn prices(model: &file::Model) -> Prices {
     }))
 }
 
-/// The warning for a cost limit that cannot be enforced because the model has no price.
-pub(super) fn unpriced(limits: &Limits, model: &str) -> Option<String> {
-    let limit = limits.cost_usd.filter(|_| limits.prices.of(model).is_none())?;
-    Some(format!(
-        "the limit of {limit} US dollars (--max-budget-usd) cannot be held: the price of the model '{model}' is not \
-         known; say it in the setting model.prices"
-    ))
+/// Refuses a cost limit that cannot be enforced because the model has no price.
+pub(super) fn refuse_unpriced(limits: &Limits, model: &str) -> Result<(), ErrorInfo> {
+    let Some(limit) = limits.cost_usd.filter(|_| limits.prices.of(model).is_none()) else { return Ok(()) };
+    let message = format!(
+        "the limit of {limit} US dollars (--max-budget-usd) cannot be enforced: the price of the model '{model}' is not \
+         known; state it in the setting model.prices"
+    );
+    Err(ErrorInfo::new(ErrorKind::Settings, "unknown_price", message).with_param("max_budget_usd"))
 }
 
 /// A negative count means no limit, as in similar programs.

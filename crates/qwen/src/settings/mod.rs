@@ -165,7 +165,9 @@ impl Config {
             None => run.system_prompt.clone().filter(|text| !text.is_empty()),
         };
         let limits = limits::resolve(&settings.limits, limits::prices(&settings.model));
-        warnings.extend(limits::unpriced(&limits, &model_name));
+        if model.is_ok() {
+            limits::refuse_unpriced(&limits, &model_name)?;
+        }
         let extra_roots = tooling::directories(&settings, invocation, &mut warnings);
         let mut policy = policy(&settings, invocation, &extra_roots, input_format != "text", &mut warnings)?;
         let own = run.supervision.visible_dir.iter().cloned().chain(invocation.qwen_home());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use qwen_events::{ErrorInfo, ErrorKind};
 use qwen_http::ProxyConfig;
-use qwen_model::{ModelConfig, Provider, Secret, parse_model_spec};
+use qwen_model::{ModelConfig, Provider, Secret, TextToolCalls, parse_model_spec};
 
 use super::layers::Layered;
 use super::{Invocation, file};
@@ -144,6 +144,11 @@ pub(super) fn resolve(
     });
     timeouts.stall = settings.stall_timeout.unwrap_or(timeouts.stall);
     config.max_retries = settings.max_retries.unwrap_or(config.max_retries);
+    config.text_tool_calls = match settings.text_tool_calls.as_deref() {
+        Some("on") => TextToolCalls::On,
+        Some("off") => TextToolCalls::Off,
+        Some(_) | None => TextToolCalls::Auto,
+    };
     config.fallback_models = settings.fallback_models.clone().unwrap_or_default();
     config.insecure = settings.insecure.unwrap_or_default();
     config.extra_headers =

@@ -151,7 +151,7 @@ impl UsageLedger {
     /// not known here.
     pub fn session_usage(&self, process: &ProcessContext, lines: (u64, u64)) -> Value {
         let window = setup::window(&process.config).tokens;
-        let max_output = process.config.model.sampling.max_tokens.unwrap_or_default();
+        let max_output = setup::max_output(&process.config);
         let models: Map<String, Value> = (self.totals_by_model().into_iter())
             .map(|ModelUsage { model, usage, cost_usd, .. }| {
                 let cached = usage.cached_tokens.saturating_add(usage.cache_write_tokens);

@@ -98,17 +98,21 @@ pub struct Model {
     pub context_window: Option<NonZeroU64>,
     /// Models to continue with when this one fails.
     pub fallback_models: Option<Vec<String>>,
-    /// The maximum length of an answer, in tokens.
+    /// The maximum length of an answer, in tokens. Default: the model's limit.
     pub max_tokens: Option<u64>,
+    /// Whether tool calls that the model prints as text are recognised: `auto` (in answers without structured
+    /// calls), `on` or `off`.
+    #[serde(deserialize_with = "text_tool_calls")]
+    #[schemars(with = "Option<String>", extend("enum" = ["auto", "on", "off"]))]
+    pub text_tool_calls: Option<String>,
     /// The sampling temperature (`temperature` of the request).
     pub temperature: Option<f64>,
     /// The nucleus sampling threshold (`top_p` of the request).
     pub top_p: Option<f64>,
     /// The reasoning effort: `low`, `medium`, `high`, …
     pub effort: Option<String>,
-    /// Prices by model name. A name applies to all models whose names start with it, `*` to all others. A
-    /// workspace
-    /// cannot set this.
+    /// Prices by model name, in addition to those of common models. A name applies to all models whose names
+    /// start with it, `*` to all others. A workspace cannot set this.
     pub prices: BTreeMap<String, Price>,
 }
 
@@ -129,6 +133,11 @@ pub struct Price {
 fn auth_type<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let known = |word: &str| ["openai", "dashscope", "anthropic"].contains(&word).then(|| word.to_owned());
     words::word(deserializer, "\"openai\", \"dashscope\" or \"anthropic\"", known).map(Some)
+}
+
+fn text_tool_calls<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let known = |word: &str| ["auto", "on", "off"].contains(&word).then(|| word.to_owned());
+    words::word(deserializer, "\"auto\", \"on\" or \"off\"", known).map(Some)
 }
 
 /// The output format.
@@ -284,7 +293,7 @@ impl JsonSchema for Sandbox {
 pub struct Shell {
     /// The default time limit of a command, in milliseconds.
     pub timeout_ms: Option<NonZeroU64>,
-    /// How many characters of a command's output the model receives.
+    /// How many bytes of a command's output the model receives.
     pub output_limit: Option<usize>,
 }
 

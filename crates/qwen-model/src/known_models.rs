@@ -1,0 +1,89 @@
+//! Context windows, answer limits and prices of common models. The data is in `known_models.tsv`; settings
+//! override it.
+
+/// What is known about a model by its name.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KnownModel {
+    /// In tokens.
+    pub context_window: u64,
+    /// The longest answer, in tokens.
+    pub max_output: u64,
+    /// `None` for models that anyone may serve at any price.
+    pub price: Option<KnownPrice>,
+}
+
+/// A price list, in US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KnownPrice {
+    pub input: f64,
+    pub output: f64,
+    pub cache_read: Option<f64>,
+    pub cache_write: Option<f64>,
+}
+
+const TABLE: &str = include_str!("known_models.tsv");
+
+/// Finds a model by the longest name in the table that its own name begins with. Prefixes of gateways, such as
+/// `anthropic/` or `us.anthropic.`, are ignored.
+pub fn find_known_model(name: &str) -> Option<KnownModel> {
+    let name = name.trim().to_ascii_lowercase();
+    let rows =
+        || TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('\t'));
+    let begins = |name: &str| {
+        let fitting = rows().filter(|(known, _)| has_prefix(name, known));
+        fitting.max_by_key(|(known, _)| known.len()).and_then(|(_, row)| read_row(row))
+    };
+    let after_path = name.rsplit('/').next().unwrap_or(&name);
+    begins(after_path).or_else(|| begins(after_path.rsplit("anthropic.").next()?))
+}
+
+/// True if a name is `known` or continues it after a separator: `o1` is not the beginning of `o12`.
+fn has_prefix(name: &str, known: &str) -> bool {
+    name.strip_prefix(known).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))
+}
+
+fn read_row(row: &str) -> Option<KnownModel> {
+    let mut columns = row.split('\t');
+    let (window, output) = (columns.next()?.parse().ok()?, columns.next()?.parse().ok()?);
+    let mut dollars = || columns.next().and_then(|text| text.parse::<f64>().ok());
+    let (input, answer, cache_read, cache_write) = (dollars(), dollars(), dollars(), dollars());
+    let price =
+        input.zip(answer).map(|(input, output)| KnownPrice { input, output, cache_read, cache_write });
+    Some(KnownModel { context_window: window, max_output: output, price })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_the_table_is_complete_and_plausible() {
+        for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+            assert_eq!(line.split('\t').count(), 7, "{line}");
+            let model = find_known_model(line.split('\t').next().unwrap()).unwrap();
+            assert!(model.max_output <= model.context_window, "{line}");
+            assert!(model.price.is_none_or(|price| price.output > price.input), "{line}");
+        }
+    }
+
+    #[test]
+    fn names_with_dates_versions_and_gateway_prefixes_are_found() {
+        let price =
+            |name: &str| find_known_model(name).and_then(|model| model.price).map(|price| price.input);
+        for (name, input) in [
+            ("claude-opus-4-5-20251101", Some(5.0)),
+            ("claude-opus-4-1-20250805", Some(15.0)),
+            ("anthropic/claude-sonnet-4-5", Some(3.0)),
+            ("us.anthropic.claude-haiku-4-5-20251001-v1:0", Some(1.0)),
+            ("gpt-5-mini-2025-08-07", Some(0.25)),
+            ("models/gemini-2.5-flash-lite", Some(0.1)),
+            ("Qwen/Qwen3-Coder-480B-A35B", None),
+            ("qwen3-coder-plus", Some(1.0)),
+            ("o12", None),
+            ("my-model", None),
+        ] {
+            assert_eq!(price(name), input, "{name}");
+        }
+        assert_eq!(find_known_model("qwen3-coder").map(|model| model.context_window), Some(262_144));
+    }
+}
