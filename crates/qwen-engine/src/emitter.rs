@@ -1,7 +1,7 @@
 //! The entry point of the event stream.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use qwen_events::{Body, CallId, ConsoleLevel, Event, LogScope, NodeRun, Scope, Timestamp, TraceContext};
 use tokio::sync::mpsc;
@@ -239,6 +239,12 @@ impl UnsentEvents {
 }
 
 /// The current time.
+/// The moment after a delay, in seconds since 1970, rounded up.
+pub(crate) fn unix_seconds_after(delay_ms: u64) -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (since + Duration::from_millis(delay_ms) + Duration::from_millis(999)).as_secs()
+}
+
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

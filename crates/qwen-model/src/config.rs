@@ -76,6 +76,8 @@ pub struct ModelConfig {
     pub max_retries: u32,
     /// The first delay between attempts; it doubles with every attempt.
     pub retry_base: Duration,
+    /// The longest wait for the reset of a server's limit.
+    pub max_wait: Duration,
     /// Models to fall back to when this one fails.
     pub fallback_models: Vec<String>,
     pub proxy: ProxyConfig,
@@ -103,6 +105,7 @@ impl ModelConfig {
             timeouts: Timeouts::default(),
             max_retries: 4,
             retry_base: Duration::from_millis(500),
+            max_wait: Duration::from_secs(600),
             fallback_models: Vec::new(),
             proxy: ProxyConfig::default(),
             record: None,
@@ -209,6 +212,7 @@ fn policy(config: &ModelConfig) -> Policy {
     Policy {
         max_retries: config.max_retries,
         base: config.retry_base,
+        max_wait: config.max_wait,
         fallback_models: config.fallback_models.iter().map(|name| Arc::from(name.as_str())).collect(),
     }
 }

@@ -6,6 +6,7 @@ use ::http::HeaderMap;
 use qwen_events::{ErrorInfo, ErrorKind};
 use serde_json::Value;
 
+use crate::rate_limit::reset_after;
 use qwen_http as http;
 
 /// The maximum number of bytes read of an error body.
@@ -96,7 +97,10 @@ pub(crate) fn refused(status: u16, headers: &HeaderMap, body: &[u8], model: &str
         Ok(value) => ErrorBody::read(&value),
         Err(_) => ErrorBody { message: quote(body), ..ErrorBody::default() },
     };
-    Failure { error: body.judge(Some(status), model), retry_after: retry_after(headers, SystemTime::now()) }
+    let now = SystemTime::now();
+    let is_limit = matches!(status, 429 | 529);
+    let reset = || is_limit.then(|| reset_after(headers, now)).flatten();
+    Failure { error: body.judge(Some(status), model), retry_after: retry_after(headers, now).or_else(reset) }
 }
 
 /// An error object inside a stream that began well.

@@ -87,6 +87,7 @@ impl Continued {
             | Piece::Finish(_)
             | Piece::RateLimit(_)
             | Piece::Retry { .. }
+            | Piece::Waiting { .. }
             | Piece::Fallback { .. } => {}
         }
     }

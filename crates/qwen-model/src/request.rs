@@ -98,6 +98,12 @@ pub enum Piece {
         delay_ms: u64,
         error: ErrorInfo,
     },
+    /// The server's limit is reached, and the call waits until it is reset. Not counted as a retry.
+    Waiting {
+        /// The limit, as the server describes it.
+        error: ErrorInfo,
+        delay_ms: u64,
+    },
     /// Another model takes over.
     Fallback {
         /// The model that failed.

@@ -16,6 +16,9 @@ const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// The longest delay that a server can request.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
+/// The shortest wait for the reset of a limit. Shorter ones count as retries, so that they end.
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+
 /// A service that is called in separate attempts.
 pub(crate) trait Backend: Send + Sync + 'static {
     /// A prepared request, so that every attempt sends the same bytes.
@@ -39,6 +42,8 @@ pub(crate) struct Policy {
     pub max_retries: u32,
     /// The first delay; it doubles with every attempt.
     pub base: Duration,
+    /// The longest time that one call waits for the reset of limits, in total.
+    pub max_wait: Duration,
     /// Fallback models, in order.
     pub fallback_models: Arc<[Arc<str>]>,
 }
@@ -68,6 +73,7 @@ impl<B: Backend> Model for Retrying<B> {
             policy: self.policy.clone(),
             fallbacks_used: 0,
             attempts: 0,
+            waited: Duration::ZERO,
             request,
             model,
             call: None,
@@ -89,6 +95,8 @@ struct Run<B: Backend> {
     fallbacks_used: usize,
     /// Attempts at the current model.
     attempts: u32,
+    /// How long the call has waited for the reset of limits.
+    waited: Duration,
     request: Request,
     model: Arc<str>,
     call: Option<B::Call>,
@@ -175,6 +183,12 @@ impl<B: Backend> Run<B> {
         let fallback =
             further.filter(|(_, to)| **to != self.model).map(|(at, to)| (at, Arc::clone(to))).next();
         let hopeless_here = matches!(error.code, "model_not_found" | "overloaded");
+        let is_limit = matches!(error.status, Some(429 | 529)) && error.retryable;
+        if let Some(pause) = retry_after
+            .filter(|pause| is_limit && *pause >= SHORTEST_WAIT && !(hopeless_here && fallback.is_some()))
+        {
+            return self.wait_for_reset(error, pause, fallback.is_some());
+        }
         let may_retry = error.retryable && self.attempts <= self.policy.max_retries;
         if may_retry && !(hopeless_here && fallback.is_some()) {
             let pause = retry_after.map_or_else(|| self.backoff(), |asked| asked.min(MAX_RETRY_AFTER));
@@ -198,6 +212,30 @@ impl<B: Backend> Run<B> {
             }
             _ => Err(ModelError(self.final_words(error))),
         }
+    }
+
+    /// Waits until a limit is reset, without counting a retry. A reset beyond the longest wait is an error at
+    /// once.
+    fn wait_for_reset(
+        &mut self,
+        error: ErrorInfo,
+        pause: Duration,
+        has_fallback: bool,
+    ) -> Result<Piece, ModelError> {
+        let total = self.waited.saturating_add(pause);
+        if total > self.policy.max_wait && !has_fallback {
+            let message = format!(
+                "{} (the limit is reset in {} s, and the setting model.maxWait allows to wait {} s)",
+                error.message,
+                pause.as_secs(),
+                self.policy.max_wait.saturating_sub(self.waited).as_secs()
+            );
+            return Err(ModelError(ErrorInfo { message: message.into(), ..error }));
+        }
+        self.waited = total;
+        self.attempts = self.attempts.saturating_sub(1);
+        self.stage = Stage::Waiting(pause);
+        Ok(Piece::Waiting { error, delay_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX) })
     }
 
     /// The delay before the next attempt: doubling, with jitter so that many workers do not retry at the

@@ -439,6 +439,15 @@ impl ClaudeEncoder {
                 error: api_error_kind(*status).into(),
                 message: error.as_ref().into(),
             },
+            // Hosts of this dialect know only retries; attempt 0 of 0 is a wait that does not count.
+            SessionEvent::Waiting { reason, delay_ms, status, .. } => Notice::ApiRetry {
+                attempt: 0,
+                max_retries: 0,
+                retry_delay_ms: *delay_ms,
+                error_status: *status,
+                error: api_error_kind(*status).into(),
+                message: reason.as_ref().into(),
+            },
             SessionEvent::ModelFallback { from, to, reason } => Notice::ModelFallback {
                 from: from.as_ref().into(),
                 to: to.as_ref().into(),

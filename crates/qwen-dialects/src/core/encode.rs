@@ -240,6 +240,14 @@ fn push_notice(notice: &SessionEvent, out: &mut Vec<u8>) {
                 message: Cow::Borrowed(error),
             })
         }
+        // Readers of this dialect know only retries; attempt 0 of 0 is a wait that does not count.
+        SessionEvent::Waiting { reason, delay_ms, status, .. } => CoreLine::Retry(RetryValue {
+            attempt: 0,
+            max_retries: 0,
+            delay_ms: *delay_ms,
+            status: *status,
+            message: Cow::Borrowed(reason),
+        }),
         SessionEvent::ModelFallback { from, to, reason } => CoreLine::ModelFallback(FallbackValue {
             from: Cow::Borrowed(from),
             to: Cow::Borrowed(to),

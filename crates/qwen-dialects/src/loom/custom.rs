@@ -183,6 +183,14 @@ pub(super) fn session_event(notice: &SessionEvent) -> Custom<'_> {
             }
             ("Retry", Some(error.as_ref().into()))
         }
+        SessionEvent::Waiting { reason, delay_ms, until, status } => {
+            measure("delay_ms", *delay_ms);
+            measure("until", *until);
+            if let Some(status) = status {
+                measure("status", (*status).into());
+            }
+            ("Waiting", Some(reason.as_ref().into()))
+        }
         SessionEvent::ModelFallback { from, to, reason } => {
             ("ModelFallback", Some(format!("{from} failed and {to} goes on: {reason}").into()))
         }

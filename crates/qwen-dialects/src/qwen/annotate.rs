@@ -214,6 +214,15 @@ impl Annotator {
                     ..none
                 }),
             ),
+            SessionEvent::Waiting { reason, delay_ms, status, .. } => (
+                "Waiting",
+                format!(
+                    "Waiting {} s for the reset of the model server's limit: {reason}",
+                    delay_ms.div_ceil(1000)
+                )
+                .into(),
+                Some(Metrics { delay_ms: Some(*delay_ms), status: *status, ..none }),
+            ),
             SessionEvent::ModelFallback { from, to, reason } => {
                 ("ModelFallback", format!("{to} goes on in place of {from}: {reason}").into(), None)
             }

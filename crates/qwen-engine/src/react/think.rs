@@ -15,6 +15,7 @@ use qwen_tools::Registry;
 use super::{Delta, ReactState, context_window, written_call};
 use crate::Stop;
 use crate::context::TurnContext;
+use crate::emitter::unix_seconds_after;
 use crate::graph::{Next, Node, RunContext, Step};
 use crate::tool_search;
 
@@ -243,6 +244,12 @@ impl StreamedMessage {
                     error: error.message,
                 };
                 cx.emit.emit(Body::Session(Box::new(retry))).await;
+            }
+            Piece::Waiting { error, delay_ms } => {
+                let (reason, status) = (error.message, error.status);
+                let until = unix_seconds_after(delay_ms);
+                let waiting = SessionEvent::Waiting { reason, delay_ms, until, status };
+                cx.emit.emit(Body::Session(Box::new(waiting))).await;
             }
             Piece::Fallback { from, to, error } => {
                 let fallback = SessionEvent::ModelFallback { from, to, reason: error.message };

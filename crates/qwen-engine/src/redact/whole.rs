@@ -263,6 +263,7 @@ impl Whole<'_> {
         match notice {
             SessionEvent::Retry { error: text, .. }
             | SessionEvent::ModelFallback { reason: text, .. }
+            | SessionEvent::Waiting { reason: text, .. }
             | SessionEvent::MaxTokens { message: text }
             | SessionEvent::LoopDetected { message: text } => self.text(text),
             SessionEvent::Finished

@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use crate::Stop;
 use crate::context::TurnContext;
+use crate::emitter::unix_seconds_after;
 use crate::graph::{RunContext, fan_out};
 use crate::log::StoredRun;
 use crate::react::{CallOrder, CallPlace, CallStart, Openness, run_call, silent_end, written_call};
@@ -337,6 +338,12 @@ impl StreamedAnswer {
                 let (status, error) = (error.status, error.message);
                 let retry = SessionEvent::Retry { attempt, max_retries, delay_ms, status, error };
                 cx.emit.emit(Body::Session(Box::new(retry))).await;
+            }
+            Piece::Waiting { error, delay_ms } => {
+                let (reason, status) = (error.message, error.status);
+                let until = unix_seconds_after(delay_ms);
+                let waiting = SessionEvent::Waiting { reason, delay_ms, until, status };
+                cx.emit.emit(Body::Session(Box::new(waiting))).await;
             }
             Piece::Fallback { from, to, error } => {
                 let fallback = SessionEvent::ModelFallback { from, to, reason: error.message };

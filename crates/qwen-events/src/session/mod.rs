@@ -37,6 +37,17 @@ pub enum SessionEvent {
         status: Option<u16>,
         error: Arc<str>,
     },
+    /// The limit of the model's server is reached, and the turn waits until it is reset.
+    Waiting {
+        /// The limit, as the server describes it.
+        reason: Arc<str>,
+        /// The time until the next attempt.
+        delay_ms: u64,
+        /// The moment of the next attempt, in seconds since 1970.
+        until: u64,
+        /// The HTTP status of the refusal.
+        status: Option<u16>,
+    },
     /// Another model takes over.
     ModelFallback {
         /// The model that failed.

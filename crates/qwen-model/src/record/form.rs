@@ -71,7 +71,7 @@ impl RecordedPiece {
     /// The recorded form of a piece; none for transient pieces, which would be wrong in a replay.
     pub fn of(item: &Result<Piece, ModelError>) -> Option<Self> {
         Some(match item.clone() {
-            Ok(Piece::RateLimit(_) | Piece::Paused) => return None,
+            Ok(Piece::RateLimit(_) | Piece::Paused | Piece::Waiting { .. }) => return None,
             Ok(Piece::CallFields { index, fields }) => {
                 Self::CallFields { index, fields: fields.as_str().into() }
             }

@@ -109,6 +109,7 @@ impl Reader {
             | Piece::Paused
             | Piece::RateLimit(_)
             | Piece::Retry { .. }
+            | Piece::Waiting { .. }
             | Piece::Fallback { .. } => self.out.push_back(piece),
         }
     }

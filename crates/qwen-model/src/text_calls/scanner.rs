@@ -336,7 +336,8 @@ impl Scanner {
 
     fn pass_on(&mut self, mut text: String) {
         if self.follows_call {
-            text = text.trim_start().to_owned();
+            let space = text.len() - text.trim_start().len();
+            text.drain(..space);
         }
         if text.is_empty() {
             return;

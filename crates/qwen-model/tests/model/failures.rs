@@ -216,6 +216,34 @@ async fn the_server_says_how_long_to_wait() {
 }
 
 #[tokio::test]
+async fn a_limit_with_a_known_reset_waits_and_is_not_counted_as_a_retry() {
+    let limited = || {
+        let head = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
+        (head.as_bytes().to_vec(), Then::Close)
+    };
+    let server = Server::answering([limited(), limited(), (answer("ok"), Then::Close)]).await;
+    let model = build(&ModelConfig { max_retries: 0, ..config(&server) }).unwrap();
+    let outcome = ask(&*model, request("hello")).await;
+    let waits = outcome.pieces.iter().filter(|piece| matches!(piece, Piece::Waiting { delay_ms: 1000, .. }));
+    assert_eq!((waits.count(), outcome.retries().len()), (2, 0));
+    assert_eq!(outcome.text(), "ok");
+}
+
+#[tokio::test]
+async fn a_reset_beyond_the_longest_wait_is_an_error_at_once() {
+    for head in [
+        "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 601\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 529 Overloaded\r\nx-ratelimit-remaining: 0\r\nx-ratelimit-reset: 700\r\nContent-Length: 0\r\n\r\n",
+    ] {
+        let server = Server::once(head.as_bytes()).await;
+        let model = build(&ModelConfig { max_retries: 9, ..config(&server) }).unwrap();
+        let outcome = ask(&*model, request("hello")).await;
+        assert!(outcome.message().contains("model.maxWait"), "{}", outcome.message());
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn a_wait_that_a_server_asks_for_has_a_bound() {
     use futures_util::StreamExt;
     let head = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 99999\r\nContent-Length: 0\r\n\r\n";

@@ -284,6 +284,10 @@ impl Terminal {
             SessionEvent::Retry { attempt, max_retries, delay_ms, error, .. } => {
                 self.activity(Activity::Retry(view::retry(*attempt, *max_retries, *delay_ms, error)));
             }
+            SessionEvent::Waiting { reason, delay_ms, .. } => {
+                let seconds = delay_ms.div_ceil(1000);
+                self.note(&format!("Waiting {seconds} s for the model's server: {reason}"));
+            }
             SessionEvent::ModelFallback { from, to, reason } => {
                 self.note(&format!("{from} failed ({reason}); going on with {to}"));
             }

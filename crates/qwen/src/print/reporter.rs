@@ -243,6 +243,11 @@ impl Reporter {
                                     "message": error.to_string()});
                 self.line(err, Severity::Warning, "retry", &text, fields);
             }
+            SessionEvent::Waiting { reason, delay_ms, until, .. } => {
+                let text = format!("qwen: {reason}; waiting {} s for the reset", delay_ms.div_ceil(1000));
+                let fields = json!({"delay_ms": delay_ms, "until": until, "message": reason.to_string()});
+                self.line(err, Severity::Warning, "waiting", &text, fields);
+            }
             SessionEvent::ModelFallback { from, to, reason } => {
                 let text = format!("qwen: {from} failed ({reason}); continuing with {to}");
                 let fields = json!({"from": &**from, "to": &**to, "message": &**reason});

@@ -50,6 +50,8 @@ impl Layered {
                 "connectTimeout": timeouts.connect.as_secs(),
                 "firstTokenTimeout": timeouts.first_token.as_secs(),
                 "stallTimeout": timeouts.stall.as_secs(),
+                "maxWait": model.max_wait.as_secs(),
+                "textToolCalls": "auto",
                 "contextWindow": DEFAULT_WINDOW,
             },
             "output": {"format": "text"},

@@ -144,6 +144,7 @@ pub(super) fn resolve(
     });
     timeouts.stall = settings.stall_timeout.unwrap_or(timeouts.stall);
     config.max_retries = settings.max_retries.unwrap_or(config.max_retries);
+    config.max_wait = settings.max_wait.unwrap_or(config.max_wait);
     config.text_tool_calls = match settings.text_tool_calls.as_deref() {
         Some("on") => TextToolCalls::On,
         Some("off") => TextToolCalls::Off,

@@ -161,6 +161,10 @@ impl Call {
                 let attempt = ("qwen.retry.attempt", u64::from(*attempt).into());
                 span.mark("retry", vec![attempt, ("error.type", error.code.into())]);
             }
+            Piece::Waiting { error, delay_ms } => {
+                let delay = ("qwen.wait.delay_ms", (*delay_ms).into());
+                span.mark("waiting", vec![delay, ("error.type", error.code.into())]);
+            }
             Piece::Fallback { to, error, .. } => {
                 let to = ("gen_ai.request.model", (&**to).into());
                 span.mark("model_fallback", vec![to, ("error.type", error.code.into())]);

@@ -285,6 +285,7 @@ fn noticed(event: &SessionEvent) -> Option<(&'static str, Attributes)> {
         | SessionEvent::MaxTurns { .. }
         | SessionEvent::Cancelled
         | SessionEvent::Retry { .. }
+        | SessionEvent::Waiting { .. }
         | SessionEvent::ModelFallback { .. } => return None,
     })
 }

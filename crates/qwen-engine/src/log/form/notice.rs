@@ -35,6 +35,13 @@ pub(in crate::log) enum NoticeForm {
         status: Option<u16>,
         error: Arc<str>,
     },
+    Waiting {
+        reason: Arc<str>,
+        delay_ms: u64,
+        until: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+    },
     ModelFallback {
         from: Arc<str>,
         to: Arc<str>,
@@ -113,6 +120,9 @@ impl From<&SessionEvent> for NoticeForm {
             SessionEvent::Retry { attempt, max_retries, delay_ms, status, error } => {
                 Self::Retry { attempt, max_retries, delay_ms, status, error }
             }
+            SessionEvent::Waiting { reason, delay_ms, until, status } => {
+                Self::Waiting { reason, delay_ms, until, status }
+            }
             SessionEvent::ModelFallback { from, to, reason } => Self::ModelFallback { from, to, reason },
             SessionEvent::LoopDetected { message } => Self::LoopDetected { message },
             SessionEvent::ModeChanged { mode } => Self::ModeChanged { mode },
@@ -135,6 +145,9 @@ impl From<NoticeForm> for SessionEvent {
             NoticeForm::Cancelled => Self::Cancelled,
             NoticeForm::Retry { attempt, max_retries, delay_ms, status, error } => {
                 Self::Retry { attempt, max_retries, delay_ms, status, error }
+            }
+            NoticeForm::Waiting { reason, delay_ms, until, status } => {
+                Self::Waiting { reason, delay_ms, until, status }
             }
             NoticeForm::ModelFallback { from, to, reason } => Self::ModelFallback { from, to, reason },
             NoticeForm::LoopDetected { message } => Self::LoopDetected { message },

@@ -93,6 +93,11 @@ pub struct Model {
     #[serde(deserialize_with = "words::time")]
     #[schemars(with = "Option<f64>")]
     pub stall_timeout: Option<Duration>,
+    /// The longest time, in seconds, to wait for the reset of a limit that its server reports (429 and 529 with a
+    /// known reset time).
+    #[serde(deserialize_with = "words::time")]
+    #[schemars(with = "Option<f64>")]
+    pub max_wait: Option<Duration>,
     /// The size of its context window in tokens. When it is nearly full, the conversation is replaced by a
     /// summary.
     pub context_window: Option<NonZeroU64>,

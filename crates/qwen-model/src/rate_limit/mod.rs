@@ -1,10 +1,14 @@
 //! Rate limits in the headers of a response.
 
+mod reset;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ::http::HeaderMap;
 use qwen_events::{RateLimit, RateLimitStatus};
+
+pub(crate) use reset::reset_after;
 
 /// The prefix of the headers with which Anthropic's server reports the use of a subscription.
 const UNIFIED: &str = "anthropic-ratelimit-unified-";
