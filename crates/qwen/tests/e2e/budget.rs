@@ -82,11 +82,10 @@ fn the_limit_counts_all_turns_of_a_session() {
 }
 
 #[test]
-fn where_the_price_is_not_known_the_limit_is_said_not_to_hold() {
+fn a_budget_for_a_model_without_a_price_is_an_error_at_the_start() {
     let mock = MockModel::with([Reply::text("ok")]);
     let ended = asked(&mock, CLAUDE).args(["--max-budget-usd", "0.01"]).run();
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(last_line(&ended.stdout)["total_cost_usd"], json!(0.0));
+    assert_eq!((ended.code, mock.requests().len()), (Some(52), 0), "{ended:?}");
     assert!(ended.stderr.contains("model.prices") && ended.stderr.contains("'mock'"), "{ended:?}");
 }
 
