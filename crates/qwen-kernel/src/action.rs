@@ -47,6 +47,8 @@ pub enum RouterAction {
         session: SessionId,
         /// True if the ownership is taken even from another process that drives the session at this moment.
         from_driver: bool,
+        /// True if the ownership is taken only of a session that exists already.
+        if_stored: bool,
     },
     /// Appends numbered lines and reports the outcome.
     Append {
@@ -67,6 +69,9 @@ pub enum RouterAction {
         after: u64,
         request: ClientRequest,
     },
+    /// Finds out whether another process has the session whose worker starts a turn without a log, and reports
+    /// it.
+    CheckDriver { worker: WorkerId, session: SessionId, commit: u64, prompt_id: String },
     /// Commits a worker's log and reports the outcome.
     CommitLog { worker: WorkerId, commit: LogCommit },
     /// Gives the ownership of a log up.

@@ -6,6 +6,8 @@ use qwen_events::{ErrorInfo, ErrorKind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::tenant::is_tenant_name;
+
 /// The kind of a client's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputKind {
@@ -39,7 +41,10 @@ pub struct ClientInput<'a> {
     pub subtype: Option<Cow<'a, str>>,
     /// True for the nested form of the control channel.
     pub nested: bool,
+    /// The tenant, if the line names one and its name is valid.
     pub tenant: Option<Cow<'a, str>>,
+    /// The value of `tenant` that is not a tenant's name.
+    pub invalid_tenant: Option<&'a str>,
     /// `retry: "safe"`
     pub retry_safe: bool,
     /// `resend: true`
@@ -74,7 +79,7 @@ struct Keys<'a> {
     payload: Option<&'a RawValue>,
     #[serde(borrow)]
     response: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     tenant: Option<&'a RawValue>,
     #[serde(borrow)]
     retry: Option<&'a RawValue>,
@@ -94,6 +99,11 @@ struct Keys<'a> {
     input: Option<&'a RawValue>,
     #[serde(borrow)]
     messages: Option<&'a RawValue>,
+}
+
+/// Reads a value that is there, `null` included.
+fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(input: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(input).map(Some)
 }
 
 fn refuse(code: &'static str, message: impl Into<std::sync::Arc<str>>) -> ErrorInfo {
@@ -176,6 +186,10 @@ pub(super) fn read(line: &[u8]) -> Result<ClientInput<'_>, ErrorInfo> {
         Some(number) if number.starts_with(|c: char| c.is_ascii_digit()) => Some(Cow::Borrowed(number)),
         _ => text("protocol_version", version)?,
     };
+    let named_tenant = keys.tenant.or(inner.and_then(|inner| inner.tenant)).map(RawValue::get);
+    let tenant = named_tenant
+        .and_then(|raw| serde_json::from_str::<Cow<'_, str>>(raw).ok())
+        .filter(|name| is_tenant_name(name));
     let requires = keys.requires.or(inner.and_then(|inner| inner.requires));
     Ok(ClientInput {
         kind,
@@ -184,7 +198,8 @@ pub(super) fn read(line: &[u8]) -> Result<ClientInput<'_>, ErrorInfo> {
         request_id,
         subtype: text("subtype", inner.and_then(|inner| inner.subtype).or(keys.subtype))?,
         nested: keys.request.is_some(),
-        tenant: text("tenant", keys.tenant.or(inner.and_then(|inner| inner.tenant)))?,
+        invalid_tenant: named_tenant.filter(|_| tenant.is_none()),
+        tenant,
         retry_safe: text("retry", keys.retry)?.as_deref() == Some("safe"),
         resend: flag("resend", keys.resend)?.unwrap_or(false),
         sequence,

@@ -64,6 +64,14 @@ impl Hub {
         self.session_log_directory(session).is_some_and(|directory| is_locked(&directory, session))
     }
 
+    /// True if the session has neither a log nor numbered lines.
+    pub(super) fn is_new_session(&self, session: &SessionId) -> bool {
+        let has_lines = || self.events_of(session).is_ok_and(|events| events.last(session) > 0);
+        self.session_log_directory(session)
+            .is_some_and(|directory| matches!(written_bytes(&directory, session, 0, 0), Ok(None)))
+            && !has_lines()
+    }
+
     /// Takes the session's log away from a former owner, unless it is ours already.
     pub(super) fn fence_log(&self, session: &SessionId) {
         if self.0.router.borrow().owns_log(session) {

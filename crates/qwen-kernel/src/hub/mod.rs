@@ -291,7 +291,10 @@ impl Hub {
                     process.signal(signal);
                 }
             }
-            RouterAction::TakeEvents { session, from_driver } => {
+            RouterAction::TakeEvents { session, from_driver, if_stored } => {
+                if if_stored && self.is_new_session(&session) {
+                    return self.0.router.borrow_mut().events_absent(&session);
+                }
                 if !from_driver && self.is_driven_elsewhere(&session) {
                     return self.0.router.borrow_mut().events_in_use(&session);
                 }
@@ -311,6 +314,11 @@ impl Hub {
                     Err(error) => Read::Failed(error.to_string()),
                 };
                 self.0.router.borrow_mut().events_read(&session, &request, after, read);
+            }
+            RouterAction::CheckDriver { worker, session, commit, prompt_id } => {
+                let is_elsewhere = self.is_driven_elsewhere(&session);
+                let mut router = self.0.router.borrow_mut();
+                router.driver_checked(worker, &session, commit, &prompt_id, is_elsewhere);
             }
             RouterAction::CommitLog { worker, commit } => self.commit_log(worker, &commit),
             RouterAction::ReleaseLog { worker, log, epoch } => self.release_log(worker, &log, epoch),

@@ -339,6 +339,10 @@ fn read_commits(
     Ok(count)
 }
 
+/// The most lines of standard error that are passed on from one read. A worker that floods its standard error
+/// must not keep the hub from its other work.
+const MAX_STDERR_LINES: usize = 1000;
+
 /// Drains standard error, stores its tail and logs its lines.
 async fn read_stderr(hub: Hub, process: Rc<Process>, stderr: pipe::Receiver) {
     let mut lines = LineBuffer::default();
@@ -349,21 +353,45 @@ async fn read_stderr(hub: Hub, process: Rc<Process>, stderr: pipe::Receiver) {
             Ok(read) => {
                 process.stderr.borrow_mut().push(&scratch[..read]);
                 if hub.0.log.is_some() || hub.0.worker_stderr.is_some() {
+                    let mut count = 0;
                     lines.push(&scratch[..read], |piece| {
-                        if let FramedLine::Line(line) = piece {
-                            let text = String::from_utf8_lossy(&line[..line.len().min(4096)]).into_owned();
-                            if let Some(pass_on) = &hub.0.worker_stderr {
-                                pass_on(&text);
-                            }
-                            hub.log(|| serde_json::json!({"event": "worker_stderr", "worker": process.id.to_string(), "text": text}));
+                        count += 1;
+                        if let FramedLine::Line(line) = piece
+                            && count <= MAX_STDERR_LINES
+                        {
+                            pass_on(
+                                &hub,
+                                process.id,
+                                &String::from_utf8_lossy(&line[..line.len().min(4096)]),
+                            );
                         }
                     });
+                    if let Some(dropped) = count.checked_sub(MAX_STDERR_LINES).filter(|dropped| *dropped > 0)
+                    {
+                        let text =
+                            format!("qwen: {dropped} lines of a worker's standard error were left out");
+                        pass_on(&hub, process.id, &text);
+                    }
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return,
         }
+        drop(scratch);
+        tokio::task::yield_now().await;
     }
+}
+
+/// Passes a line of a worker's standard error on, and logs it.
+fn pass_on(hub: &Hub, worker: WorkerId, text: &str) {
+    if let Some(pass_on) = &hub.0.worker_stderr {
+        pass_on(text);
+    }
+    hub.log(|| {
+        let session = hub.0.router.try_borrow().ok();
+        let session = session.and_then(|router| router.session_of(worker).map(ToString::to_string));
+        serde_json::json!({"event": "worker_stderr", "worker": worker.to_string(), "session_id": session, "text": text})
+    });
 }
 
 fn reap(pidfd: &OwnedFd) -> io::Result<ExitCause> {

@@ -75,7 +75,9 @@ impl fmt::Display for ExitCause {
             Self::NotStarted => f.write_str("it could not be started"),
             Self::Ended("stalled") => f.write_str("it stopped answering heartbeats and was killed"),
             Self::Ended("stdout_closed") => f.write_str("it closed its standard output and was killed"),
-            Self::Ended("handshake_timeout") => f.write_str("it wrote no handshake in time and was killed"),
+            Self::Ended("handshake_timeout") => {
+                f.write_str("it wrote no handshake before the deadline and was killed")
+            }
             Self::Ended("protocol") => f.write_str("it does not speak this protocol and was killed"),
             Self::Ended(why) => write!(f, "it was ended ({why})"),
         }

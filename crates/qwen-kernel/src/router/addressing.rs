@@ -50,7 +50,10 @@ impl Router {
     /// The error for a line that names a tenant and addresses a session of another one.
     pub(super) fn foreign_to(&self, input: &ClientInput<'_>, id: &SessionId) -> Option<ErrorInfo> {
         let tenant = input.tenant.as_deref()?;
-        self.sessions.get(id).filter(|session| session.tenant != tenant)?;
+        let open = self.sessions.get(id).map(|session| session.tenant.as_str());
+        // The id of a closed session stays with its tenant.
+        let closed = || self.closed.iter().rev().find(|closed| closed.id == *id);
+        open.or_else(|| closed().map(|closed| closed.tenant.as_str())).filter(|owner| *owner != tenant)?;
         let message = format!("the session '{id}' belongs to another tenant");
         Some(Self::refuse(ErrorKind::Input, "foreign_session", message).with_param("session_id"))
     }

@@ -6,12 +6,15 @@ use std::time::Duration;
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 
 use super::{Router, Session, Waiting};
-use crate::action::ProcessSignal;
+use crate::action::{ProcessSignal, RouterAction};
 use crate::front::{InputKind, session_id_of, with_session_id};
 use crate::worker_pool::{Granted, Lease, LocalWorkers, Stage, WorkerId, WorkerKey, Workers};
 
 /// Consecutive worker deaths without a finished turn after which a session is quarantined.
 pub(super) const MAX_DEATHS: u32 = 3;
+/// The time limit of the handshake of a worker that replaces one that failed to start: a worker starts in
+/// milliseconds, and the client waits already.
+const SECOND_START: Duration = Duration::from_millis(1700);
 /// The duration of the quarantine.
 pub(super) const QUARANTINE: Duration = Duration::from_secs(30);
 
@@ -177,7 +180,14 @@ impl Router {
         let Some(worker) = self.workers().worker(id, lease) else { return };
         let ready = self.pool.worker(worker).is_some_and(|worker| worker.stage == Stage::Ready);
         let starts_ready = ready || !self.front.has_handshake();
+        if !ready && !self.front.has_handshake() {
+            // Its answer is the sign that it has started.
+            self.actions.push(RouterAction::Probe { worker });
+        }
         if let Some(session) = self.sessions.get_mut(id) {
+            if session.recovery.failed_starts > 0 {
+                self.pool.limit_start(worker, SECOND_START, self.now);
+            }
             session.worker = Some(worker);
             session.lease = Some(lease);
             session.is_ready = starts_ready;
@@ -188,7 +198,6 @@ impl Router {
         self.queue.retain(|queued| queued != id);
         self.serves.insert(worker, id.clone());
         if starts_ready {
-            self.pool.ready(worker, self.now);
             self.flush(id);
         }
     }

@@ -81,6 +81,15 @@ impl Router {
             }
             _ => session,
         };
+        if let CommitReason::Start { prompt_id } = reason
+            && bytes == 0
+            && self.commits_logs
+            && self.sessions.get(&session).is_some_and(|session| session.is_resumable)
+        {
+            let prompt_id = prompt_id.clone();
+            self.actions.push(RouterAction::CheckDriver { worker, session, commit: id, prompt_id });
+            return None;
+        }
         match reason {
             CommitReason::Start { prompt_id } => {
                 self.note_start(&session, prompt_id);
@@ -108,6 +117,46 @@ impl Router {
         let commit = LogCommit { id, log, owned, bytes, reason: reason.clone() };
         self.actions.push(RouterAction::CommitLog { worker, commit });
         None
+    }
+
+    /// Handles the outcome of [`RouterAction::CheckDriver`]: a worker without the session's log runs no turn
+    /// while another process has it.
+    pub fn driver_checked(
+        &mut self,
+        worker: WorkerId,
+        id: &SessionId,
+        commit: u64,
+        prompt_id: &str,
+        is_driven_elsewhere: bool,
+    ) {
+        let outcome = if is_driven_elsewhere { Appended::Fenced } else { Appended::Ok };
+        self.actions.push(RouterAction::Reply { worker, lines: ipc::committed(commit, outcome) });
+        if is_driven_elsewhere {
+            self.lose_session(id, worker);
+        } else {
+            self.note_start(id, prompt_id);
+        }
+    }
+
+    /// Another process began the session first: ends what this one was asked for.
+    fn lose_session(&mut self, id: &SessionId, worker: WorkerId) {
+        self.deadline_changed = true;
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        session.worker = None;
+        session.lease = None;
+        session.is_ready = false;
+        session.replays = true;
+        session.numbering.leave_to_other();
+        let waiting = session.numbering.take_waiting();
+        self.out.extend_from_slice(&waiting);
+        self.ignored.insert(worker);
+        self.serves.remove(&worker);
+        self.pool.kill(worker, "session_in_use", self.now, &mut self.actions);
+        let message = format!(
+            "The session '{id}' is in use by another process. End that one first, attach to it, or fork the session."
+        );
+        let error = ErrorInfo::new(ErrorKind::Input, "session_in_use", message).with_param("session_id");
+        self.fail_waiting(id, &error);
     }
 
     /// Handles the outcome of a commit and answers the worker.

@@ -9,6 +9,9 @@ use super::recovery::lost;
 use crate::process_manager::WorkerExit;
 use crate::worker_pool::{Stage, Worker, WorkerId};
 
+/// After this many workers in a row that ended before their handshake, the session's prompts are refused.
+const MAX_FAILED_STARTS: u32 = 2;
+
 impl Router {
     /// The worker has exited, and all its output has been processed.
     pub fn worker_exited(&mut self, worker: WorkerId, exit: &WorkerExit, now: Duration) {
@@ -74,11 +77,22 @@ impl Router {
             }
         }
         let refusal = session.refusal.take();
-        let exit = exit.because(gone.and_then(|worker| worker.fault));
+        let mut exit = exit.because(gone.and_then(|worker| worker.fault));
+        if let Some(line) = gone.and_then(|worker| worker.unexpected.as_deref()) {
+            exit.detail = format!("{}\nqwen: its first line is not a handshake: {line}", exit.detail);
+        }
+        let failed_to_start = gone.is_some_and(|worker| !worker.was_ready() && !worker.is_ending());
+        if failed_to_start {
+            session.recovery.failed_starts += 1;
+        }
+        let gives_up = failed_to_start && session.recovery.failed_starts >= MAX_FAILED_STARTS;
         session.recovery.last_exit = Some(exit.clone());
         self.cancel_questions(id);
-        let what = format!("the worker of this session is gone: {exit}");
-        self.fail_requests(id, &lost(what));
+        // Lines for a worker that had not finished its handshake still wait for the next one.
+        if !failed_to_start || !self.front.has_handshake() {
+            let what = format!("the worker of this session is gone: {exit}");
+            self.fail_requests(id, &lost(what));
+        }
         let id = &self.recover_turn(id, &exit);
         self.complete_close(id);
         if self.drain_until.is_some() {
@@ -95,6 +109,13 @@ impl Router {
             // Another worker would refuse the same flags and settings.
             let message = format!("the worker of the session '{id}' cannot start: {why}");
             self.fail_waiting(id, &Self::refuse(ErrorKind::Input, "worker_not_started", message));
+        } else if gives_up {
+            if let Some(session) = self.sessions.get_mut(id) {
+                session.recovery.failed_starts = 0;
+            }
+            let message = format!("The workers of the session '{id}' cannot be started: {exit}.");
+            let error = Self::refuse(ErrorKind::Internal, "worker_not_started", message);
+            self.fail_waiting(id, &ErrorInfo { retryable: true, ..error });
         } else {
             self.pump(id);
         }

@@ -3,7 +3,6 @@
 use super::{ClientRequest, OnCrash, Pending, Router, Session, SessionOptions, TracedPrompt, Waiting};
 use crate::action::RouterAction;
 use crate::front::{ClientInput, InputKind};
-use crate::tenant::is_tenant_name;
 use qwen_dialects::decode;
 use qwen_dialects::qwen::{CAPABILITIES, PROTOCOL_VERSION};
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, PromptId, SessionId};
@@ -89,6 +88,16 @@ impl Router {
         {
             return self.end_unsupported(error);
         }
+        if let Some(named) = input.invalid_tenant {
+            let shown: String = named.chars().take(80).collect();
+            let message =
+                format!("`tenant` is {shown}; a tenant's name is 1 to 64 letters, digits, '_' and '-'");
+            let error = Self::refuse(ErrorKind::Input, "invalid_tenant", message).with_param("tenant");
+            if input.subtype.as_deref() == Some("open") {
+                self.note_refused_open(input);
+            }
+            return self.refuse_input(input, None, error);
+        }
         if let Some(error) = self.foreign(input) {
             return self.refuse_input(input, None, error);
         }
@@ -107,8 +116,7 @@ impl Router {
         }
         if let Some(recorder) = &mut self.recorder {
             let known = self.sessions.get(&id).map(|session| session.tenant.as_str());
-            let named = input.tenant.as_deref().filter(|tenant| is_tenant_name(tenant));
-            recorder(known.or(named).unwrap_or_default(), &id, true, &line);
+            recorder(known.or(input.tenant.as_deref()).unwrap_or_default(), &id, true, &line);
         }
         match input.kind {
             InputKind::Answer => self.answer(input, &id, line),
@@ -184,7 +192,9 @@ impl Router {
         input: &ClientInput<'_>,
         options: &SessionOptions,
     ) -> Result<(), ErrorInfo> {
-        let tenant = input.tenant.as_deref().unwrap_or_default();
+        let former = self.closed.iter().rev().find(|closed| closed.id == *id).cloned();
+        let former_tenant = former.as_ref().map(|closed| closed.tenant.as_str());
+        let tenant = input.tenant.as_deref().or(former_tenant).unwrap_or_default();
         if let Some(session) = self.sessions.get(id) {
             if session.forgotten {
                 let message = format!("the session '{id}' is being closed; try again");
@@ -193,15 +203,16 @@ impl Router {
             }
             return Ok(());
         }
-        if !tenant.is_empty() && !is_tenant_name(tenant) {
-            let shown: String = tenant.chars().take(80).collect();
+        let subtype = input.subtype.as_deref();
+        let reopens = matches!(subtype, Some("initialize" | "open"));
+        if subtype != Some("open") && self.refused_opens.contains(id) {
             let message =
-                format!("tenant {shown:?}: a tenant's name is 1 to 64 letters, digits, '_' and '-'");
-            return Err(Self::refuse(ErrorKind::Input, "invalid_tenant", message).with_param("tenant"));
+                format!("The session '{id}' was not opened: its `open` was refused. Send a valid `open`.");
+            let error = Self::refuse(ErrorKind::Input, "session_not_opened", message);
+            return Err(error.with_param("session_id"));
         }
-        let reopens = matches!(input.subtype.as_deref(), Some("initialize" | "open"));
-        if !reopens && self.closed.contains(id) {
-            let message = format!("the session '{id}' was closed; `open` or `initialize` goes on with it");
+        if !reopens && former.is_some() {
+            let message = format!("The session '{id}' was closed; `open` or `initialize` continues it.");
             return Err(Self::refuse(ErrorKind::Input, "session_closed", message).with_param("session_id"));
         }
         if self.drain_until.is_some() {
@@ -235,7 +246,8 @@ impl Router {
             bound.spec.args.extend([BIND_SESSION.to_owned(), id.to_string()]);
             key = bound.into();
         }
-        self.closed.retain(|closed| closed != id);
+        self.closed.retain(|closed| closed.id != *id);
+        self.refused_opens.retain(|refused| refused != id);
         let mut session = Session::new(id.clone(), tenant.to_owned(), key, self.now);
         session.numbering.on = self.sequence;
         session.recovery.on_crash = options.on_crash.unwrap_or_default();

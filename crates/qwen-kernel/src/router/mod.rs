@@ -94,6 +94,13 @@ pub struct Identity {
     pub version: String,
 }
 
+/// A session that was closed: its id stays with its tenant.
+#[derive(Debug, Clone)]
+struct ClosedSession {
+    id: SessionId,
+    tenant: String,
+}
+
 pub struct Router {
     front: Arc<dyn Front>,
     writer: LineWriter,
@@ -110,7 +117,10 @@ pub struct Router {
     /// The sessions that continue in a fork after a crash, and the fork of each.
     forks: HashMap<SessionId, SessionId>,
     /// Closed sessions, the most recent last.
-    closed: VecDeque<SessionId>,
+    closed: VecDeque<ClosedSession>,
+    /// The sessions whose `open` was refused, the most recent last: lines that were sent with it do not open
+    /// them with other options.
+    refused_opens: VecDeque<SessionId>,
     default_session: SessionId,
     /// True once the client has initialized the default session, as a client of one worker does.
     drives_default: bool,
@@ -180,6 +190,7 @@ impl Router {
             questions: HashMap::new(),
             forks: HashMap::new(),
             closed: VecDeque::new(),
+            refused_opens: VecDeque::new(),
             default_session,
             drives_default: false,
             stands_for_worker: false,

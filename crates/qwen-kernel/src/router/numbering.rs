@@ -82,8 +82,16 @@ impl Numbering {
         }
     }
 
+    /// Leaves the numbers to another process, which drives the session.
+    pub fn leave_to_other(&mut self) {
+        self.in_use_since = None;
+        self.taking = false;
+        self.in_flight = false;
+        self.is_foreign = true;
+    }
+
     /// Removes the lines that wait for the store.
-    fn take_waiting(&mut self) -> Vec<u8> {
+    pub fn take_waiting(&mut self) -> Vec<u8> {
         self.queue.drain(..).flat_map(|batch| batch.lines).collect()
     }
 
@@ -141,6 +149,17 @@ impl Router {
         self.pump(id);
     }
 
+    /// The session does not exist yet, so that there is nothing to end: its numbers are taken by the process
+    /// whose worker gets its log, or with its first line.
+    pub fn events_absent(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        session.numbering.taking = false;
+        if !session.numbering.queue.is_empty() {
+            self.take_events(id, self.owns_log(id));
+        }
+        self.pump(id);
+    }
+
     /// Another process has the session, so that its numbers were not taken. After a while they are left to
     /// it, until our worker gets the session's log or the client attaches.
     pub fn events_in_use(&mut self, id: &SessionId) {
@@ -150,9 +169,7 @@ impl Router {
         if self.now < since + DYING {
             return self.retries.push((self.now + RETRY, id.clone()));
         }
-        session.numbering.in_use_since = None;
-        session.numbering.taking = false;
-        session.numbering.is_foreign = true;
+        session.numbering.leave_to_other();
         let waiting = session.numbering.take_waiting();
         self.out.extend_from_slice(&waiting);
         self.pump(id);
@@ -170,10 +187,17 @@ impl Router {
 
     /// Asks the store for ownership of the session's numbers, once numbering is requested.
     pub(super) fn take_events_if_due(&mut self, id: &SessionId) {
-        let Some(session) = self.sessions.get(id) else { return };
-        if session.numbering.on && session.numbering.epoch.is_none() {
-            self.take_events(id, self.owns_log(id));
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let numbering = &mut session.numbering;
+        if !numbering.on || numbering.epoch.is_some() || numbering.taking {
+            return;
         }
+        if session.logs.epoch().is_some() || !numbering.queue.is_empty() {
+            return self.take_events(id, self.owns_log(id));
+        }
+        numbering.taking = true;
+        let session = id.clone();
+        self.actions.push(RouterAction::TakeEvents { session, from_driver: false, if_stored: true });
     }
 
     /// Asks the store for ownership; with `from_driver`, even from another process that drives the session.
@@ -182,14 +206,23 @@ impl Router {
         let asks = !std::mem::replace(&mut session.numbering.taking, true);
         let waits = session.numbering.in_use_since.is_some();
         let asked = self.actions.iter_mut().find_map(|action| match action {
-            RouterAction::TakeEvents { session, from_driver } if session == id => Some(from_driver),
+            RouterAction::TakeEvents { session, from_driver, if_stored } if session == id => {
+                Some((from_driver, if_stored))
+            }
             _ => None,
         });
         match asked {
-            Some(asked) => *asked |= from_driver,
+            Some((asked, if_stored)) => {
+                *asked |= from_driver;
+                *if_stored = false;
+            }
             None if asks || from_driver && waits => {
                 session.numbering.in_use_since = None;
-                self.actions.push(RouterAction::TakeEvents { session: id.clone(), from_driver });
+                self.actions.push(RouterAction::TakeEvents {
+                    session: id.clone(),
+                    from_driver,
+                    if_stored: false,
+                });
             }
             None => {}
         }
@@ -356,7 +389,8 @@ impl Router {
             };
             numbering.in_flight = false;
             if numbering.in_use_since.is_some() {
-                self.actions.push(RouterAction::TakeEvents { session, from_driver: false });
+                let take = RouterAction::TakeEvents { session, from_driver: false, if_stored: false };
+                self.actions.push(take);
             } else {
                 self.append_next(&session);
             }

@@ -9,6 +9,9 @@ use crate::action::RouterAction;
 use crate::front::{OpenParts, WorkerOutput, command_summary, push_numbered};
 use crate::worker_pool::{Stage, WorkerId};
 
+/// In the refusal of a prompt whose session another process has.
+const SESSION_IN_USE: &[u8] = b"\"code\":\"session_in_use\"";
+
 impl Router {
     /// Processes one line of a worker, without its line break.
     pub fn worker_line(&mut self, worker: WorkerId, line: &[u8], now: Duration) {
@@ -17,10 +20,17 @@ impl Router {
             return;
         }
         let front = self.front.clone();
+        let output = front.output(line);
+        if self.pool.worker(worker).is_some_and(|worker| worker.stage == Stage::Starting)
+            && !self.is_first_line(worker, &output)
+        {
+            self.metrics.garbage_lines += 1;
+            return self.pool.note_unexpected(worker, line);
+        }
         let Some(id) = self.serves.get(&worker).cloned() else {
-            return self.spare_line(worker, &front.output(line));
+            return self.spare_line(worker, &output);
         };
-        match front.output(line) {
+        match output {
             WorkerOutput::Plain => {
                 self.note_parts(&id, line);
                 self.plain(&id, line);
@@ -68,6 +78,22 @@ impl Router {
             }
             WorkerOutput::Garbage => self.metrics.garbage_lines += 1,
         }
+    }
+
+    /// True for a line with which a worker that starts may begin. On a wire without handshakes, the first line
+    /// shows that the worker has started.
+    fn is_first_line(&mut self, worker: WorkerId, output: &WorkerOutput<'_>) -> bool {
+        if self.front.has_handshake() {
+            return matches!(output, WorkerOutput::Handshake(_) | WorkerOutput::Fatal { .. });
+        }
+        let is_of_wire = *output != WorkerOutput::Garbage;
+        if is_of_wire {
+            self.pool.ready(worker, self.now);
+            if let Some(session) = self.serves.get(&worker).and_then(|id| self.sessions.get_mut(id)) {
+                session.recovery.failed_starts = 0;
+            }
+        }
+        is_of_wire
     }
 
     /// The worker uses this much memory. One that uses too much is replaced while its session is idle.
@@ -137,6 +163,7 @@ impl Router {
         if let Some(id) = self.serves.get(&worker).cloned() {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.is_ready = true;
+                session.recovery.failed_starts = 0;
             }
             self.flush(&id);
         }
@@ -281,8 +308,11 @@ impl Router {
         let named = prompt_id.filter(|name| session.turn.as_deref() != Some(name));
         // A worker that opens a prompt's session too late to name the prompt: nothing else is refused between
         // turns.
+        let is_of = |prompt: &Pending, name: &str| prompt.prompt_id.as_deref() == Some(name);
+        let is_unnamed =
+            prompt_id.is_none_or(|name| !session.pending.iter().any(|prompt| is_of(prompt, name)));
         let is_next = |prompt: &Pending| {
-            prompt_id.is_none() && prompt.prompt_id.is_none() && prompt.seen && session.turn.is_none()
+            is_unnamed && prompt.prompt_id.is_none() && prompt.seen && session.turn.is_none()
         };
         let at = session.pending.iter().position(|prompt| match session.judging {
             Some(number) => prompt.number == number,
@@ -306,6 +336,15 @@ impl Router {
                     "the worker died, and its successor could not take the turn up",
                 );
                 self.end_turn_for(id, &name, EndStatus::Interrupted, error, prompt.at);
+            }
+            Some(prompt) if memchr::memmem::find(line, SESSION_IN_USE).is_some() => {
+                // The worker never had the session, so only the hub can end the prompt.
+                let name = session.turn_name(&prompt);
+                session.turns += u64::from(prompt.prompt_id.is_none());
+                let error =
+                    ErrorInfo::new(qwen_events::ErrorKind::Input, "session_in_use", refusal_text(line))
+                        .with_param("session_id");
+                self.end_turn_for(id, &name, EndStatus::Error, error, prompt.at);
             }
             _ => self.relay(id, line),
         }
@@ -378,6 +417,9 @@ impl Router {
         let waits = !numbering.queue.is_empty();
         if (numbering.on || waits) && !numbering.is_foreign {
             numbering.push(line, session.turn.as_ref());
+            if numbering.epoch.is_none() && !numbering.taking {
+                return self.take_events(id, self.owns_log(id));
+            }
             self.append_next(id);
         } else {
             // The numbers that the store has do not go on with this line.
@@ -481,9 +523,17 @@ impl Router {
     }
 }
 
+/// The message in the refusal of a prompt, on any wire.
+fn refusal_text(line: &[u8]) -> String {
+    let line: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+    let found = [&line["metadata"]["error"]["message"], &line["error"]["message"]];
+    let text = found.into_iter().find_map(|text| text.as_str());
+    text.unwrap_or("another process has the session").to_owned()
+}
+
 /// The lines with further fields in the error object that has this code. A wire whose terminal record has no
 /// error object gets them in the record itself, with the code.
-fn with_error_fields(
+pub(super) fn with_error_fields(
     lines: &[u8],
     code: &str,
     fields: &serde_json::Map<String, serde_json::Value>,

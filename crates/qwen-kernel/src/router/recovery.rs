@@ -54,6 +54,8 @@ pub(super) struct Recovery {
     /// Consecutive workers that died without finishing a turn.
     pub deaths: u32,
     pub quarantined_until: Option<Duration>,
+    /// Consecutive workers that ended before their handshake.
+    pub failed_starts: u32,
     /// True if the next worker must continue the session's turn.
     pub continues: bool,
     /// True if the client has the message whose calls the next worker continues.
@@ -256,7 +258,7 @@ impl Router {
         self.sessions.insert(fork.clone(), next);
         self.metrics.retried += 1;
         self.forget_session(id);
-        self.closed.retain(|closed| closed != id);
+        self.closed.retain(|closed| closed.id != *id);
         self.forks.insert(id.clone(), fork.clone());
         self.requeue(&fork);
         self.take_events_if_due(&fork);

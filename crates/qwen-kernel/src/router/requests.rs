@@ -6,7 +6,8 @@ use std::sync::Arc;
 use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
 use serde::Deserialize;
 
-use super::{ClientRequest, OnCrash, Router, Session, SessionOptions};
+use super::output::with_error_fields;
+use super::{ClientRequest, ClosedSession, OnCrash, Router, Session, SessionOptions};
 use crate::action::RouterAction;
 use crate::front::ClientInput;
 
@@ -110,7 +111,24 @@ impl Router {
                 let result = Json::trusted(format!("{{\"session_id\":\"{id}\"}}"));
                 self.reply(input, Some(&id), request_id, Ok(result));
             }
-            Err(error) => self.reply(input, None, request_id, Err(error)),
+            Err(error) => {
+                self.note_refused_open(input);
+                self.reply(input, None, request_id, Err(error));
+            }
+        }
+    }
+
+    /// Remembers that a session was not opened, unless it is open under these or other options.
+    pub(super) fn note_refused_open(&mut self, input: &ClientInput<'_>) {
+        let Some(id) = input.session_id.as_deref().and_then(|text| SessionId::parse(text).ok()) else {
+            return;
+        };
+        if self.sessions.contains_key(&id) || self.refused_opens.contains(&id) {
+            return;
+        }
+        self.refused_opens.push_back(id);
+        if self.refused_opens.len() > CLOSED {
+            self.refused_opens.pop_front();
         }
     }
 
@@ -181,25 +199,25 @@ impl Router {
 
     /// Forgets a session. Its log remains, and `open` or `initialize` resumes it.
     pub(super) fn forget_session(&mut self, id: &SessionId) {
-        if let Some(session) = self.sessions.get_mut(id)
-            && session.numbering.waiting_bytes() > 0
-        {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let tenant = session.tenant.clone();
+        if session.numbering.waiting_bytes() > 0 {
             session.forgotten = true;
             session.backlog.clear();
         } else {
             self.sessions.remove(id);
         }
         self.queue.retain(|queued| queued != id);
-        self.note_closed(id.clone());
+        self.note_closed(id.clone(), &tenant);
         let forked: Vec<SessionId> =
             self.forks.extract_if(|_, fork| fork == id).map(|(original, _)| original).collect();
         for original in forked {
-            self.note_closed(original);
+            self.note_closed(original, &tenant);
         }
     }
 
-    fn note_closed(&mut self, id: SessionId) {
-        self.closed.push_back(id);
+    fn note_closed(&mut self, id: SessionId, tenant: &str) {
+        self.closed.push_back(ClosedSession { id, tenant: tenant.to_owned() });
         if self.closed.len() > CLOSED {
             self.closed.pop_front();
         }
@@ -236,9 +254,13 @@ impl Router {
             }
             Read::TooOld { oldest } => {
                 let message = format!(
-                    "lines up to {after} were asked to follow, but the oldest line that is kept is {oldest}"
+                    "The lines after {after} are not all kept; the oldest that is kept is {oldest}. Attach after {}.",
+                    oldest.saturating_sub(1)
                 );
-                self.refuse_attach(id, request, "after_too_old", message);
+                let error = Self::refuse(ErrorKind::Input, "after_too_old", message).with_param("after");
+                let fields = [("oldest".to_owned(), oldest.into())].into_iter().collect();
+                let reply = self.writer.control_reply(id, &request.request_id, request.nested, Err(error));
+                self.out.extend_from_slice(&with_error_fields(&reply, "after_too_old", &fields));
             }
             Read::Future { last } => {
                 let message = format!("`after` is {after}, but the last line of the session is {last}");

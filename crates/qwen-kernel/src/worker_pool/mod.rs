@@ -165,7 +165,8 @@ impl Pool {
         // Fewer by up to a tenth, so that workers that were started together do not end together.
         let most = self.limits.max_sessions_per_worker;
         let max_sessions = most - self.rng.u64(0..=most / 10);
-        self.workers.insert(id, Worker::new(id, key, now, lifetime, max_sessions));
+        let ready_by = now + self.limits.start_timeout;
+        self.workers.insert(id, Worker::new(id, key, now, ready_by, lifetime, max_sessions));
         id
     }
 
@@ -174,12 +175,30 @@ impl Pool {
         self.leases.rename(from, to);
     }
 
+    /// Gives a worker that starts in place of one that failed at most this long until its handshake.
+    pub fn limit_start(&mut self, id: WorkerId, limit: Duration, now: Duration) {
+        if let Some(worker) = self.workers.get_mut(&id) {
+            worker.ready_by = worker.ready_by.min(now + limit);
+        }
+    }
+
+    /// Remembers the first line of a worker that wrote something else before its handshake.
+    pub fn note_unexpected(&mut self, id: WorkerId, line: &[u8]) {
+        if let Some(worker) = self.workers.get_mut(&id) {
+            worker.unexpected.get_or_insert_with(|| {
+                let text = String::from_utf8_lossy(&line[..line.len().min(200)]);
+                text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+            });
+        }
+    }
+
     /// Records the worker's handshake.
     pub fn ready(&mut self, id: WorkerId, now: Duration) {
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.note_output(now);
             if worker.stage == Stage::Starting {
                 worker.stage = Stage::Ready;
+                worker.was_ready = true;
             }
         }
     }
@@ -250,10 +269,16 @@ impl Pool {
         if let Some(worker) = self.workers.get_mut(&id)
             && worker.stage != Stage::Ending
         {
+            // A spare that has not finished its handshake has nothing to finish.
+            let is_starting = worker.stage == Stage::Starting && !worker.bound;
             worker.stage = Stage::Ending;
             worker.ends_at = Some((now + grace, ProcessSignal::Terminate));
             self.leases.end(id);
-            actions.push(RouterAction::CloseInput { worker: id });
+            actions.push(if is_starting {
+                RouterAction::Signal { worker: id, signal: ProcessSignal::Kill }
+            } else {
+                RouterAction::CloseInput { worker: id }
+            });
         }
     }
 
@@ -339,7 +364,8 @@ impl Pool {
             let exit = exit.because(worker.fault);
             *self.restarts.entry(exit.cause.reason()).or_default() += 1;
             let jitter = self.rng.f64();
-            self.circuit(&worker.key).failed(exit, now, jitter);
+            let since = if worker.was_ready { worker.busy_since } else { worker.started_at };
+            self.circuit(&worker.key).failed(exit, now.saturating_sub(since), now, jitter);
         }
         Some(worker)
     }
@@ -384,7 +410,7 @@ impl Pool {
         let mut faults = Vec::new();
         for worker in self.workers.values_mut() {
             match worker.stage {
-                Stage::Starting if now >= worker.started_at + limits.start_timeout => {
+                Stage::Starting if now >= worker.ready_by => {
                     faults.push((worker.id, "handshake_timeout"));
                 }
                 Stage::Discarding | Stage::Ending => {

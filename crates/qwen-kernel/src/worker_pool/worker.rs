@@ -68,6 +68,12 @@ pub struct Worker {
     /// The time of the last change of `busy`.
     pub busy_since: Duration,
     pub started_at: Duration,
+    /// When its handshake is due.
+    pub(super) ready_by: Duration,
+    /// True once it has finished its handshake.
+    pub(super) was_ready: bool,
+    /// The first line that it wrote in place of a handshake.
+    pub unexpected: Option<String>,
     /// How many sessions it was given.
     pub sessions: u64,
     /// Since when it waits for a session.
@@ -89,6 +95,7 @@ impl Worker {
         id: WorkerId,
         key: Arc<WorkerKey>,
         now: Duration,
+        ready_by: Duration,
         lifetime: Option<Duration>,
         max_sessions: u64,
     ) -> Self {
@@ -100,6 +107,9 @@ impl Worker {
             busy: false,
             busy_since: now,
             started_at: now,
+            ready_by,
+            was_ready: false,
+            unexpected: None,
             sessions: 0,
             waits_since: now,
             fault: None,
@@ -109,6 +119,16 @@ impl Worker {
             lifetime,
             max_sessions,
         }
+    }
+
+    /// True once it has finished its handshake.
+    pub fn was_ready(&self) -> bool {
+        self.was_ready
+    }
+
+    /// True if the kernel ended it, and not because of a fault.
+    pub fn is_ending(&self) -> bool {
+        self.stage == Stage::Ending && self.fault.is_none()
     }
 
     /// True while it is unassigned and available.
@@ -147,13 +167,14 @@ impl Worker {
     pub(super) fn excuse(&mut self, gap: Duration) {
         self.last_activity += gap;
         self.started_at += gap;
+        self.ready_by += gap;
         self.silent_since = self.silent_since.map(|since| since + gap);
     }
 
     /// The worker's next deadline.
     pub(super) fn deadline(&self, limits: &PoolLimits) -> Option<Duration> {
         match self.stage {
-            Stage::Starting => Some(self.started_at + limits.start_timeout),
+            Stage::Starting => Some(self.ready_by),
             Stage::Discarding | Stage::Ending => self.ends_at.map(|(at, _)| at),
             Stage::Ready => {
                 let health = match self.silent_since {

@@ -155,6 +155,9 @@ impl Kernel {
                     worker.handle_reply(&serde_json::from_slice(&lines).unwrap());
                 }
             }
+            RouterAction::CheckDriver { worker, session, commit, prompt_id } => {
+                self.router.driver_checked(worker, &session, commit, &prompt_id, false);
+            }
             RouterAction::CommitLog { worker, commit: wanted } => {
                 let (position, outcome) = commit(&self.logs, &wanted, |from, to| {
                     let disk = self.disk.borrow();

@@ -46,9 +46,13 @@ fn a_program_that_is_no_worker_costs_an_error_and_not_the_hub() {
     for (program, why, told) in [
         ("/nowhere/qwen".to_owned(), "not_started", "it could not be started: "),
         ("/bin/true".to_owned(), "exit_0", "it exited with code 0"),
-        ("exec sleep 1000".to_owned(), "handshake_timeout", "it wrote no handshake in time"),
+        ("exec sleep 1000".to_owned(), "handshake_timeout", "it wrote no handshake before the deadline"),
         (format!("echo '{other}'; exec sleep 1000"), "protocol", "protocol version '2.0'"),
-        ("while :; do echo not a worker; done".to_owned(), "handshake_timeout", "no handshake in time"),
+        (
+            "while :; do echo not a worker; done".to_owned(),
+            "handshake_timeout",
+            "no handshake before the deadline",
+        ),
     ] {
         let hub = bare();
         let program = if program.starts_with('/') {
@@ -69,11 +73,11 @@ fn a_program_that_is_no_worker_costs_an_error_and_not_the_hub() {
         let end = run.json_until(is_end).pop().unwrap();
         assert_eq!((status(&end), &end["prompt_id"]), ("error", &json!("p")), "{program}");
         let is_foreign = why == "protocol";
-        let code = if is_foreign { "unsupported_protocol" } else { "worker_circuit_open" };
+        let code = if is_foreign { "unsupported_protocol" } else { "worker_not_started" };
         assert_eq!(end["metadata"]["error"]["code"], code, "{program}: {why}: {end}");
         let message = end["metadata"]["error"]["message"].as_str().unwrap();
         assert!(message.contains(told), "{program}: {message}");
-        assert!(is_foreign || end["metadata"]["error"]["retry_after_ms"].is_u64(), "{end}");
+        assert!(is_foreign || end["metadata"]["error"]["worker"]["reason"] == why, "{end}");
         run.write_line(request("r", "hub/status", json!({})));
         let status = answer(&mut run, "r");
         assert!(status["machines"][0]["restarts"][why].as_u64() >= Some(1), "{program}: {status}");
@@ -163,11 +167,13 @@ fn a_second_driver_of_a_session_is_told_that_it_is_in_use() {
     let refused = second.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
     let message = refused["metadata"]["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("in use") || message.contains("another process"), "{refused}");
-    // A prompt without a name is refused too, and is not waited for.
+    assert_eq!((&refused["prompt_id"], is_end(&refused)), (&json!("p2"), true), "{refused}");
+    // A prompt without an id is refused with the id that its turn would have had.
     second.write_line(prompt("a", "z"));
-    second.json_until(|line| line["metadata"]["error"].is_object());
+    let refused = second.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
+    assert_eq!((&refused["prompt_id"], is_end(&refused)), (&json!("a########1"), true), "{refused}");
     let ended = second.finish();
-    assert_eq!((ended.code, ended.json_lines().iter().filter(|line| is_end(line)).count()), (Some(0), 0));
+    assert_eq!((ended.code, ended.json_lines().iter().filter(|line| is_end(line)).count()), (Some(0), 2));
     drop(first);
 }
 
@@ -266,5 +272,92 @@ fn a_configuration_that_cannot_be_used_changes_nothing_when_it_is_read_again() {
     assert_eq!(answer(&mut run, "s")["machines"][0]["workers"]["max"], 3);
     run.write_line(named("a", "p", "hi"));
     assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn workers_that_fail_again_and_again_are_not_started_for_a_while() {
+    let program = bare().args(["--min-workers", "0", "--binary-path", "/bin/false"]);
+    let mut run = program.start();
+    run.json();
+    let mut codes = Vec::new();
+    for n in 0..3 {
+        run.write_line(named("a", &format!("p{n}"), "x"));
+        let end = run.json_until(is_end).pop().unwrap();
+        codes.push(end["metadata"]["error"]["code"].as_str().unwrap().to_owned());
+        let error = &end["metadata"]["error"];
+        assert_eq!(error["worker"]["exit_code"], 1, "{end}");
+        assert!(n < 2 || error["retry_after_ms"].is_u64(), "{end}");
+    }
+    assert_eq!(codes, ["worker_not_started", "worker_not_started", "worker_circuit_open"]);
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn a_value_that_is_not_a_tenants_name_is_refused_wherever_it_is_given() {
+    let program = hub(&says("x"));
+    let mut run = program.start();
+    run.json();
+    let long = "x".repeat(65);
+    let bad = [
+        json!(""),
+        json!(null),
+        json!(3),
+        json!(["a"]),
+        json!({}),
+        json!(true),
+        json!("a b"),
+        json!(".."),
+        json!("a/b"),
+        json!(long),
+    ];
+    for tenant in bad {
+        let with = |mut line: Value| {
+            line["tenant"] = tenant.clone();
+            line
+        };
+        for subtype in ["open", "initialize", "attach", "close", "hub/status", "set_model"] {
+            run.write_line(with(request("r", subtype, json!({"session_id": "s"}))));
+            assert_eq!(answer(&mut run, "r")["code"], "invalid_tenant", "{subtype} {tenant}");
+        }
+        let nested = json!({"type": "control_request", "request_id": "n", "request": {"subtype": "open", "session_id": "s", "tenant": tenant}});
+        run.write_line(nested);
+        let reply = run.json_until(|line| line["type"] == "control_response").pop().unwrap();
+        assert!(reply.to_string().contains("tenant's name"), "{reply}");
+        run.write_line(with(named("t", "p", "x")));
+        let refused = run.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
+        assert_eq!(refused["metadata"]["error"]["code"], "invalid_tenant", "{refused}");
+        assert_eq!(refused["prompt_id"], "p", "{refused}");
+    }
+    assert_eq!(children(run.pid()).len(), 1, "no session was opened: only the spare runs");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+fn lines_that_were_sent_with_a_refused_open_do_not_open_the_session() {
+    let mut run = hub(&says("x")).start();
+    run.json();
+    for (session, options) in [
+        ("a", json!({"args": ["--resume"]})),
+        ("b", json!({"cwd": "/nowhere"})),
+        ("c", json!({"on_crash": "pray"})),
+        ("d", json!({"tenant": ""})),
+        ("e", json!({"args": "--model=x"})),
+    ] {
+        let mut open = request("o", "open", options);
+        open["session_id"] = json!(session);
+        run.write_line(open);
+        run.write_line(request("i", "initialize", json!({"session_id": session})));
+        run.write_line(named(session, "p", "x"));
+        assert!(answer(&mut run, "o")["code"].is_string());
+        assert_eq!(answer(&mut run, "i")["code"], "session_not_opened", "{session}");
+        let refused = run.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
+        assert_eq!(refused["metadata"]["error"]["code"], "session_not_opened", "{refused}");
+        assert_eq!(refused["prompt_id"], "p", "{refused}");
+        run.write_line(request("o2", "open", json!({"session_id": session})));
+        assert_eq!(answer(&mut run, "o2")["session_id"], session);
+        run.write_line(named(session, "p", "x"));
+        assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    }
     assert_eq!(run.finish().code, Some(0));
 }

@@ -5,6 +5,15 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 
+/// Opens a session of a tenant, or of none if the name is empty.
+fn open_for(tenant: &str, session: &str, args: &Value) -> Value {
+    let mut open = request("o", "open", json!({"session_id": session, "args": args}));
+    if !tenant.is_empty() {
+        open["tenant"] = json!(tenant);
+    }
+    open
+}
+
 /// A script whose one call shows what a worker can see of itself.
 fn shows() -> Value {
     let command = "env; ls -a";
@@ -86,13 +95,11 @@ fn what_one_tenant_has_is_out_of_anothers_sight_and_reach() {
         let refused = run.json_until(|line| line["metadata"]["error"].is_object()).pop().unwrap();
         assert_eq!(refused["metadata"]["error"]["code"], "foreign_session", "{refused}");
     }
-    // Once red has closed it, the id is free, and leads to nothing of red's.
+    // Once red has closed it, the id stays red's.
     run.write_line(of("red", request("c", "close", json!({"session_id": "a"}))));
     assert_eq!(answer(&mut run, "c")["closed"], true);
     run.write_line(of("blue", request("o", "open", json!({"session_id": "a"}))));
-    answer(&mut run, "o");
-    run.write_line(of("blue", request("at", "attach", json!({"session_id": "a", "after": 0}))));
-    assert_eq!(answer(&mut run, "at")["last"], 0, "no line of red's");
+    assert_eq!(answer(&mut run, "o")["code"], "foreign_session");
     run.write_line(of("blue", request("o", "open", json!({"session_id": "fork", "fork_from": "a"}))));
     answer(&mut run, "o");
     run.write_line(of("blue", named("fork", "p4", "what is the red word?")));
@@ -144,7 +151,7 @@ fn a_tenants_commands_cannot_read_the_files_of_another() {
         let file = program.home_path().join(format!("{tenant}-{session}.json"));
         std::fs::write(&file, script.to_string()).unwrap();
         let args = json!(["--model", format!("script:{}", file.display())]);
-        request("o", "open", json!({"session_id": session, "tenant": tenant, "args": args}))
+        open_for(tenant, session, &args)
     };
     let mut run = program.clone().args(["--", "--yolo", "--sandbox"]).start();
     let mut seen = |open: Value, session: &str| -> String {
@@ -184,7 +191,7 @@ fn a_tenants_file_tools_reach_its_own_files_and_no_others_even_if_that_is_approv
         let file = program.home_path().join(format!("{session}.json"));
         std::fs::write(&file, script.to_string()).unwrap();
         let args = json!(["--model", format!("script:{}", file.display())]);
-        run.write_line(request("o", "open", json!({"session_id": session, "tenant": tenant, "args": args})));
+        run.write_line(open_for(tenant, session, &args));
         answer(&mut run, "o");
         run.write_line(prompt(session, "go"));
         let mut seen = run.json_until(|line| line["type"] == "control_request" || is_end(line));
@@ -291,4 +298,28 @@ fn a_tenant_that_floods_does_not_keep_another_from_its_turn() {
     let place = order.iter().position(|session| session == "calm").unwrap();
     // Behind what ran when it came, and at most one round more.
     assert!(place <= 6, "{place}: {order:?}");
+}
+
+#[test]
+fn the_id_of_a_closed_session_stays_with_its_tenant() {
+    let of = |tenant: &str, mut line: Value| {
+        line["tenant"] = json!(tenant);
+        line
+    };
+    let mut run = hub(&says("x")).start();
+    run.json();
+    run.write_line(of("blue", named("s", "p1", "x")));
+    assert_eq!(status(&run.json_until(is_end).pop().unwrap()), "done");
+    run.write_line(of("blue", request("c", "close", json!({"session_id": "s"}))));
+    assert_eq!(answer(&mut run, "c")["closed"], true);
+    for subtype in ["open", "initialize", "attach"] {
+        run.write_line(of("red", request("r", subtype, json!({"session_id": "s"}))));
+        assert_eq!(answer(&mut run, "r")["code"], "foreign_session", "{subtype}");
+    }
+    // Without a tenant, the session is opened again as what it was.
+    run.write_line(request("o", "open", json!({"session_id": "s"})));
+    assert_eq!(answer(&mut run, "o")["session_id"], "s");
+    run.write_line(request("t", "hub/status", json!({"session_id": "s"})));
+    assert_eq!(answer(&mut run, "t")["tenant"], "blue");
+    assert_eq!(run.finish().code, Some(0));
 }

@@ -4,6 +4,7 @@
 
 mod addressing;
 mod bad_input;
+mod broken_workers;
 mod chaos;
 mod commits;
 mod fault_worker;

@@ -124,7 +124,9 @@ fn new_sessions_use_the_worker_flags_profiles_and_tenants_of_a_configuration_tha
     let mut run = program.clone().arg("--config").arg(&path).start();
     let said = |run: &mut mock_model::process::Run, session: &str, tenant: &str| {
         let mut line = prompt(session, "x");
-        line["tenant"] = json!(tenant);
+        if !tenant.is_empty() {
+            line["tenant"] = json!(tenant);
+        }
         run.write_line(line);
         let end = run.json_until(|line| is_end(line) || line["metadata"]["error"].is_object()).pop().unwrap();
         let error = end["metadata"]["error"]["code"].as_str();

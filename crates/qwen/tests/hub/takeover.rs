@@ -281,3 +281,38 @@ fn a_message_that_its_worker_left_open_is_ended_in_the_claude_dialect_too() {
     passes_check_of("claude", &lines);
     assert_eq!(run.finish().code, Some(0));
 }
+
+#[test]
+fn of_two_hubs_that_race_for_a_new_session_one_has_it_and_the_other_refuses_each_prompt() {
+    let held = Reply::new([gate("held"), sse::text("One."), sse::finish("stop"), sse::done()]);
+    let mock = MockModel::with([held, Reply::text("Two.")]);
+    let program = hub_of(&mock, &["--min-workers", "1"]);
+    let (told, ended) = std::sync::mpsc::channel();
+    let mut hubs: Vec<_> = (0..2).map(|_| numbered(&program)).collect();
+    for run in &mut hubs {
+        run.write_line(prompt("s", "one"));
+        run.write_line(named("s", "p2", "two"));
+    }
+    for mut run in hubs {
+        let told = told.clone();
+        std::thread::spawn(move || {
+            let mut lines = run.json_until(is_end);
+            lines.extend(run.json_until(is_end));
+            told.send((lines, run.finish().code)).unwrap();
+        });
+    }
+    // The loser ends while the winner waits for the model.
+    let (lost, code) = ended.recv_timeout(mock_model::WAIT_LIMIT).unwrap();
+    assert_eq!(code, Some(0));
+    assert_eq!(ends_of(&lost), [("s########1", "error"), ("p2", "error")], "{lost:#?}");
+    for end in lost.iter().filter(|line| is_end(line)) {
+        assert_eq!(end["metadata"]["error"]["code"], "session_in_use", "{end}");
+        assert!(end["seq"].is_null(), "the numbers are the winner's: {end}");
+    }
+    mock.open("held");
+    let (won, code) = ended.recv_timeout(mock_model::WAIT_LIMIT).unwrap();
+    assert_eq!(code, Some(0));
+    assert_eq!(ends_of(&won), [("s########1", "done"), ("p2", "done")], "{won:#?}");
+    let numbers = numbers(&won);
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+}
