@@ -347,39 +347,43 @@ const MAX_STDERR_LINES: usize = 1000;
 async fn read_stderr(hub: Hub, process: Rc<Process>, stderr: pipe::Receiver) {
     let mut lines = LineBuffer::default();
     while stderr.readable().await.is_ok() {
-        let mut scratch = hub.0.scratch.borrow_mut();
-        match stderr.try_read(&mut scratch) {
+        match read_errors(&hub, &process, &mut lines, &stderr) {
             Ok(0) => return,
-            Ok(read) => {
-                process.stderr.borrow_mut().push(&scratch[..read]);
-                if hub.0.log.is_some() || hub.0.worker_stderr.is_some() {
-                    let mut count = 0;
-                    lines.push(&scratch[..read], |piece| {
-                        count += 1;
-                        if let FramedLine::Line(line) = piece
-                            && count <= MAX_STDERR_LINES
-                        {
-                            pass_on(
-                                &hub,
-                                process.id,
-                                &String::from_utf8_lossy(&line[..line.len().min(4096)]),
-                            );
-                        }
-                    });
-                    if let Some(dropped) = count.checked_sub(MAX_STDERR_LINES).filter(|dropped| *dropped > 0)
-                    {
-                        let text =
-                            format!("qwen: {dropped} lines of a worker's standard error were left out");
-                        pass_on(&hub, process.id, &text);
-                    }
-                }
-            }
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return,
         }
-        drop(scratch);
         tokio::task::yield_now().await;
     }
+}
+
+/// Reads once from standard error. Returns the number of bytes.
+fn read_errors(
+    hub: &Hub,
+    process: &Process,
+    lines: &mut LineBuffer,
+    stderr: &pipe::Receiver,
+) -> io::Result<usize> {
+    let mut scratch = hub.0.scratch.borrow_mut();
+    let read = stderr.try_read(&mut scratch)?;
+    process.stderr.borrow_mut().push(&scratch[..read]);
+    if hub.0.log.is_none() && hub.0.worker_stderr.is_none() {
+        return Ok(read);
+    }
+    let mut count = 0;
+    lines.push(&scratch[..read], |piece| {
+        count += 1;
+        if let FramedLine::Line(line) = piece
+            && count <= MAX_STDERR_LINES
+        {
+            pass_on(hub, process.id, &String::from_utf8_lossy(&line[..line.len().min(4096)]));
+        }
+    });
+    if let Some(dropped) = count.checked_sub(MAX_STDERR_LINES).filter(|dropped| *dropped > 0) {
+        let text = format!("qwen: {dropped} lines of a worker's standard error were left out");
+        pass_on(hub, process.id, &text);
+    }
+    Ok(read)
 }
 
 /// Passes a line of a worker's standard error on, and logs it.

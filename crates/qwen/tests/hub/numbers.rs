@@ -116,9 +116,8 @@ fn a_number_that_is_no_longer_kept_is_refused_with_the_oldest_that_is() {
     run.write_line(request("at", "attach", json!({"session_id": "a", "after": 0})));
     let refused = answer(&mut run, "at");
     assert_eq!(refused["code"], "after_too_old", "{refused}");
-    let message = refused["message"].as_str().unwrap().to_owned();
-    let oldest: u64 = message.rsplit(' ').next().unwrap().parse().unwrap();
-    assert!(oldest > 1 && oldest <= last, "{message}");
+    let oldest = refused["oldest"].as_u64().unwrap();
+    assert!(oldest > 1 && oldest <= last, "{refused}");
     run.write_line(request("at", "attach", json!({"session_id": "a", "after": oldest - 1})));
     assert_eq!(answer(&mut run, "at")["last"], last);
     assert_eq!(run.json()["seq"], oldest);
