@@ -76,6 +76,8 @@ pub enum RouterAction {
     CommitLog { worker: WorkerId, commit: LogCommit },
     /// Gives the ownership of a log up.
     ReleaseLog { worker: WorkerId, log: SessionId, epoch: u64 },
+    /// Stops or resumes reading the session's worker, because its client reads slowly.
+    SetPaused { session: SessionId, paused: bool },
     /// Tells people on standard error.
     Report(String),
     /// All work is finished; the process exits with this code.

@@ -209,6 +209,22 @@ impl Hub {
         }
     }
 
+    /// Counts workers that are not read at the moment as alive: their signs of life wait in their pipes.
+    fn excuse_unread(&self, router: &mut Router, now: Duration) {
+        let paused = self.0.paused.borrow();
+        let is_full = router.output().len() >= HIGH_WATER;
+        if paused.is_empty() && !is_full {
+            return;
+        }
+        for worker in self.0.processes.borrow().keys() {
+            let is_paused =
+                || router.session_of(*worker).is_some_and(|session| paused.contains(session.as_str()));
+            if is_full || is_paused() {
+                router.worker_wrote(*worker, now);
+            }
+        }
+    }
+
     /// True while this worker should be read.
     fn has_room(&self, worker: WorkerId) -> bool {
         let router = self.0.router.borrow();
@@ -322,6 +338,7 @@ impl Hub {
             }
             RouterAction::CommitLog { worker, commit } => self.commit_log(worker, &commit),
             RouterAction::ReleaseLog { worker, log, epoch } => self.release_log(worker, &log, epoch),
+            RouterAction::SetPaused { session, paused } => self.set_paused(session.as_str(), paused),
             RouterAction::Report(text) => {
                 if let Some(pass_on) = &self.0.worker_stderr {
                     pass_on(&format!("qwen: {text}"));
@@ -410,7 +427,10 @@ impl Hub {
                 }
             };
             tokio::select! {
-                () = due => self.with(Router::tick),
+                () = due => self.with(|router, now| {
+                    self.excuse_unread(router, now);
+                    router.tick(now);
+                }),
                 () = self.0.timer.notified() => {}
             }
         }

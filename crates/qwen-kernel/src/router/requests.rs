@@ -36,6 +36,7 @@ impl Router {
             "open" => self.open_request(input, request_id),
             "attach" => self.attach_request(input, request_id),
             "close" => self.close_request(input, request_id),
+            "flow" => self.flow_request(input, request_id),
             "initialize" if input.session_id.is_none() && input.sequence.is_some() => {
                 self.sequence = input.sequence.unwrap_or(false);
                 let result = format!(
@@ -160,12 +161,35 @@ impl Router {
         }
     }
 
+    /// Pauses or resumes the output of one session, so that a client that reads it slowly stops no other.
+    fn flow_request(&mut self, input: &ClientInput<'_>, request_id: &str) {
+        #[derive(Deserialize)]
+        struct Flow {
+            paused: bool,
+        }
+        let flow = Self::named(input).and_then(|id| {
+            let flow: Flow = serde_json::from_str(input.body).map_err(|error| {
+                Self::refuse(ErrorKind::Input, "wrong_type", format!("`flow`: {error}")).with_param("paused")
+            })?;
+            if self.sessions.contains_key(&id) { Ok((id, flow.paused)) } else { Err(unknown_session(&id)) }
+        });
+        match flow {
+            Ok((id, paused)) => {
+                self.actions.push(RouterAction::SetPaused { session: id.clone(), paused });
+                let result = Json::trusted(format!("{{\"paused\":{paused}}}"));
+                self.reply(input, Some(&id), request_id, Ok(result));
+            }
+            Err(error) => self.reply(input, None, request_id, Err(error)),
+        }
+    }
+
     fn close_request(&mut self, input: &ClientInput<'_>, request_id: &str) {
         let id = match Self::named(input).map(|id| self.follow_forks(id)) {
             Ok(id) if self.sessions.contains_key(&id) => id,
             Ok(id) => return self.reply(input, Some(&id), request_id, Err(unknown_session(&id))),
             Err(error) => return self.reply(input, None, request_id, Err(error)),
         };
+        self.actions.push(RouterAction::SetPaused { session: id.clone(), paused: false });
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.closing = Some(ClientRequest { request_id: request_id.to_owned(), nested: input.nested });
         self.queue.retain(|queued| *queued != id);

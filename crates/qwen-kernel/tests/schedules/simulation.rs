@@ -209,7 +209,7 @@ impl Kernel {
                 let read = self.store.read(&session, after);
                 self.router.events_read(&session, &request, after, read);
             }
-            RouterAction::Report(_) => {}
+            RouterAction::SetPaused { .. } | RouterAction::Report(_) => {}
             RouterAction::Exit(code) => self.exit = Some(code),
         }
     }

@@ -5,6 +5,7 @@ package suite
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -322,6 +323,9 @@ func sdkGoroutines() string {
 	buffer = buffer[:runtime.Stack(buffer, true)]
 	var found []string
 	for stack := range strings.SplitSeq(string(buffer), "\n\n") {
+		if strings.Contains(stack, "suite.checkLeaks") {
+			continue
+		}
 		if strings.Contains(stack, "qwen/sdk/go.") || strings.Contains(stack, "qwen/sdk/go/internal/hub.") {
 			found = append(found, stack)
 		}
@@ -399,3 +403,13 @@ func (r *recorder) with(message string) []map[string]any {
 }
 
 func (r *recorder) count(message string) int { return len(r.with(message)) }
+
+func compress(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	writer := gzip.NewWriter(&buffer)
+	_, err := writer.Write(data)
+	must(t, err)
+	must(t, writer.Close())
+	return buffer.Bytes()
+}
