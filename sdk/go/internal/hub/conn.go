@@ -407,7 +407,7 @@ func (c *Conn) refuse(message string) {
 
 // dispatch passes a line to its session, or an answer to whoever asked.
 func (c *Conn) dispatch(line []byte) {
-	envelope := readEnvelope(line)
+	envelope := ReadEnvelope(line)
 	if envelope.Type == wire.ControlResponseTypeControlResponse {
 		if c.answer(envelope.RequestID, line) {
 			return

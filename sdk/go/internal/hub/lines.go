@@ -30,7 +30,8 @@ func (e *Envelope) Kind() string {
 	return e.Object
 }
 
-func readEnvelope(line []byte) *Envelope {
+// ReadEnvelope reads where a line goes. It never fails.
+func ReadEnvelope(line []byte) *Envelope {
 	var envelope Envelope
 	if err := json.Unmarshal(line, &envelope); err != nil {
 		// Fields of other types are left out, and the rest is still read.
@@ -154,4 +155,12 @@ func unquote(written []byte) (string, bool) {
 		return "", false
 	}
 	return text, true
+}
+
+// ReadTextLines passes a line to the receiver as a connection does after it has decoded another line of the same turn. It
+// exists for tests.
+func ReadTextLines(receiver Receiver, decoded, line []byte) bool {
+	var lines textLines
+	lines.learn(decoded, ReadEnvelope(decoded).PromptID, receiver)
+	return lines.deliver(line)
 }

@@ -1,0 +1,23 @@
+module github.com/qwen-agent/qwen/sdk/go/otel
+
+go 1.26
+
+require (
+	github.com/qwen-agent/qwen/sdk/go v0.1.0
+	go.opentelemetry.io/otel v1.40.0
+	go.opentelemetry.io/otel/metric v1.40.0
+	go.opentelemetry.io/otel/sdk v1.40.0
+	go.opentelemetry.io/otel/sdk/metric v1.40.0
+	go.opentelemetry.io/otel/trace v1.40.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-logr/logr v1.4.3 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	golang.org/x/sys v0.40.0 // indirect
+)
+
+replace github.com/qwen-agent/qwen/sdk/go => ../
