@@ -1,7 +1,9 @@
 package suite
 
 import (
-	"strings"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -9,18 +11,16 @@ import (
 )
 
 func TestAReaderSlowerThanTheStreamLosesNothingStopsNoOtherAndMemoryStaysBounded(t *testing.T) {
-	// About 20 MB of pieces, and a pause that is longer than the hub waits for a silent worker.
-	const pieces, pause = 2000, 6 * time.Second
-	piece := strings.Repeat("0123456789", 1000)
-	script := []any{}
-	for range pieces {
-		script = append(script, piece)
-	}
-	p := newPlace(t, map[string]any{"match": "Much.", "steps": say(script...)["steps"]}, map[string]any{"match": "Little.", "steps": say("little")["steps"]})
+	// Far more than the SDK and the hub hold, and a pause that is longer than the hub waits for a silent worker.
+	const pieces, pause = 60_000, 5 * time.Second
+	const piece = "a piece of text that is long enough to count "
+	p := newPlace(t, say("little"))
+	script := filepath.Join(p.home, "flood.json")
+	must(t, os.WriteFile(script, fmt.Appendf(nil, `[[{"repeat":%d,"text":%q}]]`, pieces, piece), 0o600))
 	options := p.options()
-	options.Pool = qwen.Pool{HeartbeatInterval: 500 * time.Millisecond, HeartbeatTimeout: 4 * time.Second}
+	options.Pool = qwen.Pool{HeartbeatInterval: 500 * time.Millisecond, HeartbeatTimeout: 3 * time.Second}
 	m := p.manager(options)
-	slow, err := m.CreateSession(p.ctx(), qwen.SessionOptions{})
+	slow, err := m.CreateSession(p.ctx(), qwen.SessionOptions{Model: "script:" + script})
 	must(t, err)
 	other, err := m.CreateSession(p.ctx(), qwen.SessionOptions{})
 	must(t, err)
