@@ -82,6 +82,7 @@ bench: build
 	./target/release/bench
 	sdk/python/bench
 	sdk/typescript/scripts/bench
+	sdk/go/bench/run
 
 # The agents that think in trees and graphs, on oracles of known quality, against simpler ways: a table with targets.
 eval:

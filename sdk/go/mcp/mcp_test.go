@@ -3,6 +3,7 @@ package qwenmcp_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,11 +23,12 @@ type sum struct {
 
 func TestAServerOfTheOfficialSDKWorksInProcess(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "calc", Version: "1"}, nil)
-	ended := make(chan struct{}, 1)
+	started, ended := make(chan struct{}), make(chan struct{}, 1)
 	mcp.AddTool(server, &mcp.Tool{Name: "add", Description: "Adds"}, func(_ context.Context, _ *mcp.CallToolRequest, in sum) (*mcp.CallToolResult, map[string]int, error) {
 		return nil, map[string]int{"sum": in.X + in.Y}, nil
 	})
 	mcp.AddTool(server, &mcp.Tool{Name: "wait", Description: "Waits"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		close(started)
 		<-ctx.Done()
 		ended <- struct{}{}
 		return nil, nil, ctx.Err()
@@ -60,11 +62,11 @@ func TestAServerOfTheOfficialSDKWorksInProcess(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	// A turn that ends takes the calls of the server with it.
-	for message, err := range s.Stream(ctx, "Wait.") {
-		must(t, err)
-		if status, ok := message.(*qwen.ToolStatus); ok && status.Status == "executing" {
-			break
-		}
+	turn, end := context.WithCancel(ctx)
+	defer end()
+	go func() { <-started; end() }()
+	if _, err := s.Run(turn, "Wait."); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 	select {
 	case <-ended:

@@ -61,7 +61,7 @@ function typescriptColumn(): Row[] {
   const rows: Row[] = [];
   for (const line of readFileSync(join(repositoryRoot, 'sdk', 'BEHAVIOURS.md'), 'utf8').split('\n')) {
     const cells = line.split(/(?<!\\)\|/).map((cell) => cell.trim());
-    if (cells.length === 7 && cells[1] !== 'id' && !/^-+$/.test(cells[1] ?? '')) rows.push({ id: cells[1] ?? '', cell: cells[4] ?? '' });
+    if (cells.length >= 7 && cells[1] !== 'id' && !/^-+$/.test(cells[1] ?? '')) rows.push({ id: cells[1] ?? '', cell: cells[4] ?? '' });
   }
   return rows;
 }

@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -167,8 +168,7 @@ func (p *place) control(method, path string) []byte {
 	return body
 }
 
-func (p *place) open(name string)    { p.t.Helper(); p.control(http.MethodPost, "open/"+name) }
-func (p *place) reached(name string) { p.t.Helper(); p.control(http.MethodGet, "reached/"+name) }
+func (p *place) open(name string) { p.t.Helper(); p.control(http.MethodPost, "open/"+name) }
 
 type modelMessage struct {
 	Role    string          `json:"role"`
@@ -412,4 +412,18 @@ func compress(t *testing.T, data []byte) []byte {
 	must(t, err)
 	must(t, writer.Close())
 	return buffer.Bytes()
+}
+
+// stopAll stops processes until the returned function is called.
+func stopAll(t *testing.T, processes []int) func() {
+	t.Helper()
+	for _, pid := range processes {
+		must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	}
+	return func() {
+		for _, pid := range processes {
+			// It may have been ended meanwhile.
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}
 }
