@@ -60,6 +60,13 @@ test-sdk-go:
 	cargo build --locked -p qwen -p mock-model
 	sdk/go/check
 
+# Rewrites the Go SDK's wire types, the table of its names and the interface that apidiff compares with.
+.PHONY: bless-sdk-go
+bless-sdk-go:
+	go run sdk/codegen/go.go
+	QWEN_BLESS=1 sdk/go/check -count=1 -run PublicNames ./internal/suite
+	cd sdk/go && go run golang.org/x/exp/cmd/apidiff@v0.0.0-20260908205506-85c1c2202aba -w api.export github.com/qwen-agent/qwen/sdk/go
+
 # The TypeScript SDK under Node.js 18, Bun and Deno, which come from the npm registry. Not a part of `make test`.
 .PHONY: test-runtimes
 test-runtimes:

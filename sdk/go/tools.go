@@ -61,7 +61,7 @@ type ToolResult struct {
 //
 // A string or a [*ToolResult] is given to the model as it is, any other Out as JSON. An error is the tool's failure, and
 // its text is given to the model; the text of a panic is not. The context ends when the turn, the call or the session
-// does. The functions of one message run concurrently.
+// does. The calls of one message run in the order that the model wrote.
 func Tool[In, Out any](name, description string, run func(ctx context.Context, in In) (Out, error)) ToolDefinition {
 	derived, text, err := schema.For(reflect.TypeFor[In]())
 	if err != nil {

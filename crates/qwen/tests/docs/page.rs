@@ -35,6 +35,7 @@ pub fn pages() -> Vec<Page> {
         "examples/README.md",
         "examples/repair/README.md",
         "packaging/harbor/README.md",
+        "sdk/go/README.md",
         "sdk/python/README.md",
         "sdk/typescript/README.md",
         "tasks/README.md",

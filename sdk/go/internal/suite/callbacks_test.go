@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -257,20 +258,27 @@ func TestAFunctionOfTheHostIsATool(t *testing.T) {
 	}
 }
 
-func TestToolsOfOneMessageRunConcurrently(t *testing.T) {
+func TestToolsOfOneMessageRunInTheOrderThatTheModelWrote(t *testing.T) {
 	p := newPlace(t, say(call("mcp__calc__add", sum{1, 1}), call("mcp__calc__add", sum{2, 2})), say("both"))
-	var both sync.WaitGroup
-	both.Add(2)
+	var mu sync.Mutex
+	var order []int
+	note := func(number int) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, number)
+	}
 	add := func(_ context.Context, in sum) (int, error) {
-		// Neither returns before both have started.
-		both.Done()
-		both.Wait()
+		note(in.X)
+		defer note(-in.X)
 		return in.X + in.Y, nil
 	}
 	_, err := p.session(allowTools(p.options(), calculator(add))).Run(p.ctx(), "Add twice.")
 	must(t, err)
 	if told := p.texts("tool"); len(told) != 2 || told[0] != "2" || told[1] != "4" {
 		t.Errorf("%q", told)
+	}
+	if !slices.Equal(order, []int{1, -1, 2, -2}) {
+		t.Errorf("%v", order)
 	}
 }
 
