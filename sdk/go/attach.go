@@ -103,7 +103,7 @@ type SteerOutcome struct {
 }
 
 // Steer adds a prompt to the running turn before its next model call and returns once it has joined. Without a running
-// turn, or if that ends before, the prompt is a turn of its own, and Steer returns its result. When the context ends, the
+// turn, or if that ends before, the prompt is a separate turn, and Steer returns its result. When the context ends, the
 // prompt is withdrawn.
 func (s *Session) Steer(ctx context.Context, prompt string, options ...TurnOption) (SteerOutcome, error) {
 	t, err := s.start(ctx, prompt, options, true)

@@ -11,8 +11,8 @@
 // hub starts the workers, restarts them, watches their heartbeats and carries out crash policies; this package contains
 // none of that. It sends prompts, turns lines into messages, and answers questions.
 //
-// A turn is an iterator: [Session.Stream] yields a sealed set of [Message] types, of which [*Result] is the last. There is
-// no goroutine and no process behind an iterator, so that leaving the loop, a panic in it and the end of the context all
+// A turn is an iterator: [Session.Stream] yields a sealed set of [Message] types, of which [*Result] is the last. An
+// iterator has neither a goroutine nor a process, so that leaving the loop, a panic in it and the end of the context all
 // free the same things: the turn is interrupted, and what still comes of it is dropped. A context bounds its call and
 // never the hub. One goroutine reads the hub's output and never waits for a caller: a session whose messages are not read
 // is paused in the hub, which stops its worker and no other.

@@ -67,7 +67,7 @@ func (e *WorkerError) Error() string {
 		text += ": " + e.Message
 	}
 	if last := lastLine(e.Stderr); last != "" {
-		text += "; its last words: " + last
+		text += "; its standard error ended with: " + last
 	}
 	return text
 }

@@ -71,7 +71,7 @@ type Assistant struct {
 // ToolCallDelta is a piece of a tool call, as the model writes it.
 type ToolCallDelta struct {
 	Meta
-	// Index tells the calls of one message apart.
+	// Index distinguishes the calls of one message.
 	Index int
 	// ID and Name are set in the first piece of a call.
 	ID            string

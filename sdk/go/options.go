@@ -188,7 +188,7 @@ type WorkerOptions struct {
 
 // Pool bounds the hub's workers. Zero values are the hub's defaults.
 type Pool struct {
-	// MinWorkers are kept ready. They fit sessions without options of their own.
+	// MinWorkers are kept ready. They fit only sessions without options.
 	MinWorkers int
 	MaxWorkers int
 	// IdleTimeout is how long a session rests before its worker is released.
@@ -209,7 +209,7 @@ type Timeouts struct {
 	Start time.Duration
 	// Request bounds control requests such as [Session.SetModel]; 60 s. A context may end them earlier.
 	Request time.Duration
-	// Callback bounds permission callbacks and hooks without a time-out of their own; 60 s. Then the answer is no.
+	// Callback bounds permission callbacks and hooks that set no time-out; 60 s. Then the answer is no.
 	Callback time.Duration
 	// Tool bounds calls of tools in this process; 10 min.
 	Tool time.Duration

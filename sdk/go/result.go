@@ -12,15 +12,15 @@ type Status string
 
 // The statuses of a turn.
 const (
-	StatusDone        Status = "done"
-	StatusError       Status = "error"
-	StatusCancelled   Status = "cancelled"
-	StatusInterrupted Status = "interrupted"
-	StatusMaxTurns    Status = "max_turns"
-	StatusMaxTools    Status = "max_tool_calls"
-	StatusMaxWallTime Status = "max_wall_time"
-	StatusMaxTokens   Status = "max_tokens"
-	StatusBudget      Status = "budget"
+	StatusDone         Status = "done"
+	StatusError        Status = "error"
+	StatusCancelled    Status = "cancelled"
+	StatusInterrupted  Status = "interrupted"
+	StatusMaxTurns     Status = "max_turns"
+	StatusMaxToolCalls Status = "max_tool_calls"
+	StatusMaxWallTime  Status = "max_wall_time"
+	StatusMaxTokens    Status = "max_tokens"
+	StatusBudget       Status = "budget"
 )
 
 // Usage counts tokens and model calls.

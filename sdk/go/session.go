@@ -66,7 +66,7 @@ func (s *Session) open(ctx context.Context, forkFrom string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.manager.conn.Register(s.id, s); err != nil {
+	if err := s.manager.conn.Register(s.id, receiver{s}); err != nil {
 		return publicError(err)
 	}
 	if _, err := s.Request(ctx, "open", fields); err != nil {
@@ -281,14 +281,19 @@ func withLastResult(err error, last *Result) error {
 	return &told
 }
 
+// receiver gets the session's lines from the hub.
+type receiver struct{ s *Session }
+
 // Lost implements hub.Receiver.
-func (s *Session) Lost(err error) {
+func (r receiver) Lost(err error) {
+	s := r.s
 	s.control.cancelAll()
 	s.fail(publicError(err))
 }
 
 // Text implements hub.Receiver.
-func (s *Session) Text(promptID, text string, seq uint64, line []byte) {
+func (r receiver) Text(promptID, text string, seq uint64, line []byte) {
+	s := r.s
 	t, followers, isReplay := s.route(promptID, seq)
 	meta := Meta{SessionID: s.id, PromptID: promptID, Seq: seq, Raw: line}
 	for _, f := range followers {
@@ -301,7 +306,8 @@ func (s *Session) Text(promptID, text string, seq uint64, line []byte) {
 }
 
 // Line implements hub.Receiver.
-func (s *Session) Line(envelope *hub.Envelope, line []byte) {
+func (r receiver) Line(envelope *hub.Envelope, line []byte) {
+	s := r.s
 	switch envelope.Type {
 	case wire.ControlRequestTypeControlRequest:
 		s.control.handle(line)
@@ -406,7 +412,7 @@ func (s *Session) awaitAnswer() func() {
 	return func() { add(-1) }
 }
 
-// applyPause tells the hub whether to read the session's worker. The caller holds the lock.
+// applyPause asks the hub to pause or resume the session's worker if that has changed. The caller holds the lock.
 func (s *Session) applyPause() {
 	wanted := s.full > 0 && s.asked == 0
 	if wanted == s.isPaused || s.err != nil {

@@ -194,8 +194,6 @@ func (s *Session) StreamAll(ctx context.Context, prompts <-chan string, options 
 			var wake <-chan struct{}
 			if len(open) > 0 {
 				wake = open[0].queue.wake
-				// The queue may hold messages that were signalled before.
-				open[0].queue.signal()
 			}
 			select {
 			case prompt, ok := <-prompts:
@@ -245,20 +243,27 @@ func (t *turn) deliver(ctx context.Context, yield func(Message, error) bool) {
 	}
 }
 
-// deliverReady yields the messages that are there. The first result is true after the last message of the turn.
+// deliverReady yields the messages that are there. isEnded is true after the last message of the turn, goesOn false once
+// the iteration is over.
 func (t *turn) deliverReady(ctx context.Context, yield func(Message, error) bool) (isEnded, goesOn bool) {
 	ready, cancel := context.WithCancelCause(ctx)
 	cancel(errNothingReady)
-	batch, err := t.queue.take(ready, nil)
-	switch {
-	case err == errNothingReady:
-		return false, true
-	case err != nil:
-		return false, yield(nil, err)
-	case len(batch) == 0:
-		return true, true
+	var batch []Message
+	var err error
+	for {
+		batch, err = t.queue.take(ready, batch)
+		switch {
+		case err == errNothingReady:
+			return false, true
+		case err != nil:
+			yield(nil, err)
+			return false, false
+		case len(batch) == 0:
+			return true, true
+		case !t.yieldAll(ctx, batch, yield):
+			return false, false
+		}
 	}
-	return false, t.yieldAll(ctx, batch, yield)
 }
 
 func (t *turn) yieldAll(ctx context.Context, batch []Message, yield func(Message, error) bool) bool {

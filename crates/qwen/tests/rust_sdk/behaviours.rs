@@ -88,7 +88,11 @@ fn the_go_column_has_no_empty_cell_and_every_test_in_it_exists() {
         let named: Vec<&str> = cells[5].split('`').skip(1).step_by(2).collect();
         assert!(!named.is_empty(), "{}: {}", cells[0], cells[5]);
         for name in named {
-            assert!(tests.contains(&format!("func {name}(t *testing.T)")), "{}: there is no test {name}", cells[0]);
+            assert!(
+                tests.contains(&format!("func {name}(t *testing.T)")),
+                "{}: there is no test {name}",
+                cells[0]
+            );
         }
     }
 }

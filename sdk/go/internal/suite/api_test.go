@@ -113,7 +113,6 @@ func testSources(t *testing.T) map[string]string {
 
 // Methods that the SDK or the language calls.
 var calledImplicitly = map[string]string{
-	"Session.Text": "Stream", "Session.Line": "Stream", "Session.Lost": "EveryPoint",
 	"TurnError.Is": "errors.Is", "Raw.MarshalJSON": "json.Marshal", "WorkerError.Error": "err.Error()", "TurnError.Error": "err.Error()", "RequestError.Error": "err.Error()",
 }
 

@@ -427,3 +427,10 @@ func stopAll(t *testing.T, processes []int) func() {
 		}
 	}
 }
+
+// processorTime returns what this process has used.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

@@ -121,8 +121,8 @@ func answerPrompt(role, promptID string, write func(string)) {
 		`"metadata":{"turn":{"status":"done","duration_ms":1,"model_calls":1,"tool_calls":0,"permission_denials":[],"usage_by_model":{}}}}`)
 }
 
-// host is a program that uses the SDK: it starts a turn that does not end, prints the hub's process id, and then does what
-// its argument says.
+// host is a program that uses the SDK: it starts a turn that does not end, prints the hub's process id, and then ends
+// as its argument asks.
 func host(ending string) {
 	ctx := context.Background()
 	m, err := qwen.Open(ctx, qwen.Options{Dir: os.Getenv("SUITE_WORK")})

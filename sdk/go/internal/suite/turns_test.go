@@ -217,7 +217,7 @@ func TestALimitEndsTheTurnWithItsCauseAndWhatThereIs(t *testing.T) {
 		status qwen.Status
 	}{
 		"turns": {qwen.Limits{MaxTurns: 1}, qwen.StatusMaxTurns},
-		"calls": {qwen.Limits{MaxToolCalls: 1}, qwen.StatusMaxTools},
+		"calls": {qwen.Limits{MaxToolCalls: 1}, qwen.StatusMaxToolCalls},
 		"words": {qwen.Limits{MaxTokens: 5}, qwen.StatusMaxTokens},
 		"clock": {qwen.Limits{MaxWallTime: time.Millisecond}, qwen.StatusMaxWallTime},
 	} {
@@ -311,5 +311,28 @@ func TestAgentsOfTheHostAreOfferedAndTheirWorkCountsForTheTurn(t *testing.T) {
 	must(t, err)
 	if result.Text != "The scout is back." || result.Usage.InputTokens != 30 || result.ModelCalls != 3 {
 		t.Errorf("%q, %+v, %d calls", result.Text, result.Usage, result.ModelCalls)
+	}
+}
+
+func TestWaitingForPromptsOfAChannelCostsNoProcessorTime(t *testing.T) {
+	p := newPlace(t, say("one", gate("held")))
+	s := p.session(p.options())
+	prompts := make(chan string, 1)
+	prompts <- "1"
+	var before, after time.Duration
+	for message, err := range s.StreamAll(p.ctx(), prompts) {
+		must(t, err)
+		if _, ok := message.(*qwen.Text); ok {
+			before = processorTime()
+			go func() {
+				time.Sleep(300 * time.Millisecond)
+				after = processorTime()
+				close(prompts)
+				p.open("held")
+			}()
+		}
+	}
+	if used := after - before; used > 150*time.Millisecond {
+		t.Errorf("%v while nothing happened for 300 ms", used)
 	}
 }
