@@ -11,6 +11,7 @@
 //! bounds change. Design and rationale: `docs/decisions/`.
 
 mod entry;
+mod hidden;
 mod kernel;
 mod limits;
 mod mode;

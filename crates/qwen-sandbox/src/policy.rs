@@ -20,6 +20,9 @@ pub struct SandboxPolicy {
     pub deny_read: Vec<PathBuf>,
     /// Readable directories inside a path that may not be read.
     pub show: Vec<PathBuf>,
+    /// The workspace's directories if they are not writable. Paths in them that may not be read look as git
+    /// tracks them.
+    pub visible_roots: Vec<PathBuf>,
     /// Files and directories in writable places that may not be changed. Enforced by mounts: only where
     /// mounts are available, and only for files that exist when a command starts.
     pub deny_write: Vec<PathBuf>,
@@ -48,6 +51,7 @@ impl SandboxPolicy {
             writable: Vec::new(),
             deny_read: Vec::new(),
             show: Vec::new(),
+            visible_roots: Vec::new(),
             deny_write: Vec::new(),
             network: false,
             unix_sockets: false,
@@ -83,6 +87,7 @@ impl SandboxPolicy {
             writable: self.writable.iter().filter_map(|path| path.canonicalize().ok()).collect(),
             deny_read: followed(&self.deny_read),
             show: self.show.iter().filter_map(|path| path.canonicalize().ok()).collect(),
+            visible_roots: followed(&self.visible_roots),
             deny_write: followed(&self.deny_write),
             ..self.clone()
         })

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::entry::SandboxEntry;
+use crate::hidden::HiddenView;
+use crate::kernel::covers::CoverNames;
 use crate::kernel::landlock::{self, HiddenPaths, Ruleset};
 use crate::kernel::namespaces::{Namespaces, text};
 use crate::kernel::seccomp::{self, Filter};
-use crate::kernel::shields::{ReadOnlyPath, Shields};
+use crate::kernel::shields::{HiddenShield, ReadOnlyPath, Shields};
 use crate::limits::SandboxLimits;
 use crate::policy::{Placeholder, ProtectedName, SandboxPolicy, SandboxPolicyError};
 use crate::process::BeforeExec;
@@ -40,6 +42,7 @@ pub enum SandboxError {
 pub struct Sandbox {
     policy: SandboxPolicy,
     protected: ProtectedObjects,
+    hidden: HiddenView,
     namespaces: Option<Arc<Namespaces>>,
     /// Why there are no namespaces although the machine has them.
     pub(crate) without_namespaces: Option<String>,
@@ -83,10 +86,13 @@ impl Sandbox {
     pub(crate) fn with(policy: &SandboxPolicy, means: &KernelFeatures) -> Result<Self, SandboxError> {
         let mut policy = policy.resolved()?;
         let protected = ProtectedObjects::find(&mut policy);
+        let hidden_view = HiddenView::find(&policy);
         let mut without_namespaces = None;
         let namespaces = means.namespaces.and_then(|(way, network)| {
             let network = network && !policy.network;
-            let built = Namespaces::build(&policy, way, network, shields(&policy, &protected.roots));
+            let built = Namespaces::build(&policy, &hidden_view, way, network, |covers| {
+                shields(&policy, &hidden_view, covers, &protected.roots)
+            });
             built.map_err(|error| without_namespaces = Some(error.to_string())).ok().map(Arc::new)
         });
         if namespaces.is_none() && means.landlock_abi == 0 {
@@ -115,6 +121,7 @@ impl Sandbox {
         Ok(Self {
             policy,
             protected,
+            hidden: hidden_view,
             namespaces,
             without_namespaces,
             landlock_abi: means.landlock_abi,
@@ -148,6 +155,7 @@ impl Sandbox {
             let mut watch = ProtectionWatch::default();
             watch.add(&self.protected.roots, scope);
             watch.add(&self.protected.added(), WatchScope::All);
+            self.hidden.begin();
             leases.nested.begin(&self.policy.roots, &mut watch);
             leases.watch = watch;
         }
@@ -156,6 +164,7 @@ impl Sandbox {
     /// Undoes changes and returns them.
     fn end_watch(&self, leases: &mut LeaseCounts) -> Vec<Tampering> {
         let mut found = leases.watch.end();
+        found.0.extend(self.hidden.end());
         leases.nested.end(&self.policy.roots, &self.protected, &leases.watch, &mut found);
         leases.commands -= 1;
         if leases.commands == 0 {
@@ -174,6 +183,17 @@ impl Sandbox {
             rules.current = Arc::new(SandboxEntry { namespaces: None, landlock, filter, lifeline: None });
         }
         Ok(Arc::clone(&rules.current))
+    }
+
+    /// True while hidden paths look as they have to: what git tracks may change.
+    pub(crate) fn is_current(&self) -> bool {
+        self.hidden.is_current(&self.policy)
+    }
+
+    /// Settings by which git recognises hidden files, whose inode is not the one that git knows.
+    pub(crate) fn git_settings(&self) -> &'static [(&'static str, &'static str)] {
+        let is_needed = self.namespaces.is_some() && self.hidden.has_tracked();
+        if is_needed { &[("core.checkStat", "minimal"), ("core.trustctime", "false")] } else { &[] }
     }
 
     /// True if mounts enforce which paths are writable.
@@ -352,13 +372,22 @@ fn beside(namespaces: Option<&Namespaces>) -> landlock::OtherMechanisms {
 }
 
 /// The paths that mounts cover or protect.
-fn shields(policy: &SandboxPolicy, guarded: &[ProtectedRoot]) -> Shields {
+fn shields(
+    policy: &SandboxPolicy,
+    view: &HiddenView,
+    covers: &CoverNames,
+    guarded: &[ProtectedRoot],
+) -> Shields {
     let writable = policy.writable_paths();
     // A directory on the way to a writable place is covered when the namespace is made, by the way there.
     let on_the_way =
         |hidden: &Path| writable.iter().any(|place| place.starts_with(hidden) && *place != hidden);
-    let hidden =
-        policy.deny_read.iter().filter(|hidden| !on_the_way(hidden)).map(|hidden| text(hidden)).collect();
+    let visible: Vec<_> = view.paths.iter().filter(|hidden| !on_the_way(&hidden.path)).collect();
+    let mut hidden: Vec<HiddenShield> = visible
+        .iter()
+        .map(|hidden| HiddenShield { path: text(&hidden.path), cover: covers.find(&hidden.path) })
+        .collect();
+    hidden.extend(view.objects.iter().map(|object| HiddenShield { path: text(object), cover: None }));
     // In the order of their paths, what holds another comes first. The way to what is held must not be moved
     // either.
     let mut held: BTreeMap<PathBuf, bool> = BTreeMap::new();
@@ -376,6 +405,16 @@ fn shields(policy: &SandboxPolicy, guarded: &[ProtectedRoot]) -> Shields {
         }
         for name in pinned {
             hold(root, name, true);
+        }
+    }
+    // A hidden file must not get another name, under which no rule hides it.
+    for path in visible.iter().map(|hidden| &hidden.path).filter(|path| path.symlink_metadata().is_ok()) {
+        for root in writable.iter().filter(|root| path.starts_with(root)) {
+            if let Some(parent) = path.strip_prefix(root).ok().and_then(Path::parent)
+                && !parent.as_os_str().is_empty()
+            {
+                hold(root, parent, true);
+            }
         }
     }
     for denied in &policy.deny_write {

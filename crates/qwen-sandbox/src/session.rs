@@ -63,6 +63,8 @@ struct Current {
 pub struct ProcessSandbox {
     lease: Option<SandboxLease>,
     temp: Option<PathBuf>,
+    /// Settings that git needs in the sandbox.
+    git_settings: &'static [(&'static str, &'static str)],
     limits: Option<SandboxLimits>,
     /// A warning that is given once, with the first command.
     pub warning: Option<String>,
@@ -120,7 +122,7 @@ impl SandboxSession {
             warn(warning);
         }
         let Some(sandbox) = &opened.sandbox else {
-            return Ok(ProcessSandbox { lease: None, temp: None, limits: None, warning });
+            return Ok(ProcessSandbox { lease: None, temp: None, git_settings: &[], limits: None, warning });
         };
         let lease = sandbox.enter(role).map_err(|error| {
             let message = format!("the command cannot enter the sandbox: {error}");
@@ -129,6 +131,7 @@ impl SandboxSession {
         Ok(ProcessSandbox {
             lease: Some(lease),
             temp: Some(sandbox.temp().to_owned()),
+            git_settings: sandbox.git_settings(),
             limits: Some(sandbox.limits()),
             warning,
         })
@@ -148,7 +151,11 @@ impl SandboxSession {
         };
         let unopened = other.lock().unwrap_or_else(PoisonError::into_inner).is_none();
         let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(current) = current.as_ref().filter(|current| current.bounds == bounds) {
+        let is_current = |current: &&Current| {
+            let sandbox = current.opened.as_ref().ok().and_then(|opened| opened.sandbox.as_ref());
+            current.bounds == bounds && sandbox.is_none_or(|sandbox| sandbox.is_current())
+        };
+        if let Some(current) = current.as_ref().filter(is_current) {
             return (current.opened.clone(), false);
         }
         let opened = self.open(access, scratch, bounds.clone()).map(Arc::new);
@@ -186,6 +193,7 @@ impl SandboxSession {
             }
             SandboxAccess::ReadOnly => {
                 policy.roots = Vec::new();
+                policy.visible_roots.clone_from(&bounds.roots);
                 // A root stays visible in a directory that may not be read.
                 let is_hidden =
                     |root: &PathBuf| policy.deny_read.iter().any(|hidden| root.starts_with(hidden));
@@ -259,6 +267,7 @@ impl ProcessSandbox {
         for name in TEMP_VARIABLES {
             env.set(name, temp);
         }
+        add_git_settings(&mut env, self.git_settings);
         Arc::new(env)
     }
 
@@ -267,4 +276,19 @@ impl ProcessSandbox {
     pub fn release(self) -> Vec<Tampering> {
         self.lease.map(SandboxLease::release).unwrap_or_default()
     }
+}
+
+/// Adds settings for git to those that the environment contains already.
+fn add_git_settings(env: &mut Environment, settings: &[(&str, &str)]) {
+    if settings.is_empty() {
+        return;
+    }
+    let count = env.get("GIT_CONFIG_COUNT").and_then(|count| count.to_str()?.parse().ok());
+    let mut count: usize = count.unwrap_or(0);
+    for (name, value) in settings {
+        env.set(format!("GIT_CONFIG_KEY_{count}"), name);
+        env.set(format!("GIT_CONFIG_VALUE_{count}"), value);
+        count += 1;
+    }
+    env.set("GIT_CONFIG_COUNT", count.to_string());
 }

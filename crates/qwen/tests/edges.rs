@@ -11,8 +11,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("qwen-kernel", &["qwen-dialects", "qwen-events"]),
     ("qwen-model", &["qwen-events", "qwen-http"]),
     ("qwen-redact", &[]),
-    ("qwen-sandbox", &["qwen-events"]),
-    ("qwen-permissions", &["qwen-events"]),
+    ("qwen-git", &[]),
+    ("qwen-sandbox", &["qwen-events", "qwen-git"]),
+    ("qwen-permissions", &["qwen-events", "qwen-git"]),
     ("qwen-schema", &[]),
     ("qwen-mcp", &["qwen-events", "qwen-http", "qwen-sandbox", "qwen-schema"]),
     (

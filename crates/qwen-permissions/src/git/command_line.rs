@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::git::repository::Repository;
-use crate::git::settings::{Setting, settings_in};
 use crate::paths::workspace::Workspace;
 use crate::shell::options::is_listed;
 use crate::shell::{self, SimpleCommand, Word};
+use qwen_git::repository::Repository;
+use qwen_git::settings::{Setting, settings_in};
 
 /// Global options that take the next word.
 const WITH_VALUE: &str = "-C -c --attr-source --config-env --git-dir --namespace --super-prefix --work-tree";

@@ -7,10 +7,10 @@
 
 use std::path::Path;
 
-use crate::git::repository::{Irregular, Repository};
-use crate::git::settings::{Setting, settings_in};
 use crate::paths::workspace::Workspace;
 use crate::shell::options::is_listed;
+use qwen_git::repository::{Irregular, Repository};
+use qwen_git::settings::{Setting, settings_in};
 
 /// Settings that are overridden, because a repository can use them to run a program.
 const OVERRIDES: &[(&str, &str)] = &[

@@ -1,7 +1,5 @@
-//! Git: where its repositories are, what their settings say, what a command line stands for, and how a
-//! command is kept from running what settings name.
+//! Git: what a command line does, and how a command is kept from running what settings name. Repositories and
+//! settings are read by `qwen-git`.
 
 pub(crate) mod command_line;
 pub(crate) mod hardening;
-pub(crate) mod repository;
-pub(crate) mod settings;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use qwen_events::is_hidden;
 
-use crate::git::settings::files_named_by_settings;
+use qwen_git::settings::files_named_by_settings;
 
 /// Most bytes in a file that names a git directory.
 const LONGEST_LINK: u64 = 16 * 1024;

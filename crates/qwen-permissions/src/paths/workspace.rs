@@ -72,6 +72,16 @@ impl Workspace {
     }
 }
 
+impl qwen_git::repository::LocalPaths for Workspace {
+    fn contains(&self, path: &Path, root: &Path) -> bool {
+        self.contains(&self.place(path, root))
+    }
+
+    fn follow(&self, path: &Path, root: &Path) -> Option<PathBuf> {
+        self.place(path, root).real
+    }
+}
+
 /// Removes `.` and `..` from an absolute path without file system access.
 pub fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();

@@ -7,7 +7,6 @@ use std::path::{Component, Path, PathBuf};
 use qwen_events::{Behavior, ToolKind, Verdict};
 
 use crate::git::hardening::GitHardening;
-use crate::git::repository::Irregular;
 use crate::paths::argument_paths::expand;
 use crate::policy::{CallFacts, Policy};
 use crate::programs::{self, Use};
@@ -15,6 +14,7 @@ use crate::rules::{Rule, Scope};
 use crate::shell::builtins::is_plain_variable;
 use crate::shell::options::is_listed;
 use crate::shell::{Analysis, Assignment, Dynamic, Redirection, RedirectionKind, SimpleCommand, Word};
+use qwen_git::repository::Irregular;
 
 /// Most directories that a line may change to.
 const MAX_DIRECTORIES: usize = 16;

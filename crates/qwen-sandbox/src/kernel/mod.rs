@@ -5,6 +5,8 @@
     reason = "system calls without a safe wrapper that is fit for use between fork and exec"
 )]
 
+pub(crate) mod covers;
+pub(crate) mod disowned;
 pub(crate) mod landlock;
 pub(crate) mod namespaces;
 pub(crate) mod seccomp;
@@ -84,6 +86,13 @@ pub(crate) fn clone_tree(path: &CStr, links: SymlinkMode) -> Outcome<RawFd> {
     descriptor(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) })
 }
 
+/// Clones the mount at a name in a directory.
+pub(crate) fn clone_named(directory: RawFd, name: &CStr) -> Outcome<RawFd> {
+    let flags = CLONE | libc::O_CLOEXEC.cast_unsigned();
+    // SAFETY: the name ends with a zero.
+    descriptor(unsafe { libc::syscall(libc::SYS_open_tree, directory, name.as_ptr(), flags) })
+}
+
 /// Like [`clone_tree`], for the file of a descriptor.
 pub(crate) fn clone_descriptor(fd: RawFd) -> Outcome<RawFd> {
     let flags = CLONE | (libc::O_CLOEXEC | libc::AT_EMPTY_PATH).cast_unsigned();
@@ -109,6 +118,19 @@ fn set_read_only(at: RawFd, path: &CStr, flags: c_int) -> Outcome {
         let flags = (flags | libc::AT_RECURSIVE).cast_unsigned();
         let size = size_of::<libc::mount_attr>();
         done(libc::syscall(libc::SYS_mount_setattr, at, path.as_ptr(), flags, &raw const attr, size))
+    }
+}
+
+/// Makes the files of a detached mount belong to no user who is mapped in `users`, and makes it read-only.
+pub(crate) fn disown(tree: RawFd, users: RawFd) -> Outcome {
+    // SAFETY: the structure outlives the call, and its size goes along.
+    unsafe {
+        let mut attr: libc::mount_attr = zeroed();
+        attr.attr_set = libc::MOUNT_ATTR_IDMAP | libc::MOUNT_ATTR_RDONLY;
+        attr.userns_fd = u64::try_from(users).map_err(|_| libc::EBADF)?;
+        let size = size_of::<libc::mount_attr>();
+        let flags = libc::AT_EMPTY_PATH;
+        done(libc::syscall(libc::SYS_mount_setattr, tree, c"".as_ptr(), flags, &raw const attr, size))
     }
 }
 
@@ -154,6 +176,30 @@ pub(crate) fn make_directory(path: &CStr, mode: libc::mode_t) -> Outcome {
 pub(crate) fn make_void_device(path: &CStr) -> Outcome {
     // SAFETY: the path ends with a zero.
     done(unsafe { libc::mknod(path.as_ptr(), libc::S_IFCHR, 0) }.into())
+}
+
+pub(crate) fn make_empty_file(path: &CStr, mode: libc::mode_t) -> Outcome {
+    // SAFETY: the path ends with a zero.
+    done(unsafe { libc::mknod(path.as_ptr(), libc::S_IFREG | mode, 0) }.into())
+}
+
+/// Sets the size of a file without writing content.
+pub(crate) fn set_size(path: &CStr, size: u64) -> Outcome {
+    let size = libc::off_t::try_from(size).map_err(|_| libc::EFBIG)?;
+    // SAFETY: the path ends with a zero.
+    done(unsafe { libc::truncate(path.as_ptr(), size) }.into())
+}
+
+/// Sets the time of the last change, in seconds since 1970.
+pub(crate) fn set_modified(path: &CStr, seconds: i64) -> Outcome {
+    let time = libc::timespec { tv_sec: seconds, tv_nsec: 0 };
+    // SAFETY: the path ends with a zero, and the two times outlive the call.
+    done(unsafe { libc::utimensat(libc::AT_FDCWD, path.as_ptr(), [time; 2].as_ptr(), 0) }.into())
+}
+
+pub(crate) fn change_mode(path: &CStr, mode: libc::mode_t) -> Outcome {
+    // SAFETY: the path ends with a zero.
+    done(unsafe { libc::chmod(path.as_ptr(), mode) }.into())
 }
 
 /// Opens a path with `O_PATH`.
@@ -308,10 +354,28 @@ pub(crate) fn filters_can_refuse() -> bool {
     unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) == 0 }
 }
 
+/// The stack of a process that shares our memory. Allocated by the caller, because that process may not.
+pub(crate) struct ProcessStack(Vec<MaybeUninit<u128>>);
+
+impl ProcessStack {
+    pub(crate) fn new() -> Self {
+        const STACK: usize = 64 * 1024;
+        Self(Vec::with_capacity(STACK / size_of::<u128>()))
+    }
+
+    /// No stack, which allocates nothing.
+    pub(crate) fn none() -> Self {
+        Self(Vec::new())
+    }
+}
+
 /// Runs `body` in a process that shares our memory and descriptors but not our namespaces, and waits for its
 /// end. `body` must do nothing but system calls: it runs while other threads of ours may hold any lock.
-pub(crate) fn run_outside_namespaces<T>(body: fn(&mut T), state: &mut T) -> Outcome {
-    const STACK: usize = 64 * 1024;
+pub(crate) fn run_outside_namespaces<T>(
+    stack: &mut ProcessStack,
+    body: fn(&mut T),
+    state: &mut T,
+) -> Outcome {
     struct Start<'a, T> {
         body: fn(&mut T),
         state: &'a mut T,
@@ -322,7 +386,6 @@ pub(crate) fn run_outside_namespaces<T>(body: fn(&mut T), state: &mut T) -> Outc
         (start.body)(start.state);
         0
     }
-    let mut stack: Vec<MaybeUninit<u128>> = Vec::with_capacity(STACK / size_of::<u128>());
     let mut start = Start { body, state };
     // SAFETY: the stack and the start outlive the process, which the kernel makes us wait for (CLONE_VFORK).
     // Signals are blocked around it so that no handler of ours runs in that process.
@@ -331,7 +394,7 @@ pub(crate) fn run_outside_namespaces<T>(body: fn(&mut T), state: &mut T) -> Outc
         let mut before: libc::sigset_t = zeroed();
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let top = stack.as_mut_ptr().add(stack.capacity()).cast::<c_void>();
+        let top = stack.0.as_mut_ptr().add(stack.0.capacity()).cast::<c_void>();
         // No exit signal, so that only this function observes its end.
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES;
         let pid = libc::clone(begin::<T>, top, flags, (&raw mut start).cast::<c_void>());

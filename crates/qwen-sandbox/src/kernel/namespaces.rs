@@ -9,8 +9,11 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use crate::hidden::HiddenView;
+use crate::kernel::covers::{self, CoverNames, CoverStep, CoverStyle, plan_covers};
+use crate::kernel::disowned::Disowned;
 use crate::kernel::shields::{Covers, NamespaceAge, Shields, cover};
-use crate::kernel::{self, Outcome, SymlinkMode};
+use crate::kernel::{self, Outcome, ProcessStack, SymlinkMode};
 use crate::policy::SandboxPolicy;
 use crate::system_temp::SYSTEM_TEMP;
 
@@ -36,8 +39,7 @@ pub(crate) struct Namespaces {
     mount: OwnedFd,
     messages: OwnedFd,
     network: Option<OwnedFd>,
-    void_file: OwnedFd,
-    void_directory: OwnedFd,
+    covers: OwnedFd,
     ignored_directory: OwnedFd,
     shared_memory: Option<OwnedFd>,
     terminals: Option<OwnedFd>,
@@ -54,12 +56,17 @@ pub(crate) struct NamespaceError {
 impl Namespaces {
     pub(crate) fn build(
         policy: &SandboxPolicy,
+        hidden: &HiddenView,
         way: NamespaceMethod,
         network: bool,
-        shields: Shields,
+        shields: impl Fn(&CoverNames) -> Shields,
     ) -> Result<Self, NamespaceError> {
-        let plan = Plan::new(policy);
-        let fds = plan.run(way, network, &shields)?;
+        let build = |style| {
+            let (covers, names) = plan_covers(hidden, &policy.temp, style);
+            let (plan, shields) = (Plan::new(policy, style, covers), shields(&names));
+            plan.run(way, network, &shields).map(|fds| (fds, shields))
+        };
+        let (fds, shields) = build(CoverStyle::Unowned).or_else(|_| build(CoverStyle::Device))?;
         let mut slots = fds.slots.into_iter();
         let missing = || NamespaceError { step: "mounts", source: io::Error::other("a mount was not made") };
         Ok(Self {
@@ -67,8 +74,7 @@ impl Namespaces {
             mount: fds.mount.ok_or_else(missing)?,
             messages: fds.messages.ok_or_else(missing)?,
             network: fds.network,
-            void_file: slots.next().flatten().ok_or_else(missing)?,
-            void_directory: slots.next().flatten().ok_or_else(missing)?,
+            covers: slots.next().flatten().ok_or_else(missing)?,
             ignored_directory: slots.next().flatten().ok_or_else(missing)?,
             shared_memory: slots.next().flatten(),
             terminals: slots.next().flatten(),
@@ -97,7 +103,7 @@ impl Namespaces {
 
     /// The descriptors that entering uses.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
-        let covers = [&self.void_file, &self.void_directory, &self.ignored_directory];
+        let covers = [&self.covers, &self.ignored_directory];
         [&self.mount, &self.messages].into_iter().chain(covers).chain(&self.user).chain(&self.network)
     }
 
@@ -116,11 +122,7 @@ impl Namespaces {
     }
 
     fn covers(&self) -> Covers {
-        Covers {
-            file: self.void_file.as_raw_fd(),
-            directory: self.void_directory.as_raw_fd(),
-            ignored: self.ignored_directory.as_raw_fd(),
-        }
+        Covers { hidden: self.covers.as_raw_fd(), ignored: self.ignored_directory.as_raw_fd() }
     }
 }
 
@@ -134,12 +136,11 @@ pub(crate) fn probe(way: NamespaceMethod, network: bool) -> Result<(), Namespace
 static BUILDING: Mutex<()> = Mutex::new(());
 
 /// The first slots of every plan.
-const VOID_FILE: usize = 0;
-const VOID_DIRECTORY: usize = 1;
-const IGNORED_DIRECTORY: usize = 2;
-const SHARED: usize = 3;
-const PSEUDO: usize = 4;
-const FIRST_SLOTS: usize = 5;
+const COVERS: usize = 0;
+const IGNORED_DIRECTORY: usize = 1;
+const SHARED: usize = 2;
+const PSEUDO: usize = 3;
+const FIRST_SLOTS: usize = 4;
 
 /// One operation in the new mount namespace. Descriptors that outlive a step are stored in a numbered slot.
 #[derive(Debug, PartialEq, Eq)]
@@ -154,8 +155,9 @@ enum Step {
         from: CString,
         slot: usize,
     },
-    CloneSlot {
-        from: usize,
+    /// Clones a cover by its name.
+    CloneCover {
+        name: CString,
         slot: usize,
     },
     Snapshot {
@@ -168,8 +170,11 @@ enum Step {
     Directory {
         at: CString,
     },
-    VoidDevice {
+    MakeCover(CoverStep),
+    /// Mounts the complete covers over themselves, read-only and without an owner.
+    SealCovers {
         at: CString,
+        style: CoverStyle,
     },
     /// Writes a file by which git ignores the directory that it is in.
     IgnoreFile {
@@ -204,7 +209,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(policy: &SandboxPolicy) -> Self {
+    fn new(policy: &SandboxPolicy, style: CoverStyle, covers: Vec<CoverStep>) -> Self {
         let mut plan = Self { steps: vec![Step::FollowOutside], slots: FIRST_SLOTS };
         let all_writable = policy.writable_paths().contains(&Path::new("/"));
         let writable = if all_writable { vec![policy.temp.as_path()] } else { policy.writable_paths() };
@@ -239,18 +244,15 @@ impl Plan {
         // A staging mount for the covers. The temporary directory is mounted over it afterwards.
         let stage = policy.temp.as_path();
         plan.steps.push(Step::Snapshot { at: text(stage), options: VOID_OPTIONS });
-        let (file, directory) = (text(&stage.join("file")), text(&stage.join("directory")));
-        plan.steps.push(Step::VoidDevice { at: file.clone() });
-        plan.steps.push(Step::Directory { at: directory.clone() });
-        plan.steps.push(Step::Point { at: file, slot: VOID_FILE });
-        plan.steps.push(Step::Point { at: directory, slot: VOID_DIRECTORY });
+        plan.steps.extend(covers.into_iter().map(Step::MakeCover));
         // A hidden directory that contains a writable path is covered by a directory that contains only the
         // parents of that path.
         let mut ways = Vec::new();
         for hidden in &policy.deny_read {
             let below: Vec<_> = copies.iter().filter(|(place, _)| place.starts_with(hidden)).collect();
             if !below.is_empty() && !below.iter().any(|(place, _)| place == hidden) {
-                let cover = stage.join(format!("way{}", ways.len()));
+                let name = format!("way{}", ways.len());
+                let cover = stage.join(&name);
                 plan.steps.push(Step::Directory { at: text(&cover) });
                 for (place, _) in &below {
                     let mut way = cover.clone();
@@ -259,11 +261,11 @@ impl Plan {
                         plan.steps.push(Step::Directory { at: text(&way) });
                     }
                 }
-                let slot = plan.slot();
-                plan.steps.push(Step::Point { at: text(&cover), slot });
-                ways.push((hidden.as_path(), slot));
+                ways.push((hidden.as_path(), text(Path::new(&name))));
             }
         }
+        plan.steps.push(Step::SealCovers { at: text(stage), style });
+        plan.steps.push(Step::Point { at: text(stage), slot: COVERS });
 
         if !all_writable {
             plan.steps.push(Step::EverythingReadOnly);
@@ -280,9 +282,9 @@ impl Plan {
             plan.steps.push(Step::Attach { slot: own, at: text(Path::new(SYSTEM_TEMP)) });
             plan.steps.extend(visible.into_iter().map(|(at, slot)| Step::AttachIfThere { slot, at }));
         }
-        for (hidden, from) in &ways {
+        for (hidden, name) in ways {
             let slot = plan.slot();
-            plan.steps.push(Step::CloneSlot { from: *from, slot });
+            plan.steps.push(Step::CloneCover { name, slot });
             plan.steps.push(Step::Attach { slot, at: text(hidden) });
         }
         for (place, slot) in copies {
@@ -317,6 +319,7 @@ impl Plan {
             plan: self,
             shields,
             network,
+            disowned: Disowned::new(uid, gid),
             uid_map: (way == NamespaceMethod::UserNamespace).then(|| format!("{uid} {uid} 1")),
             gid_map: format!("{gid} {gid} 1"),
             slots: vec![-1; self.slots],
@@ -330,7 +333,7 @@ impl Plan {
         // One at a time: whether the process is dumpable holds for all threads, and the map of users depends on
         // it.
         let building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-        let ran = kernel::run_outside_namespaces(make, &mut making);
+        let ran = kernel::run_outside_namespaces(&mut ProcessStack::new(), make, &mut making);
         drop(building);
         let step = making.at;
         let outcome = ran.and(making.outcome);
@@ -340,6 +343,7 @@ impl Plan {
             mount: owned(making.mount),
             messages: owned(making.messages),
             network: owned(making.network_made),
+            disowned: owned(making.disowned.users),
             slots: making.slots.into_iter().map(owned).collect(),
         };
         match outcome {
@@ -355,6 +359,9 @@ struct Descriptors {
     mount: Option<OwnedFd>,
     messages: Option<OwnedFd>,
     network: Option<OwnedFd>,
+    /// Only closed.
+    #[expect(dead_code, reason = "held until the covers were made")]
+    disowned: Option<OwnedFd>,
     slots: Vec<Option<OwnedFd>>,
 }
 
@@ -368,6 +375,7 @@ fn owned(fd: RawFd) -> Option<OwnedFd> {
 struct NamespaceBuild<'a> {
     plan: &'a Plan,
     shields: &'a Shields,
+    disowned: Disowned,
     network: bool,
     uid_map: Option<String>,
     gid_map: String,
@@ -418,10 +426,14 @@ fn make_namespaces(making: &mut NamespaceBuild<'_>) -> Outcome {
 fn make_mounts(making: &mut NamespaceBuild<'_>) -> Outcome {
     making.at = "mounts of our own";
     for step in &making.plan.steps {
-        take(step, &mut making.slots)?;
+        match step {
+            Step::SealCovers { at, style: CoverStyle::Unowned } => making.disowned.seal(at)?,
+            Step::SealCovers { style: CoverStyle::Device, .. } => {}
+            step => take(step, &mut making.slots)?,
+        }
     }
     // A probe has nothing to cover.
-    let Some(covers) = covers(&making.slots) else { return Ok(()) };
+    let Some(covers) = find_covers(&making.slots) else { return Ok(()) };
     making.shields.raise(covers, NamespaceAge::New)
 }
 
@@ -435,8 +447,8 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
             Ok(tree) => store_slot(slots, *slot, tree),
             Err(_) => Ok(()),
         },
-        Step::CloneSlot { from, slot } => {
-            let tree = kernel::clone_descriptor(slot_descriptor(slots, *from)?)?;
+        Step::CloneCover { name, slot } => {
+            let tree = kernel::clone_named(slot_descriptor(slots, COVERS)?, name)?;
             store_slot(slots, *slot, tree)
         }
         Step::Snapshot { at, options } => kernel::mount_memory(at, options),
@@ -445,7 +457,8 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
             Err(libc::EEXIST) => Ok(()),
             outcome => outcome,
         },
-        Step::VoidDevice { at } => kernel::make_void_device(at),
+        Step::MakeCover(step) => covers::take(step),
+        Step::SealCovers { .. } => Ok(()),
         Step::IgnoreFile { at } => kernel::create_file(at, b"*\n"),
         Step::Point { at, slot } => store_slot(slots, *slot, kernel::point_at(at)?),
         Step::ReadOnly { slot } => kernel::make_read_only(slot_descriptor(slots, *slot)?),
@@ -460,7 +473,7 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
             _ => Ok(()),
         },
         Step::Attach { slot, at } => kernel::attach(slot_descriptor(slots, *slot)?, at, SymlinkMode::Follow),
-        Step::Cover { at } => cover(at, covers(slots).ok_or(libc::EBADF)?, NamespaceAge::New),
+        Step::Cover { at } => cover(at, None, find_covers(slots).ok_or(libc::EBADF)?, NamespaceAge::New),
     }
 }
 
@@ -474,10 +487,9 @@ fn slot_descriptor(slots: &[RawFd], slot: usize) -> Outcome<RawFd> {
     slots.get(slot).copied().ok_or(libc::EBADF)
 }
 
-fn covers(slots: &[RawFd]) -> Option<Covers> {
+fn find_covers(slots: &[RawFd]) -> Option<Covers> {
     let slot = |slot: usize| slots.get(slot).copied().filter(|fd| *fd >= 0);
-    let (file, directory) = (slot(VOID_FILE)?, slot(VOID_DIRECTORY)?);
-    Some(Covers { file, directory, ignored: slot(IGNORED_DIRECTORY)? })
+    Some(Covers { hidden: slot(COVERS)?, ignored: slot(IGNORED_DIRECTORY)? })
 }
 
 /// Block devices, through which root could read every hidden file.

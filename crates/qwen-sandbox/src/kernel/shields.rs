@@ -5,6 +5,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::RawFd;
 
+use crate::kernel::covers::{CoverName, PLAIN_DIRECTORY, PLAIN_FILE};
 use crate::kernel::{self, Outcome, SymlinkMode};
 
 /// How often a path that changes concurrently is retried.
@@ -14,9 +15,17 @@ const ATTEMPTS: u32 = 3;
 #[derive(Debug, Default)]
 pub(crate) struct Shields {
     /// May not be read.
-    pub hidden: Vec<CString>,
+    pub hidden: Vec<HiddenShield>,
     /// May not be changed; parents come first.
     pub held: Vec<ReadOnlyPath>,
+}
+
+/// A path that commands cannot read.
+#[derive(Debug)]
+pub(crate) struct HiddenShield {
+    pub path: CString,
+    /// What it looks like; none if only its kind matters.
+    pub cover: Option<CoverName>,
 }
 
 /// A path that commands cannot change.
@@ -32,10 +41,8 @@ pub(crate) struct ReadOnlyPath {
 /// The mounts that cover other paths.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Covers {
-    /// Empty, for hidden files.
-    pub file: RawFd,
-    /// Empty, for hidden directories.
-    pub directory: RawFd,
+    /// The directory of the covers.
+    pub hidden: RawFd,
     /// A directory that git ignores, for placeholders.
     pub ignored: RawFd,
 }
@@ -52,8 +59,8 @@ pub(crate) enum NamespaceAge {
 impl Shields {
     /// Raises every shield that is not up. Runs between fork and exec.
     pub(crate) fn raise(&self, covers: Covers, occasion: NamespaceAge) -> Outcome {
-        for path in &self.hidden {
-            retry_if_gone(|| cover(path, covers, occasion))?;
+        for hidden in &self.hidden {
+            retry_if_gone(|| cover(&hidden.path, hidden.cover.as_ref(), covers, occasion))?;
         }
         for held in &self.held {
             retry_if_gone(|| hold(held, covers, SymlinkMode::Keep, occasion))?;
@@ -63,7 +70,7 @@ impl Shields {
 
     /// Fails if a path exists without its shield. Runs between fork and exec.
     pub(crate) fn are_up(&self) -> Outcome {
-        let hidden = self.hidden.iter().map(|path| (path, SymlinkMode::Follow));
+        let hidden = self.hidden.iter().map(|hidden| (&hidden.path, SymlinkMode::Follow));
         for (path, links) in hidden.chain(self.held.iter().map(|held| (&held.path, SymlinkMode::Keep))) {
             if unshielded(path, links, NamespaceAge::Again)?.is_some() {
                 return Err(libc::ESTALE);
@@ -84,11 +91,20 @@ fn retry_if_gone(mut shield: impl FnMut() -> Outcome) -> Outcome {
     }
 }
 
-/// Covers a hidden path with an empty mount.
-pub(crate) fn cover(path: &CStr, covers: Covers, occasion: NamespaceAge) -> Outcome {
+/// Covers a hidden path.
+pub(crate) fn cover(
+    path: &CStr,
+    wanted: Option<&CoverName>,
+    covers: Covers,
+    occasion: NamespaceAge,
+) -> Outcome {
     let Some(found) = unshielded(path, SymlinkMode::Follow, occasion)? else { return Ok(()) };
-    let void = if found.is(libc::S_IFDIR) { covers.directory } else { covers.file };
-    put(kernel::clone_descriptor(void)?, path, SymlinkMode::Follow)
+    let is_directory = found.is(libc::S_IFDIR);
+    let plain = if is_directory { PLAIN_DIRECTORY } else { PLAIN_FILE };
+    // The kind may have changed since the covers were made.
+    let wanted = wanted.filter(|cover| cover.is_directory == is_directory);
+    let name = wanted.map_or(plain, |cover| cover.name.as_c_str());
+    put(kernel::clone_named(covers.hidden, name)?, path, SymlinkMode::Follow)
 }
 
 /// Mounts a path over itself, so that its name cannot be moved, and makes it read-only unless `name_only` is

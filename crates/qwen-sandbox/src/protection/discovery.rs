@@ -5,8 +5,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use qwen_git::layout;
+use qwen_git::settings::files_named_by_settings;
+
 use crate::policy::{Placeholder, ProtectedName, SandboxPolicy};
-use crate::protection::git;
 use crate::protection::watch::ProtectedRoot;
 
 /// Most links that are followed from one name, as in the kernel.
@@ -31,8 +33,9 @@ impl ProtectedObjects {
     /// Finds them. Adds the repositories to the policy that commands have to write for a commit: that of a
     /// linked worktree, and that of a parent directory.
     pub(crate) fn find(policy: &mut SandboxPolicy) -> Self {
+        let user = rustix::process::geteuid().as_raw();
         let outside: Vec<PathBuf> =
-            policy.roots.iter().filter_map(|root| git::repository_outside(root)).collect();
+            policy.roots.iter().filter_map(|root| layout::repository_outside(root, user)).collect();
         policy.writable.extend(outside.iter().cloned());
         let places = policy.writable_paths().into_iter().map(Path::to_owned).collect();
         let mut found = Discovery { places, roots: Vec::new() };
@@ -42,13 +45,17 @@ impl ProtectedObjects {
                 found.add_object(&root.join(name), *placeholder);
             }
             found.pin_unless_directory(&root.join(".git"));
-            if let Some(directory) = git::directory(root) {
-                let common = git::common_directory(&directory).unwrap_or_else(|| directory.clone());
-                for path in git::files_named_by_settings(&common, root) {
+            if let Some(directory) = layout::directory(root) {
+                let common = layout::common_directory(&directory).unwrap_or_else(|| directory.clone());
+                // A directory that holds the working tree cannot be held as a whole.
+                let holds_root =
+                    |path: &PathBuf| path.canonicalize().is_ok_and(|path| root.starts_with(path));
+                let named = files_named_by_settings(&common, root, None).into_iter();
+                for path in named.filter(|path| !holds_root(path)) {
                     found.add_object(&path, Placeholder::None);
                 }
                 // The part that a worktree shares with others.
-                git_directories.extend(git::common_directory(&directory));
+                git_directories.extend(layout::common_directory(&directory));
                 git_directories.push(directory);
             }
         }
@@ -83,7 +90,7 @@ impl ProtectedObjects {
         self.git_directories.iter().any(|known| {
             known == directory
                 || (directory.starts_with(known)
-                    && git::common_directory(directory).is_some_and(|common| common == *known))
+                    && layout::common_directory(directory).is_some_and(|common| common == *known))
         }) || self.parts.iter().any(|known| known == directory && !known.join("commondir").exists())
     }
 }
@@ -177,7 +184,7 @@ impl Discovery {
                 return;
             }
             *left -= 1;
-            if git::is_repository(&module) {
+            if layout::is_repository(&module) {
                 self.add_names(&module);
                 self.add_modules(&module.join("modules"), depth - 1, left);
             } else {

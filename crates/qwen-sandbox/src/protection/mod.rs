@@ -3,7 +3,6 @@
 
 mod directory;
 pub(crate) mod discovery;
-mod git;
 pub(crate) mod nested;
 pub(crate) mod placeholder;
 mod snapshot;

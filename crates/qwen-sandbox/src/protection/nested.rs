@@ -11,9 +11,9 @@ use std::time::{Duration, SystemTime};
 use crate::policy::ProtectedName;
 use crate::protection::directory::{DirectoryHandle, remove};
 use crate::protection::discovery::ProtectedObjects;
-use crate::protection::git;
 use crate::protection::snapshot::{Restored, Snapshot};
 use crate::protection::watch::{Findings, ProtectedRoot, ProtectionWatch, WatchScope, inspect};
+use qwen_git::layout;
 
 /// Most directories that are looked at, those near the root first.
 const DIRECTORIES: usize = 1_000;
@@ -178,7 +178,7 @@ fn examine(
             // A worktree or submodule of a repository that is protected itself.
             let belongs = file == ".git"
                 && fs::symlink_metadata(object).is_ok_and(|meta| meta.is_file())
-                && git::directory(&root.join(parent))
+                && layout::directory(&root.join(parent))
                     .is_some_and(|directory| known.is_git_directory(&directory));
             if !belongs && !is_copy(&below, Path::new(""), file) {
                 found.add(object.to_owned(), Restored::undone(&remove(&below.name(file))));

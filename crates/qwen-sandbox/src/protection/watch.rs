@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use crate::policy::ProtectedName;
 use crate::protection::directory::{DirectoryHandle, remove};
-use crate::protection::git;
 use crate::protection::snapshot::{Restored, Snapshot};
+use qwen_git::describing::only_describes;
 
 /// A directory with protected names in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -231,7 +231,7 @@ pub(crate) fn inspect(
         return remove_active_hooks(repository);
     }
     if is_repository && name == "config" && meta.is_file() {
-        let describes = std::fs::read_to_string(&path).is_ok_and(|config| git::only_describes(&config));
+        let describes = std::fs::read_to_string(&path).is_ok_and(|config| only_describes(&config));
         return if describes { Restored::Unchanged } else { Restored::undone(&remove(&path)) };
     }
     let mended = Restored::undone(&remove(&path));

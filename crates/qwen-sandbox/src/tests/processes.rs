@@ -249,7 +249,8 @@ fn a_process_that_shares_its_parents_memory_can_enter() {
             shared.entered = entry.prepare().and_then(|()| entry.apply());
             shared.refused = crate::kernel::unshare(libc::CLONE_NEWNS).is_err();
         };
-        crate::kernel::run_outside_namespaces(enter, &mut shared).unwrap();
+        crate::kernel::run_outside_namespaces(&mut crate::kernel::ProcessStack::new(), enter, &mut shared)
+            .unwrap();
         assert_eq!((shared.entered, shared.refused), (Ok(()), true), "{}", variant.name);
         assert!(std::fs::write(fixture.home.join("x"), "ours").is_ok(), "the parent stays outside");
     }

@@ -8,6 +8,7 @@
 )]
 
 mod bounds;
+mod denied;
 mod dialler;
 mod git;
 mod guardian;

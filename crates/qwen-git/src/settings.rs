@@ -11,17 +11,17 @@ const MAX_FILES: usize = 64;
 
 /// One setting. Section and key are in small letters, as git compares them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Setting {
-    pub(crate) section: String,
-    pub(crate) subsection: Option<String>,
-    pub(crate) key: String,
+pub struct Setting {
+    pub section: String,
+    pub subsection: Option<String>,
+    pub key: String,
     /// Empty where it is given without one.
-    pub(crate) value: String,
+    pub value: String,
 }
 
 impl Setting {
     /// The full name of another key in the same section.
-    pub(crate) fn sibling(&self, key: &str) -> String {
+    pub fn sibling(&self, key: &str) -> String {
         match &self.subsection {
             Some(subsection) => format!("{}.{subsection}.{key}", self.section),
             None => format!("{}.{key}", self.section),
@@ -31,7 +31,7 @@ impl Setting {
 
 /// Returns the settings of a file and of all files that it includes, under any condition. `None` if some
 /// cannot be parsed or may not be included. A missing file has no settings.
-pub(crate) fn settings_in(
+pub fn settings_in(
     file: &Path,
     home: Option<&Path>,
     may_include: &dyn Fn(&Path) -> bool,
@@ -60,11 +60,7 @@ pub(crate) fn settings_in(
 
 /// Files that git uses because the settings of a repository name them: the directory of hooks,
 /// and further files of settings.
-pub(crate) fn files_named_by_settings(
-    git_directory: &Path,
-    root: &Path,
-    home: Option<&Path>,
-) -> Vec<PathBuf> {
+pub fn files_named_by_settings(git_directory: &Path, root: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut obeyed = Vec::new();
     let mut ahead = vec![git_directory.join("config"), git_directory.join("config.worktree")];
     let mut budget = MAX_FILES;
@@ -87,7 +83,7 @@ pub(crate) fn files_named_by_settings(
 }
 
 /// The text of a file of ordinary size.
-pub(crate) fn read_bounded(path: &Path) -> Option<String> {
+pub fn read_bounded(path: &Path) -> Option<String> {
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() || metadata.len() > MAX_LENGTH {
         return None;
@@ -107,7 +103,7 @@ fn included(value: &str, from: &Path, home: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// Parses settings. Returns `None` if git or this parser does not understand the text.
-pub(crate) fn parse(text: &str) -> Option<Vec<Setting>> {
+pub fn parse(text: &str) -> Option<Vec<Setting>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut settings = Vec::new();
     let mut section: Option<(String, Option<String>)> = None;

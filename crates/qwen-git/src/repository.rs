@@ -8,8 +8,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::git::settings::read_bounded;
-use crate::paths::workspace::Workspace;
+use crate::settings::read_bounded;
 
 /// Most entries of a directory of a repository that are looked at.
 const MAX_ENTRIES: usize = 4096;
@@ -19,25 +18,34 @@ const MAX_INDEX: u64 = 64 * 1024 * 1024;
 
 /// Why it cannot be determined what git would do, phrased as the end of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Irregular(pub(crate) &'static str);
+pub struct Irregular(pub &'static str);
 
 type Regular<T> = Result<T, Irregular>;
 
+/// Decides which paths belong to the caller's working area, for links and pointers that leave a repository.
+pub trait LocalPaths {
+    /// True if a path, relative to `root`, is in the working area, both as written and with links followed.
+    fn contains(&self, path: &Path, root: &Path) -> bool;
+
+    /// The path, relative to `root`, with every link followed; `None` for a cycle.
+    fn follow(&self, path: &Path, root: &Path) -> Option<PathBuf>;
+}
+
 /// A repository on disk. All paths are canonical.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Repository {
+pub struct Repository {
     /// The directory that holds `.git`.
-    pub(crate) root: PathBuf,
-    pub(crate) git_directory: PathBuf,
+    pub root: PathBuf,
+    pub git_directory: PathBuf,
     /// What its worktrees share.
-    pub(crate) common: PathBuf,
+    pub common: PathBuf,
     /// It is outside of its root and of the workspace. Git's settings must name the root as its worktree.
     must_name_root: bool,
 }
 
 impl Repository {
     /// The repository that git finds from a directory, if any.
-    pub(crate) fn find(directory: &Path, workspace: &Workspace) -> Regular<Option<Self>> {
+    pub fn find(directory: &Path, workspace: &dyn LocalPaths) -> Regular<Option<Self>> {
         if directory.components().any(|part| part.as_os_str() == ".git") {
             return Err(Irregular("git would start inside of a .git directory"));
         }
@@ -50,13 +58,13 @@ impl Repository {
             }
             // Git takes such a directory for a bare repository.
             if ["HEAD", "objects", "refs"].iter().all(|name| above.join(name).symlink_metadata().is_ok()) {
-                return Err(Irregular("a bare repository stands among the files"));
+                return Err(Irregular("a bare repository is among the files"));
             }
         }
         Ok(None)
     }
 
-    fn at(root: &Path, dot_git: &Path, workspace: &Workspace) -> Regular<Self> {
+    fn at(root: &Path, dot_git: &Path, workspace: &dyn LocalPaths) -> Regular<Self> {
         let root = canonical(root)?;
         let git_directory = match dot_git.metadata() {
             Ok(metadata) if metadata.is_dir() => canonical(dot_git)?,
@@ -84,7 +92,7 @@ impl Repository {
             let back = repository.git_directory.join("gitdir");
             match back.symlink_metadata() {
                 Ok(_) if is_linked => {
-                    // Git writes it absolute, or relative to where it stands.
+                    // Git writes it absolute, or relative to its directory.
                     let named = repository.git_directory.join(pointer(&back, "")?);
                     if canonical(&named)? != canonical(dot_git)? {
                         return Err(Irregular("a .git points to the repository of another worktree"));
@@ -108,12 +116,12 @@ impl Repository {
         let whole = ["objects", "refs"].iter().all(|name| self.common.join(name).is_dir());
         match head {
             Some(head) if names_a_commit(&head) && whole => Ok(()),
-            _ => Err(Irregular("a .git is no repository, and git would look for another one")),
+            _ => Err(Irregular("a .git is not a repository, and git would look for another one")),
         }
     }
 
     /// Checks that no link and no list of alternate objects leads to another repository.
-    fn check_self_contained(&self, workspace: &Workspace) -> Regular<()> {
+    fn check_self_contained(&self, workspace: &dyn LocalPaths) -> Regular<()> {
         const ELSEWHERE: Irregular = Irregular("the repository uses files of another one");
         let objects = self.common.join("objects");
         let parts = [
@@ -165,14 +173,14 @@ impl Repository {
     }
 
     /// True if a path, relative to the root, is in the workspace or below the root.
-    fn is_local(&self, path: &Path, workspace: &Workspace) -> bool {
-        let place = workspace.place(path, &self.root);
-        workspace.contains(&place) || place.real.is_some_and(|real| real.starts_with(&self.root))
+    fn is_local(&self, path: &Path, workspace: &dyn LocalPaths) -> bool {
+        workspace.contains(path, &self.root)
+            || workspace.follow(path, &self.root).is_some_and(|real| real.starts_with(&self.root))
     }
 
     /// The same, or it is a file of the repository.
-    pub(crate) fn holds(&self, path: &Path, workspace: &Workspace) -> bool {
-        let real = workspace.place(path, &self.root).real;
+    pub fn holds(&self, path: &Path, workspace: &dyn LocalPaths) -> bool {
+        let real = workspace.follow(path, &self.root);
         self.is_local(path, workspace)
             || real.is_some_and(|real| {
                 [&self.git_directory, &self.common].iter().any(|own| real.starts_with(own))
@@ -180,7 +188,7 @@ impl Repository {
     }
 
     /// Checks the value of `core.worktree`, or that it is absent.
-    pub(crate) fn check_worktree(&self, value: Option<&str>) -> Regular<()> {
+    pub fn check_worktree(&self, value: Option<&str>) -> Regular<()> {
         match value {
             None if self.must_name_root => Err(Irregular("a .git points to a repository elsewhere")),
             None => Ok(()),
@@ -190,7 +198,7 @@ impl Repository {
     }
 
     /// The files in which git finds the settings of this repository.
-    pub(crate) fn settings_files(&self) -> [PathBuf; 3] {
+    pub fn settings_files(&self) -> [PathBuf; 3] {
         [
             self.common.join("config"),
             self.git_directory.join("config.worktree"),
@@ -200,7 +208,7 @@ impl Repository {
 
     /// Checks that git takes the settings of submodules from the file in the working tree. Without that file
     /// it takes them from the index or from a commit, where they cannot be seen.
-    pub(crate) fn check_submodules(&self) -> Regular<()> {
+    pub fn check_submodules(&self) -> Regular<()> {
         const HIDDEN: Irregular = Irregular("the settings of its submodules cannot be seen");
         if self.root.join(".gitmodules").symlink_metadata().is_ok() {
             return Ok(());
