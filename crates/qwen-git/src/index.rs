@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::sha1;
 
@@ -131,6 +132,7 @@ pub struct Index {
     /// Seconds since 1970 of the file's last change. A tracked file that changed in the same second or later may
     /// have changed unnoticed, so git reads it again.
     pub written: i64,
+    modified: SystemTime,
     bytes: Vec<u8>,
 }
 
@@ -147,7 +149,7 @@ impl Index {
         }
         let bytes = fs::read(&file)?;
         let entries = parse(&bytes, object_bytes).ok_or(IndexError::Unsupported)?;
-        Ok(Some(Self { entries, written: about.mtime(), bytes }))
+        Ok(Some(Self { entries, written: about.mtime(), modified: about.modified()?, bytes }))
     }
 
     /// True if git reads an entry's file again, whatever its stamp.
@@ -233,6 +235,9 @@ fn rewrite(
         let digest = sha1::digest(&bytes);
         bytes.extend(digest);
         file.write_all(&bytes)?;
+        // Git reads files again that changed in the second of this time or later. A new time would hide their
+        // changes.
+        file.set_modified(index.modified)?;
         fs::rename(&lock, git_directory.join("index"))?;
         Ok(())
     })();

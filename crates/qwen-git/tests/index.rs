@@ -112,6 +112,18 @@ fn removed_and_changed_entries_are_put_back_among_later_changes() {
 }
 
 #[test]
+fn a_change_in_the_second_of_the_index_stays_visible() {
+    let place = repository("2");
+    let stamp = FileStamp { modified: 1, size: 11 };
+    // As long as the index, and written in the same second.
+    std::fs::write(place.path().join("a"), "b").unwrap();
+    let time = std::fs::metadata(place.path().join(".git/index")).unwrap().modified().unwrap();
+    std::fs::File::options().write(true).open(place.path().join("a")).unwrap().set_modified(time).unwrap();
+    index::restamp(&place.path().join(".git"), 20, &[(PathBuf::from("private/key"), stamp)]).unwrap();
+    assert_eq!(git(place.path(), &["status", "--porcelain"]), " M a\n");
+}
+
+#[test]
 fn a_split_or_damaged_index_is_refused() {
     let place = repository("2");
     git(place.path(), &["update-index", "--split-index"]);

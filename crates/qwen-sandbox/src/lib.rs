@@ -11,6 +11,7 @@
 //! bounds change. Design and rationale: `docs/decisions/`.
 
 mod entry;
+mod git_excludes;
 mod hidden;
 mod kernel;
 mod limits;

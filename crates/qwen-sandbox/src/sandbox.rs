@@ -143,7 +143,8 @@ impl Sandbox {
         }
         let entry = self.entry()?;
         leases.all += 1;
-        Ok(SandboxLease { entry, sandbox: Arc::clone(self), role, released: false })
+        let placeholders = leases.placeholders.directories();
+        Ok(SandboxLease { entry, sandbox: Arc::clone(self), role, placeholders, released: false })
     }
 
     /// Starts to look after what the kernel does not protect, for a command, or for a call of something that
@@ -278,10 +279,17 @@ pub struct SandboxLease {
     entry: Arc<SandboxEntry>,
     sandbox: Arc<Sandbox>,
     role: ProcessRole,
+    /// Directories that git has to ignore.
+    placeholders: Vec<PathBuf>,
     released: bool,
 }
 
 impl SandboxLease {
+    /// The placeholders of missing names, which git has to ignore.
+    pub(crate) fn placeholders(&self) -> &[PathBuf] {
+        &self.placeholders
+    }
+
     /// Looks after the protected names during calls of this process.
     pub fn watcher(&self) -> SandboxWatcher {
         SandboxWatcher { sandbox: Arc::clone(&self.sandbox) }

@@ -1,10 +1,12 @@
 //! The session's sandbox, opened for the first command and again when its bounds change.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use qwen_events::ErrorInfo;
 
+use crate::git_excludes;
 use crate::process::{BeforeExec, Environment};
 use crate::scratch::Scratch;
 use crate::system_temp::{MountPoints, SYSTEM_TEMP, SystemTemp, open_to_all};
@@ -267,7 +269,12 @@ impl ProcessSandbox {
         for name in TEMP_VARIABLES {
             env.set(name, temp);
         }
-        add_git_settings(&mut env, self.git_settings);
+        let mut settings: Vec<(&str, OsString)> =
+            self.git_settings.iter().map(|(name, value)| (*name, OsString::from(value))).collect();
+        let placeholders = self.lease.as_ref().map(SandboxLease::placeholders).unwrap_or_default();
+        let excludes = temp.parent().and_then(|place| git_excludes::write(place, placeholders, &env));
+        settings.extend(excludes.map(|file| ("core.excludesFile", file.into_os_string())));
+        add_git_settings(&mut env, &settings);
         Arc::new(env)
     }
 
@@ -279,7 +286,7 @@ impl ProcessSandbox {
 }
 
 /// Adds settings for git to those that the environment contains already.
-fn add_git_settings(env: &mut Environment, settings: &[(&str, &str)]) {
+fn add_git_settings(env: &mut Environment, settings: &[(&str, OsString)]) {
     if settings.is_empty() {
         return;
     }

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use qwen_events::{Behavior, ToolKind, Verdict};
 
@@ -12,7 +12,7 @@ use crate::paths::denied_paths::MAX_ENTRIES;
 use crate::paths::named_paths::NamedPaths;
 use crate::paths::protected::mentions_protected;
 use crate::paths::workspace::ResolvedPath;
-use crate::policy::coverage::Coverage;
+use crate::policy::coverage::{Coverage, Covering};
 use crate::policy::exclusions::{copied_words, excluded_words};
 use crate::policy::reach::{FileAccess, Reach, is_unseen};
 use crate::policy::{Judgement, Policy, allow, ask, judgement, ruled};
@@ -55,6 +55,15 @@ impl Policy {
         if let Some((rule, _)) = denied {
             return ruled(Verdict::Ask, format!("It may do what the rule {} denies.", rule.text()), rule);
         }
+        if let Some(rule) =
+            self.shows_denied_objects(&line.git, &git_directories(analysis, coverage, cwd), cwd)
+        {
+            let reason = format!(
+                "Git may show content that the rule {} denies, from its objects. Name other paths after --.",
+                rule.text()
+            );
+            return ruled(Verdict::Ask, reason, rule);
+        }
         if let Some((rule, _)) = self.strictest(Behavior::Ask, &line) {
             return ruled(Verdict::Ask, format!("The rule {} wants a question.", rule.text()), rule);
         }
@@ -90,8 +99,11 @@ impl Policy {
             return ask(&format!("What it does cannot be known: {reason}."));
         }
         match coverage.by_rules() {
-            Ok(Some(rule)) => ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule),
-            Ok(None) => self.reading(command),
+            Ok(Covering::Rule(rule)) => {
+                ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule)
+            }
+            Ok(Covering::Redirections) => allow("It writes only files that may be edited."),
+            Ok(Covering::Reads) => self.reading(command),
             Err(problem) => ask(&format!("It needs an answer: {problem}.")),
         }
     }
@@ -116,7 +128,12 @@ impl Policy {
     /// What the git commands of a line stand for, where a rule may deny or ask for a command.
     fn git_actions(&self, analysis: &Analysis, coverage: &Coverage<'_>) -> Vec<Option<GitActions>> {
         let mut restricting = self.rules(Behavior::Deny).iter().chain(self.rules(Behavior::Ask));
-        if !restricting.any(|rule| matches!(rule.scope, Scope::Command(_))) {
+        let is_about = |rule: &Rule| match &rule.scope {
+            Scope::Command(_) => true,
+            Scope::Path(_) => self.concerns_kind(rule, ToolKind::Read),
+            Scope::All | Scope::Host(_) | Scope::Unknown => false,
+        };
+        if !restricting.any(is_about) {
             return Vec::new();
         }
         let directories = coverage.followed_directories();
@@ -286,6 +303,24 @@ impl Policy {
     pub(crate) fn anchor<'a>(&'a self, cwd: &'a Path) -> &'a Path {
         self.workspace.roots().first().map_or(cwd, |root| root.as_path())
     }
+}
+
+/// The directories in which the git commands of a line may work, as far as they are known.
+fn git_directories(analysis: &Analysis, coverage: &Coverage<'_>, cwd: &Path) -> Vec<PathBuf> {
+    let mut directories = coverage.followed_directories().unwrap_or_else(|_| vec![cwd.to_owned()]);
+    let starts = directories.clone();
+    for invocation in &analysis.invocations {
+        let words = &invocation.words;
+        let globals = subcommand_index(words).map_or(&words[..], |at| &words[..at]);
+        let others = globals.windows(2).filter(|pair| pair[0].literal() == Some("-C"));
+        let others: Vec<&str> = others.map(|pair| pair[1].known_prefix()).collect();
+        if !others.is_empty() {
+            let joined =
+                |start: &PathBuf| others.iter().fold(start.clone(), |place, other| place.join(other));
+            directories.extend(starts.iter().map(joined));
+        }
+    }
+    directories
 }
 
 /// How a command uses its program if no rule covers it.

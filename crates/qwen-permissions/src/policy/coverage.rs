@@ -43,6 +43,22 @@ struct Covered<'a> {
     named: Vec<bool>,
 }
 
+/// Why a line may run without a question.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Covering<'a> {
+    /// The first rule that was needed.
+    Rule(&'a Rule),
+    /// Its commands only read, and its output goes to files that may be edited.
+    Redirections,
+    Reads,
+}
+
+/// True if a redirection changes a file.
+fn writes_file(redirection: &Redirection) -> bool {
+    let is_stream = matches!(redirection.target.literal(), Some("/dev/null" | "/dev/stdout" | "/dev/stderr"));
+    redirection.kind.writes() && redirection.kind != RedirectionKind::Duplicate && !is_stream
+}
+
 impl<'a> Coverage<'a> {
     pub(crate) fn new(policy: &'a Policy, tool: &'a str, cwd: &'a Path, analysis: &'a Analysis) -> Self {
         let (directories, git_hardening) = (OnceCell::new(), OnceCell::new());
@@ -61,8 +77,8 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// Whether each command is covered by a rule or only reads. Returns the first rule that was needed.
-    pub(crate) fn by_rules(&self) -> Result<Option<&'a Rule>, Problem> {
+    /// Whether each command is covered by a rule, or only reads apart from its redirections.
+    pub(crate) fn by_rules(&self) -> Result<Covering<'a>, Problem> {
         let mut needed = None;
         let mut covered: Vec<Option<Covered<'a>>> = Vec::new();
         for invocation in &self.analysis.invocations {
@@ -80,7 +96,13 @@ impl<'a> Coverage<'a> {
             needed = needed.or(by_rule.as_ref().map(|covered| covered.rule));
             covered.push(by_rule);
         }
-        Ok(needed)
+        let mut redirections =
+            self.analysis.invocations.iter().flat_map(|invocation| &invocation.redirections);
+        Ok(match needed {
+            Some(rule) => Covering::Rule(rule),
+            None if redirections.any(writes_file) => Covering::Redirections,
+            None => Covering::Reads,
+        })
     }
 
     /// The rule that covers a command, its assignments included.

@@ -3,6 +3,7 @@
 mod command;
 mod coverage;
 mod exclusions;
+mod git_objects;
 pub(crate) mod mode;
 mod private_directories;
 mod reach;

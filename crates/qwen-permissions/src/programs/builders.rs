@@ -28,6 +28,19 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("npm npx pnpm", "c", "call editor globalconfig userconfig viewer"),
 ];
 
+/// Package managers whose parser (nopt) accepts any number of dashes, beginnings of names, a `no-` in front of
+/// any of them, and names that it does not know, which scripts then see as variables.
+const NOPT: &str = "npm npx pnpm";
+
+/// Their options that neither run nor write something else.
+const NOPT_HARMLESS: &str = "access aggregate-output all audit audit-level B bail ci color D d dd ddd depth dev dry-run E \
+ engine-strict expect-result-count F f fail-if-no-match fetch-retries fetch-timeout filter force foreground-scripts frozen-lockfile fund g global h help \
+ if-present ignore-scripts include include-workspace-root install-links install-strategy json l latest legacy-peer-deps lockfile-only \
+ lockfile-version loglevel long n no O offline omit only optional otp P p package package-lock package-lock-only parallel parseable \
+ prefer-dedupe prefer-offline prod production progress q quiet r recursive reporter reporter-hide-prefix resume-from s S save save-bundle save-dev save-exact save-optional \
+ save-peer save-prefix save-prod scope shamefully-hoist silent sort stream strict-peer-deps tag timing unicode update-notifier usage \
+ v verbose version w watch workspace workspace-concurrency workspace-root workspaces y yes prefix dir C";
+
 /// Subcommands that change what runs later, or run their own words.
 const SUBCOMMANDS: &[(&str, &str)] =
     &[("npm", "c config edit explore set"), ("pnpm", "c config set"), ("yarn", "config")];
@@ -61,11 +74,29 @@ pub(super) fn refusal(arguments: Arguments<'_>) -> Option<String> {
     if let Some(index) = subcommand.filter(changes).filter(|index| open(*index)) {
         return Some(format!("{} of {name} may change what runs", words[index].known_prefix()));
     }
+    if is_listed(NOPT, name) {
+        // What follows the package belongs to it.
+        let end = if name == "npx" { subcommand.unwrap_or(end) } else { end };
+        let unknown = (1..end).filter(|index| open(*index)).find(|index| !is_known_to_nopt(&words[*index]));
+        if let Some(index) = unknown {
+            let text = words[index].known_prefix();
+            return Some(format!("{text} of {name} is not known to be harmless"));
+        }
+    }
     (1..end).filter(|index| open(*index)).find_map(|index| {
         let next = words.get(index + 1).filter(|_| index + 1 < end).map_or("", Word::known_prefix);
         let text = words[index].known_prefix();
         runs_others(name, text, next).then(|| format!("{text} may run something that is not the project's"))
     })
+}
+
+/// True if a word is an operand, or an option in full whose meaning is known.
+fn is_known_to_nopt(word: &Word) -> bool {
+    let text = word.known_prefix();
+    let Some(option) = text.strip_prefix('-') else { return true };
+    let option = option.trim_start_matches('-').split('=').next().unwrap_or("");
+    let positive = option.strip_prefix("no-").unwrap_or(option);
+    word.literal().is_some() && (option.is_empty() || is_listed(NOPT_HARMLESS, positive))
 }
 
 fn runs_others(program: &str, text: &str, next: &str) -> bool {
@@ -82,11 +113,16 @@ fn runs_others(program: &str, text: &str, next: &str) -> bool {
         .find(|(programs, ..)| is_listed(programs, program))
         .map_or(("", ""), |(_, letters, names)| (*letters, *names));
     let is_long = text.starts_with("--");
+    // A negation takes a value with some parsers, and some compare without regard to case.
+    let plain = option.to_ascii_lowercase();
+    let plain = plain.strip_prefix("no-").unwrap_or(&plain);
+    let begins = |name: &str| plain.len() >= 3 && name.starts_with(plain);
     let is_name = |list: &str| {
         is_listed(list, option)
-            || (is_long
-                && option.len() >= 3
-                && list.split(' ').any(|name| !name.contains('-') && name.starts_with(option)))
+            || is_listed(list, plain)
+            || (is_long && list.split(' ').any(|name| !name.contains('-') && begins(name)))
+            // By a beginning that no other option of these programs has.
+            || list.split(' ').any(|name| begins(name) && name.split_once('-').is_some_and(|(start, _)| plain.len() > start.len()))
     };
     let is_letter = !is_long && behind.chars().next().is_some_and(|letter| letters.contains(letter));
     let leaves = value.starts_with(['/', '~']) || value.split('/').any(|part| part == "..");

@@ -12,7 +12,8 @@ struct Hazards {
     letters: &'static str,
     /// Letters whose value follows, so that the rest of the word is no bundle.
     valued: &'static str,
-    /// Names behind one dash or two. A beginning of three letters or more counts too.
+    /// Names with one dash or two. A beginning counts too, after one dash of three letters or more, and so does
+    /// a `no-` in front.
     names: &'static str,
 }
 
@@ -104,9 +105,9 @@ impl Hazards {
     fn has(&self, text: &str) -> bool {
         let Some(behind) = text.strip_prefix('-') else { return false };
         let name = behind.strip_prefix('-').unwrap_or(behind).split('=').next().unwrap_or("");
+        let name = name.strip_prefix("no-").unwrap_or(name);
         let is_named = is_listed(self.names, name)
-            || (name.len() >= 3
-                && text.starts_with("--")
+            || (name.len() >= if text.starts_with("--") { 1 } else { 3 }
                 && self.names.split(' ').any(|listed| listed.starts_with(name)));
         let bundle = behind.find(|letter| self.valued.contains(letter)).map_or(behind, |at| &behind[..at]);
         is_named || (!text.starts_with("--") && bundle.contains(|letter| self.letters.contains(letter)))

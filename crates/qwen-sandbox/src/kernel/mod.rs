@@ -167,6 +167,15 @@ pub(crate) fn mount_terminals(path: &CStr) -> Outcome {
     done(unsafe { libc::mount(kind, path.as_ptr(), kind, flags, options) }.into())
 }
 
+/// Mounts the processes of this process's namespace. Others than those that the reader may trace are invisible.
+pub(crate) fn mount_processes(path: &CStr) -> Outcome {
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    let kind = c"proc".as_ptr();
+    let options = c"hidepid=ptraceable".as_ptr().cast::<c_void>();
+    // SAFETY: all texts end with a zero.
+    done(unsafe { libc::mount(kind, path.as_ptr(), kind, flags, options) }.into())
+}
+
 pub(crate) fn make_directory(path: &CStr, mode: libc::mode_t) -> Outcome {
     // SAFETY: the path ends with a zero.
     done(unsafe { libc::mkdir(path.as_ptr(), mode) }.into())

@@ -176,10 +176,12 @@ enum Step {
         at: CString,
         style: CoverStyle,
     },
-    /// Writes a file by which git ignores the directory that it is in.
-    IgnoreFile {
+    /// Writes the file by which git takes a directory for a repository.
+    RepositoryHead {
         at: CString,
     },
+    /// Mounts a view of processes in which only those are visible that the reader may trace.
+    OwnProcesses,
     Point {
         at: CString,
         slot: usize,
@@ -267,6 +269,7 @@ impl Plan {
         plan.steps.push(Step::SealCovers { at: text(stage), style });
         plan.steps.push(Step::Point { at: text(stage), slot: COVERS });
 
+        plan.steps.push(Step::OwnProcesses);
         if !all_writable {
             plan.steps.push(Step::EverythingReadOnly);
         }
@@ -276,7 +279,10 @@ impl Plan {
         plan.steps.push(Step::Snapshot { at: text(stage), options: VOID_OPTIONS });
         let ignored = stage.join("ignored");
         plan.steps.push(Step::Directory { at: text(&ignored) });
-        plan.steps.push(Step::IgnoreFile { at: text(&ignored.join(".gitignore")) });
+        for name in ["", "objects", "refs"] {
+            plan.steps.push(Step::Directory { at: text(&ignored.join(".git").join(name)) });
+        }
+        plan.steps.push(Step::RepositoryHead { at: text(&ignored.join(".git/HEAD")) });
         plan.steps.push(Step::Point { at: text(&ignored), slot: IGNORED_DIRECTORY });
         if let Some((own, visible)) = system_temp {
             plan.steps.push(Step::Attach { slot: own, at: text(Path::new(SYSTEM_TEMP)) });
@@ -459,7 +465,9 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
         },
         Step::MakeCover(step) => covers::take(step),
         Step::SealCovers { .. } => Ok(()),
-        Step::IgnoreFile { at } => kernel::create_file(at, b"*\n"),
+        Step::RepositoryHead { at } => kernel::create_file(at, b"ref: refs/heads/main\n"),
+        // Not possible in a user namespace, whose processes are those of the machine.
+        Step::OwnProcesses => kernel::mount_processes(c"/proc").or(Ok(())),
         Step::Point { at, slot } => store_slot(slots, *slot, kernel::point_at(at)?),
         Step::ReadOnly { slot } => kernel::make_read_only(slot_descriptor(slots, *slot)?),
         Step::EverythingReadOnly => kernel::make_everything_read_only(),

@@ -43,7 +43,7 @@ pub(crate) struct ReadOnlyPath {
 pub(crate) struct Covers {
     /// The directory of the covers.
     pub hidden: RawFd,
-    /// A directory that git ignores, for placeholders.
+    /// A directory that git takes for another repository, for placeholders: `git clean -x` leaves it alone.
     pub ignored: RawFd,
 }
 

@@ -158,6 +158,12 @@ impl Placeholders {
         }
     }
 
+    /// The directories that stand in for missing names now.
+    pub(crate) fn directories(&self) -> Vec<PathBuf> {
+        let is_directory = |one: &&ActivePlaceholder| one.lock.metadata().is_ok_and(|meta| meta.is_dir());
+        self.standing.iter().filter(is_directory).map(|one| one.path.clone()).collect()
+    }
+
     /// Brings back the one that waits for this path.
     fn restore_parked(&mut self, path: &Path) -> Option<ActivePlaceholder> {
         let (name, one) =

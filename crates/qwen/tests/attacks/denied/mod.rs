@@ -1,6 +1,9 @@
 //! Paths that a rule denies to read are present and unreadable: no command finds them deleted, records them as
 //! changed, or shows what is in them.
 
+mod everyday;
+mod objects;
+mod random;
 mod recording;
 
 use std::path::Path;
