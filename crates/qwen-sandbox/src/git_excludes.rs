@@ -52,11 +52,9 @@ fn users_patterns(env: &Environment) -> Option<String> {
     let files = [Some(config.join("git/config")), home.map(|home| home.join(".gitconfig"))];
     let settings =
         files.into_iter().flatten().filter_map(|file| settings_in(&file, home, &|_| true)).flatten();
-    let named = settings
-        .filter(|setting| {
-            setting.section == "core" && setting.subsection.is_none() && setting.key == "excludesfile"
-        })
-        .last();
+    let named = settings.rev().find(|setting| {
+        setting.section == "core" && setting.subsection.is_none() && setting.key == "excludesfile"
+    });
     let file = match named.map(|setting| setting.value) {
         Some(value) => match value.strip_prefix("~/") {
             Some(rest) => home?.join(rest),
