@@ -50,7 +50,7 @@ fn a_redirection_that_a_rule_covers_writes_its_file() {
     #[rustfmt::skip]
     let rows = [
         ("Edit", "echo more >> notes"), ("Edit(/notes)", "echo more > notes"), ("Edit(/**)", "cat file >> notes"),
-        ("Edit(/notes)", "{ echo a; echo more; } > notes"), ("edit", "printf 'more\\n' | cat > notes"),
+        ("Edit(/notes)", "{ echo a; echo more; } > notes"), ("Edit(notes)", "printf 'more\\n' | cat > notes"),
     ];
     each(&rows, |(rule, command)| {
         let scene = Scene::new().user_settings(&json!({ "permissions": { "allow": [rule] } }));
