@@ -143,6 +143,11 @@ impl Stream for Continued {
         loop {
             let piece = match ready!(self.pieces.as_mut().poll_next(cx)) {
                 Some(Ok(piece)) => piece,
+                // The answer so far is worth more than the failure to extend it.
+                Some(Err(_)) if self.extensions > 0 && self.parts.is_empty() => {
+                    self.pieces = Box::pin(futures_util::stream::empty());
+                    return Poll::Ready(Some(Ok(Piece::Finish(Finish::Length))));
+                }
                 other => return Poll::Ready(other),
             };
             self.note(&piece);
