@@ -258,6 +258,8 @@ export class Session {
         return;
       }
       const span = await startTurnSpan(this.id, promptId);
+      // Nothing is sent once the session is being closed.
+      if (this.#closing !== undefined) throw new ClosedError(`The session ${this.id}`);
       const traced = { traceparent: span.traceparent, tracestate: span.tracestate };
       const line = { ...promptLine(this.id, promptId, prompt, options), ...traced, ...extra };
       this.#prompts.set(promptId, { turn, line, span, onSteered });

@@ -291,7 +291,10 @@ export class Connection {
       for (const listener of this.#eachListener(line.session_id ?? undefined)) listener.onControlCancel(line.request_id);
       return;
     }
-    this.#deliver(line, (line as { session_id?: string | null }).session_id ?? undefined, text.length);
+    const { session_id: sessionId, prompt_id: promptId } = line as { session_id?: string | null; prompt_id?: string | null };
+    // A prompt that is withdrawn before its worker has taken up the session ends under the worker's id.
+    const isKnown = sessionId == null || this.#listener(sessionId) !== undefined;
+    this.#deliver(line, (isKnown ? sessionId : promptId?.split('########')[0]) ?? undefined, text.length);
   }
 
   #listener(sessionId: string | undefined): SessionListener | undefined {

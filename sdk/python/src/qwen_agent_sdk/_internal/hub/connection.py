@@ -170,6 +170,9 @@ class HubConnection:
                 self.resolve(event)
                 continue
             session = self.sessions.get(event.session_id or "")
+            if session is None and event.prompt_id is not None:
+                # A prompt that is withdrawn before its worker has taken up the session ends under the worker's id.
+                session = self.sessions.get(event.prompt_id.partition("########")[0])
             if session is None:
                 continue
             if session.spill is not None or (session.is_full() and not event.type.startswith("control_")):
