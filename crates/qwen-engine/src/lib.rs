@@ -49,7 +49,7 @@ pub use in_flight_calls::InFlightCalls;
 pub use permissions::{ListedRule, Permissions, RefusedCall};
 pub use session::overrides::SessionOverrides;
 pub use session::situation::{Fact, NoSurroundings, Surroundings};
-pub use session::{RewindPoint, RewindReport, Session, TurnInput, unstarted_turn_end};
+pub use session::{RedoReport, RewindPoint, RewindReport, Session, TurnInput, unstarted_turn_end};
 pub use steering::{SteeringPrompt, SteeringQueue};
 pub use structured::AnswerSchema;
 pub use thinking::ThinkingOptions;

@@ -41,7 +41,9 @@ pub use session::{
     HintStatus, Level, LogScope, SessionEvent, Suggestion,
 };
 pub use task::{Task, TaskEnd, TaskEvent, TaskKind, TaskStatus, TaskTotals, TaskUpdate};
-pub use terminal_text::{is_misleading, push_code_point, terminal_text};
+pub use terminal_text::{
+    is_misleading, push_code_point, shorten_middle, terminal_text, visible_text, without_escapes,
+};
 pub use tool::declaration::{
     Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCatalogue, ToolDeclaration, ToolKind,
 };

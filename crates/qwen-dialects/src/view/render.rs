@@ -2,12 +2,17 @@
 
 use std::fmt::Write;
 
+use qwen_events::{shorten_middle, visible_text};
+
 use super::call::CallView;
 use super::event::{End, Step, Tokens, ViewEvent, ViewLine};
 use super::paint::{Painter, Style, harmless, one_line};
 use super::session::SessionView;
 use super::{ThoughtGraph, ViewOptions};
 use crate::check::bounded::Sessions;
+
+/// The number of characters that are shown of what is to be approved.
+const LONGEST_APPROVAL: usize = 4000;
 
 /// Renders events of all sources as a transcript.
 pub(super) struct Renderer {
@@ -106,7 +111,9 @@ impl Renderer {
             ViewEvent::CallEnd { id, name, ok, text } => self.call_end(id, name, *ok, text, out),
             ViewEvent::Approval { id, name, words } => {
                 if self.session().asked.insert(id) {
-                    self.line(Style::Yellow, &format!("? {name} {words}"), out);
+                    // Beginning and end of what is to be approved are shown, whatever the width.
+                    let words = shorten_middle(&visible_text(words), LONGEST_APPROVAL);
+                    self.words(Style::Yellow, "?", &format!("{name} {words}"), out);
                 }
             }
             ViewEvent::Notice(text) => self.line(Style::Dim, &format!("· {text}"), out),
@@ -270,7 +277,8 @@ impl Renderer {
         self.drawn = 0;
         self.paint.push(out, Style::Cyan, &format!("▸ {name}"));
         if !arguments.is_empty() {
-            self.paint.push(out, Style::Dim, &format!(" {}", one_line(arguments, room.max(20))));
+            let arguments = shorten_middle(&visible_text(arguments).replace(['\n', '\t'], " "), room.max(60));
+            self.paint.push(out, Style::Dim, &format!(" {arguments}"));
         }
         out.push(b'\n');
         self.last_call = Some(id.to_owned());

@@ -92,6 +92,8 @@ pub enum CommandAction {
     Save(SessionId),
     /// Remove the last turn from the conversation.
     Undo,
+    /// Bring back what the last step back removed.
+    Redo,
     /// Run a tool and report its result.
     Run(ToolCall),
     /// Run a turn with this prompt.

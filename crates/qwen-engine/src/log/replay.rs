@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, Checkpoint, Event, HistoryChange, Json, MessageEnd, NodeRun, PromptId, Scope, Timestamp,
-    ToolCall, ToolEnd, call_progress, message_pieces, notices, outside_turns,
+    Body, CallId, Checkpoint, Event, HistoryChange, Json, Message, MessageEnd, NodeRun, PromptId, Scope,
+    Timestamp, ToolCall, ToolEnd, call_progress, message_pieces, notices, outside_turns,
 };
 
 use super::entry::{EntryBody, is_main};
@@ -43,6 +43,8 @@ pub struct Replay {
     turns: Vec<(PromptId, usize)>,
     /// The turns that were rewound.
     undone: Vec<PromptId>,
+    /// Earlier conversations with their turns, which the session can return to.
+    earlier: Vec<(Vec<Message>, Vec<(PromptId, usize)>)>,
 }
 
 /// A call of a sub-agent or a thought.
@@ -51,6 +53,16 @@ struct Inner {
     scope: Scope,
     call: Arc<ToolCall>,
     progress: Progress,
+}
+
+/// How many earlier conversations are compared with a changed one.
+const MAX_EARLIER: usize = 16;
+
+/// True if `kept` is the beginning of `messages`. The messages between the first and the last are not compared.
+fn begins_with(messages: &[Message], kept: &[Message]) -> bool {
+    kept.len() <= messages.len()
+        && kept.first().is_none_or(|first| messages.first() == Some(first))
+        && kept.last().is_none_or(|last| messages.get(kept.len() - 1) == Some(last))
 }
 
 impl Replay {
@@ -70,6 +82,7 @@ impl Replay {
             done: false,
             turns: Vec::new(),
             undone: Vec::new(),
+            earlier: Vec::new(),
         }
     }
 
@@ -87,17 +100,27 @@ impl Replay {
         } else if let Body::History(change) = body
             && let HistoryChange::Replaced(kept) = &**change
         {
-            // A summary also replaces the conversation, but begins differently.
-            let is_beginning = kept.len() <= messages.len()
-                && kept.first().is_none_or(|first| messages.first() == Some(first))
-                && kept.last().is_none_or(|last| messages.get(kept.len() - 1) == Some(last));
-            let turns = std::mem::take(&mut self.turns);
-            if is_beginning {
-                let (kept, undone) = turns.into_iter().partition(|(_, at)| *at < kept.len());
-                self.turns = kept;
-                let undone: Vec<(PromptId, usize)> = undone;
-                self.undone.extend(undone.into_iter().map(|(prompt, _)| prompt));
+            let current = (messages.clone(), std::mem::take(&mut self.turns));
+            let is_current = begins_with(&current.0, kept);
+            self.earlier.push(current);
+            if self.earlier.len() > MAX_EARLIER {
+                self.earlier.remove(0);
             }
+            // A summary also replaces the conversation, but is the beginning of no earlier one.
+            let Some(at) = self.earlier.iter().rposition(|(messages, _)| begins_with(messages, kept)) else {
+                return;
+            };
+            let (_, turns) = &self.earlier[at];
+            let (remaining, removed): (Vec<_>, Vec<_>) =
+                turns.iter().cloned().partition(|(_, start)| *start < kept.len());
+            self.undone.retain(|prompt| remaining.iter().all(|(turn, _)| turn != prompt));
+            self.undone.extend(removed.into_iter().map(|(prompt, _)| prompt));
+            if !is_current && let Some((_, later)) = self.earlier.last() {
+                let is_removed = |prompt: &PromptId| remaining.iter().all(|(turn, _)| turn != prompt);
+                let later = later.iter().map(|(prompt, _)| prompt.clone()).filter(is_removed);
+                self.undone.extend(later);
+            }
+            self.turns = remaining;
         }
     }
 

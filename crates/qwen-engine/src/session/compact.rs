@@ -1,6 +1,6 @@
 //! Compaction: replacing the conversation by a summary, on request or when the window is nearly full.
 
-use qwen_events::{Body, ErrorInfo, HistoryChange, Message, PromptId, SessionEvent};
+use qwen_events::{Body, ErrorInfo, ErrorKind, HistoryChange, Message, PromptId, Role, SessionEvent};
 use serde_json::Value;
 
 use super::{RewindReport, Session};
@@ -114,21 +114,25 @@ impl Session {
     }
 
     /// Removes the last turn from the conversation and restores the files that it changed, if they were
-    /// backed up. Returns what was restored; `None` without backups.
-    pub fn undo(&mut self) -> Option<RewindReport> {
-        use qwen_events::Role;
+    /// backed up. Returns what was restored; `None` without backups. Fails if the conversation before the turn
+    /// is not known.
+    pub fn undo(&mut self) -> Result<Option<RewindReport>, ErrorInfo> {
         self.close_interrupted();
-        let (prompt, at) = self.order.pop().unzip();
-        let rewound = prompt.and_then(|prompt| self.rewind(prompt.as_str(), false).ok());
-        // A turn may contain messages with the user role that the user did not write.
-        let is_user = |at: &usize| self.history.get(*at).is_some_and(|message| message.role == Role::User);
-        let last = || self.history.iter().rposition(|message| message.role == Role::User);
-        let begins = at.flatten().filter(is_user).or_else(last).unwrap_or(0);
-        let remaining = self.history[..begins].to_vec();
-        let places = self.order.clone();
-        self.replace_history(remaining);
-        // The start indexes of the remaining turns are still valid.
-        self.order = places;
-        rewound
+        let Some((prompt, begins)) = self.order.last().cloned() else {
+            // A conversation that was given as a whole has no turns, only messages.
+            let last = self.history.iter().rposition(|message| message.role == Role::User);
+            let remaining = self.history[..last.unwrap_or(0)].to_vec();
+            self.replace_history(remaining);
+            return Ok(None);
+        };
+        let is_stored = self.log.as_ref().is_some_and(|log| log.location().0.is_some());
+        if begins.is_none() && !is_stored {
+            let message = "The turn cannot be undone: the conversation was compressed since, and this session is not stored.";
+            return Err(ErrorInfo::new(ErrorKind::Input, "not_kept", message));
+        }
+        self.remember_for_redo(&prompt, true);
+        let rewound = self.rewind(prompt.as_str(), false).ok();
+        self.rewind_conversation(&prompt)?;
+        Ok(rewound)
     }
 }

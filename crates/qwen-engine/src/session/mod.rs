@@ -15,7 +15,7 @@ mod tool;
 mod turn;
 mod typed_command;
 
-pub use rewind::{RewindPoint, RewindReport};
+pub use rewind::{RedoReport, RewindPoint, RewindReport};
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -83,6 +83,8 @@ pub struct Session {
     /// The turns that can be undone, in order, each with its start index in the conversation if that is
     /// known.
     order: Vec<(PromptId, Option<usize>)>,
+    /// What steps back removed since the last prompt, for a redo.
+    removed_states: Vec<rewind::RemovedState>,
     log: Option<Log>,
     /// Backs up files before the agent changes them.
     files: Option<Arc<FileBackups>>,
@@ -158,6 +160,7 @@ impl Session {
             runs: NodeCounter::default(),
             prompts: HashSet::new(),
             order: Vec::new(),
+            removed_states: Vec::new(),
             log: None,
             files: None,
             unfinished: None,

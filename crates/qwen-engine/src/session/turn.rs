@@ -226,6 +226,7 @@ impl Session {
             let fresh = from == Ok(react::START) && stored_run.is_none();
             let at = state.messages.len().checked_sub(1).filter(|_| fresh);
             self.order.push((prompt_id.clone(), at));
+            self.removed_states.clear();
         }
         if let Some(files) = &self.files {
             files.turn_starts();

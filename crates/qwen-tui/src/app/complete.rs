@@ -54,54 +54,62 @@ fn word_before(text: &str) -> Option<(HintTrigger, usize)> {
 impl Terminal {
     /// Requests suggestions at the caret with the next actions, or closes the list.
     pub(super) fn ask_for_hints(&mut self) {
-        let Some((trigger, replaces)) = word_before(self.editor.before_caret()) else {
-            self.completion.close();
+        let Some((trigger, replaces)) = word_before(self.composer.editor.before_caret()) else {
+            self.composer.completion.close();
             return;
         };
-        self.completion.asked += 1;
-        self.completion.replaces = replaces;
-        self.completion.trigger = Some(trigger);
-        self.completion.is_due = true;
+        self.composer.completion.asked += 1;
+        self.composer.completion.replaces = replaces;
+        self.composer.completion.trigger = Some(trigger);
+        self.composer.completion.is_due = true;
     }
 
     /// Sends the request for suggestions that is due.
     pub(super) fn request_hints(&mut self) {
-        let Some(trigger) = self.completion.trigger.filter(|_| self.completion.is_due) else { return };
-        self.completion.is_due = false;
-        let text = self.editor.before_caret().into();
-        let prompt_id = Some(PromptId::new(format!("{}-h{}", self.options.seed, self.completion.asked)));
+        let Some(trigger) = self.composer.completion.trigger.filter(|_| self.composer.completion.is_due)
+        else {
+            return;
+        };
+        self.composer.completion.is_due = false;
+        let text = self.composer.editor.before_caret().into();
+        let prompt_id =
+            Some(PromptId::new(format!("{}-h{}", self.options.seed, self.composer.completion.asked)));
         let request = HintRequest { session_id: None, prompt_id, trigger, text, cursor: None, cwd: None };
         self.command(Command::HintCancel { session_id: None, prompt_id: None });
         self.command(Command::Hint(Box::new(request)));
     }
 
     pub(super) fn hints(&mut self, result: &HintResult) {
-        let wanted = format!("{}-h{}", self.options.seed, self.completion.asked);
-        if result.prompt_id.as_str() != wanted || self.completion.trigger != Some(result.trigger) {
+        let wanted = format!("{}-h{}", self.options.seed, self.composer.completion.asked);
+        if result.prompt_id.as_str() != wanted || self.composer.completion.trigger != Some(result.trigger) {
             return;
         }
-        self.completion.suggestions.clone_from(&result.suggestions);
-        self.completion.selected = 0;
+        self.composer.completion.suggestions.clone_from(&result.suggestions);
+        self.composer.completion.selected = 0;
         if result.is_perfect_match && result.suggestions.len() == 1 {
-            self.completion.suggestions.clear();
+            self.composer.completion.suggestions.clear();
         }
     }
 
     /// Offers an action to the list; false if the list does not handle it.
     pub(super) fn act_on_completion(&mut self, action: KeyAction) -> bool {
-        let count = self.completion.suggestions.len();
+        let count = self.composer.completion.suggestions.len();
         match action {
-            KeyAction::Up => self.completion.selected = (self.completion.selected + count - 1) % count,
-            KeyAction::Down => self.completion.selected = (self.completion.selected + 1) % count,
+            KeyAction::Up => {
+                self.composer.completion.selected = (self.composer.completion.selected + count - 1) % count;
+            }
+            KeyAction::Down => {
+                self.composer.completion.selected = (self.composer.completion.selected + 1) % count;
+            }
             KeyAction::Complete => self.accept(),
-            KeyAction::Interrupt => self.completion.close(),
+            KeyAction::Interrupt => self.composer.completion.close(),
             KeyAction::Submit => {
                 // Enter sends a fully typed command; otherwise it inserts the suggestion first.
-                let selected = &self.completion.suggestions[self.completion.selected];
-                let typed = self.editor.before_caret();
+                let selected = &self.composer.completion.suggestions[self.composer.completion.selected];
+                let typed = self.composer.editor.before_caret();
                 let is_whole = typed.ends_with(&*selected.value);
-                if is_whole || self.completion.replaces == 0 {
-                    self.completion.close();
+                if is_whole || self.composer.completion.replaces == 0 {
+                    self.composer.completion.close();
                     return false;
                 }
                 self.accept();
@@ -112,21 +120,24 @@ impl Terminal {
     }
 
     fn accept(&mut self) {
-        let Some(suggestion) = self.completion.suggestions.get(self.completion.selected) else { return };
+        let Some(suggestion) = self.composer.completion.suggestions.get(self.composer.completion.selected)
+        else {
+            return;
+        };
         let mut value = suggestion.value.to_string();
         if !value.ends_with('/') {
             value.push(' ');
         }
-        let replaces = self.completion.replaces;
-        self.editor.replace_before(replaces, &value);
+        let replaces = self.composer.completion.replaces;
+        self.composer.editor.replace_before(replaces, &value);
         self.draft_touched();
-        self.completion.close();
+        self.composer.completion.close();
         if value.ends_with('/') {
             self.ask_for_hints();
         }
     }
 
     pub(super) fn close_completion(&mut self) {
-        self.completion.close();
+        self.composer.completion.close();
     }
 }

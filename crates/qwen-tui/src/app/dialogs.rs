@@ -43,7 +43,7 @@ impl Terminal {
 
     fn open_list(&mut self, list: Picker) {
         // A list must not take the keys of a draft.
-        if self.options.plain || !self.editor.is_empty() || list.is_empty() {
+        if self.options.plain || !self.composer.editor.is_empty() || list.is_empty() {
             let mut lines = list.numbered();
             if !self.options.plain {
                 lines.pop();
@@ -51,7 +51,7 @@ impl Terminal {
             let lines = lines.into_iter().map(|line| Rendered::logical(StyledLine::plain(line)));
             self.print_block(lines.collect());
         }
-        if self.editor.is_empty() && !list.is_empty() {
+        if self.composer.editor.is_empty() && !list.is_empty() {
             self.picker = Some(list);
         }
     }
@@ -64,16 +64,16 @@ impl Terminal {
         let Some(text) = field("text") else { return false };
         self.note(text);
         if let Some(prompt) = field("prompt") {
-            if self.editor.is_empty() {
-                self.editor.set(prompt);
+            if self.composer.editor.is_empty() {
+                self.composer.editor.set(prompt);
                 self.draft_touched();
             } else {
                 self.remember(prompt);
             }
         }
         if let Some(session) = field("session_id").and_then(|id| SessionId::parse(id).ok()) {
-            self.todos.clear();
-            self.session = Some(session.clone());
+            self.work.todos.clear();
+            self.status.session = Some(session.clone());
             self.effects.push(Effect::ShowRecentTurns(session));
         }
         true
@@ -105,8 +105,8 @@ impl Terminal {
                 self.send_unprinted(&command);
             }
             PickerStep::Search(command) => {
-                self.prompts_sent += 1;
-                let prompt_id = PromptId::new(format!("{}{}", self.search_prefix(), self.prompts_sent));
+                self.work.prompts_sent += 1;
+                let prompt_id = PromptId::new(format!("{}{}", self.search_prefix(), self.work.prompts_sent));
                 if let Some(picker) = &mut self.picker {
                     picker.asked = Some(prompt_id.clone());
                 }

@@ -21,13 +21,13 @@ const LABEL: usize = 24;
 impl Terminal {
     /// The desired content of the live region.
     pub(super) fn picture(&mut self) -> Picture {
-        if self.quitting {
+        if self.phase.is_quitting() {
             return Picture::default();
         }
         let columns = self.options.columns;
         let height = self.options.rows.saturating_sub(1).max(1);
         let mut bottom = Vec::new();
-        let composer = layout(&self.editor, "> ", columns, (height / COMPOSER_SHARE).max(1));
+        let composer = layout(&self.composer.editor, "> ", columns, (height / COMPOSER_SHARE).max(1));
         let mut caret = composer.caret;
         let mut has_caret = true;
         if self.questions.is_open() {
@@ -38,8 +38,8 @@ impl Terminal {
         } else if let Some(picker) = &self.picker {
             caret = picker.caret();
             bottom.extend(picker.rows(columns, height.saturating_sub(1)));
-        } else if let Some(search) = &self.search {
-            let found = self.history.search(&search.text, search.skip).unwrap_or_default();
+        } else if let Some(search) = &self.composer.search {
+            let found = self.composer.history.search(&search.text, search.skip).unwrap_or_default();
             let line = format!("search: {}", search.text);
             caret = Caret { row: 0, column: width(&line) };
             bottom.push(StyledLine::plain(line));
@@ -69,9 +69,9 @@ impl Terminal {
     /// The rows above the composer, at most `room` of them if possible.
     fn rows_above_composer(&mut self, room: usize) -> Vec<StyledLine> {
         let mut rows = Vec::new();
-        if self.turn.is_some() {
+        if self.phase.turn().is_some() {
             rows.extend(self.open_answer(room));
-            for running in &self.running {
+            for running in &self.work.running {
                 let spent = seconds(self.now.saturating_sub(running.since));
                 let head = StyledLine::styled(format!("{} ", self.marks.current), Style::color(Color::Blue))
                     .with(summary(&running.call), Style::BOLD)
@@ -86,11 +86,11 @@ impl Terminal {
                 }
             }
         }
-        if self.show_tasks {
-            if self.turn.is_some() && !self.todos.is_empty() {
-                rows.extend(todo_lines(&self.todos, self.marks).into_iter().map(|line| line.line));
+        if self.work.show_tasks {
+            if self.phase.turn().is_some() && !self.work.todos.is_empty() {
+                rows.extend(todo_lines(&self.work.todos, self.marks).into_iter().map(|line| line.line));
             }
-            for (_, task) in &self.tasks {
+            for (_, task) in &self.work.tasks {
                 rows.push(StyledLine::styled(
                     format!("{} {task}", self.marks.current),
                     Style::color(Color::Blue),
@@ -104,14 +104,14 @@ impl Terminal {
             let _ = row.push_if_fits(" (up takes it back)", Style::DIM, columns);
             row
         };
-        for steer in &self.steers {
+        for steer in &self.work.steers {
             let text = format!("joins the turn: {}", clean_line(&steer.text));
             rows.push(waiting(text, Style::color(Color::Cyan)));
         }
-        for queued in &self.queue {
+        for queued in &self.work.queue {
             rows.push(waiting(format!("queued: {}", clean_line(&queued.text)), Style::DIM));
         }
-        if let Some((text, _)) = &self.notice {
+        if let Some((text, _)) = &self.status.notice {
             rows.push(StyledLine::styled(text.clone(), Style::color(Color::Yellow)));
         }
         if !self.questions.is_open() && self.questions.len() > 0 {
@@ -125,12 +125,12 @@ impl Terminal {
     fn open_answer(&self, room: usize) -> Vec<StyledLine> {
         // Only the end of a huge block is rendered, at least a byte for each cell.
         let limit = room.min(self.options.rows / 2).max(1);
-        let rest = self.answer.rest(limit.saturating_mul(self.options.columns).max(1));
+        let rest = self.output.answer.rest(limit.saturating_mul(self.options.columns).max(1));
         if rest.trim().is_empty() {
             return Vec::new();
         }
         let columns = self.options.columns.saturating_sub(1).max(1);
-        let mut rows = match self.answer.language() {
+        let mut rows = match self.output.answer.language() {
             Some(language) => vec![highlight(language, &clean(&rest))],
             None => wrap(render(&rest), Some(columns)),
         };
@@ -141,26 +141,26 @@ impl Terminal {
 
     /// What the turn waits for, and for how long. Keys are named as far as there is room.
     fn status(&self) -> Vec<StyledLine> {
-        let Some(turn) = self.turn.as_ref() else { return Vec::new() };
+        let Some(turn) = self.phase.turn() else { return Vec::new() };
         let columns = self.options.columns;
         let spent = seconds(self.now.saturating_sub(turn.since));
         let what = match &turn.activity {
             Activity::Ending => "Interrupting".to_owned(),
             _ if self.questions.len() > 0 => "Waiting for your answer".to_owned(),
-            _ if !self.hooks.is_empty() => {
-                let names: Vec<&str> = self.hooks.iter().map(|(_, name)| name.as_str()).collect();
+            _ if !self.work.hooks.is_empty() => {
+                let names: Vec<&str> = self.work.hooks.iter().map(|(_, name)| name.as_str()).collect();
                 format!("Running the hook {}", names.join(", "))
             }
             Activity::Model => format!("Waiting for {}", self.options.model),
             Activity::Thinking => {
-                let last = self.thought.trim_end().rsplit('\n').next().unwrap_or_default();
+                let last = self.work.thought.trim_end().rsplit('\n').next().unwrap_or_default();
                 let room = columns.saturating_sub("Thinking:  00m 00s · esc ".len()).min(60);
                 format!("Thinking: {}", shortened(&clean_line(last), room, self.marks.ellipsis))
             }
             Activity::Answer => "Answering".to_owned(),
             Activity::Writing(tool) => format!("Preparing {tool}"),
             Activity::Tools => {
-                format!("Running {} {}", self.running.len(), plural("call", self.running.len()))
+                format!("Running {} {}", self.work.running.len(), plural("call", self.work.running.len()))
             }
             Activity::Retry(text) => text.clone(),
         };
@@ -181,7 +181,7 @@ impl Terminal {
     }
 
     fn push_suggestions(&self, rows: &mut Vec<StyledLine>) {
-        let (suggestions, selected) = self.completion.list();
+        let (suggestions, selected) = self.composer.completion.list();
         let first = (selected + 1).saturating_sub(SUGGESTIONS);
         let shown = || suggestions.iter().enumerate().skip(first).take(SUGGESTIONS);
         let labels: Vec<String> = shown().map(|(_, suggestion)| clean_line(&suggestion.label)).collect();
@@ -218,15 +218,15 @@ impl Terminal {
 
     /// Prints the last answer again, at the current width of the terminal.
     pub(super) fn print_last_answer(&mut self) {
-        if self.turn.is_some() || self.last_answer.is_empty() {
+        if self.phase.turn().is_some() || self.output.last_answer.is_empty() {
             return;
         }
-        let source = std::mem::take(&mut self.last_answer);
+        let source = std::mem::take(&mut self.output.last_answer);
         let mut stream = crate::markdown::Stream::default();
         let mut blocks = stream.push(&source);
         blocks.extend(stream.finish());
         self.print_answer(blocks);
-        self.last_answer = source;
+        self.output.last_answer = source;
     }
 }
 

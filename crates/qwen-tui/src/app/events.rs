@@ -34,13 +34,13 @@ impl Terminal {
         let is_own = event.scope.parent.is_none() && event.scope.thought.is_none();
         match &event.body {
             Body::TurnStart(start) => {
-                if self.turn.is_none() {
+                if self.phase.turn().is_none() {
                     self.begin_turn(Some(start.prompt_id.clone()));
                 }
-                if let Some(turn) = &mut self.turn {
+                if let Some(turn) = self.phase.turn_mut() {
                     turn.has_started = true;
                 }
-                self.session = Some(start.session_id.clone());
+                self.status.session = Some(start.session_id.clone());
                 self.options.model = clean_line(&start.model);
                 self.options.mode = clean_line(&start.permission_mode);
             }
@@ -55,9 +55,9 @@ impl Terminal {
             }
             Body::ThoughtDelta(text) if is_own => {
                 self.activity(Activity::Thinking);
-                self.thought.push_str(text);
-                if self.thought.len() > MAX_THOUGHT {
-                    self.thought = last_bytes(&self.thought, MAX_THOUGHT / 2).to_owned();
+                self.work.thought.push_str(text);
+                if self.work.thought.len() > MAX_THOUGHT {
+                    self.work.thought = last_bytes(&self.work.thought, MAX_THOUGHT / 2).to_owned();
                 }
             }
             Body::ToolCallDelta { name, .. } if is_own => {
@@ -67,14 +67,14 @@ impl Terminal {
             Body::MessageEnd(end) if is_own => {
                 self.end_thought();
                 self.answer_end();
-                self.tokens = end.usage.total();
+                self.status.tokens = end.usage.total();
             }
             Body::ToolStart(call) if is_own => self.tool_start(call),
             Body::ToolOutput { call, text, .. } => self.tool_output(call, text),
             Body::ToolDisplay { call, display } => self.tool_display(call, display),
             Body::ToolEnd(end) if is_own => self.tool_end(end),
             Body::Thinking(step) => {
-                let lines = self.thoughts.lines(step, self.marks);
+                let lines = self.work.thoughts.lines(step, self.marks);
                 for line in &lines {
                     self.print_line(&line.line);
                 }
@@ -85,7 +85,7 @@ impl Terminal {
             Body::Console { level: ConsoleLevel::Debug | ConsoleLevel::Info, .. } => {}
             Body::Error(error) => {
                 self.print_block(view::error(error, self.marks));
-                if self.turn.as_ref().is_some_and(|turn| !turn.has_started) {
+                if self.phase.turn().is_some_and(|turn| !turn.has_started) {
                     // The prompt was refused: no turn follows.
                     self.turn_over();
                 }
@@ -140,15 +140,15 @@ impl Terminal {
 
     fn hook(&mut self, notice: &HookNotice) {
         match &notice.step {
-            HookStep::Started => self.hooks.push((notice.id.clone(), clean_line(&notice.name))),
-            HookStep::Ended { .. } => self.hooks.retain(|(id, _)| *id != notice.id),
+            HookStep::Started => self.work.hooks.push((notice.id.clone(), clean_line(&notice.name))),
+            HookStep::Ended { .. } => self.work.hooks.retain(|(id, _)| *id != notice.id),
             HookStep::Said { text, .. } => self.note(text),
             HookStep::Progress(_) => {}
         }
     }
 
     fn activity(&mut self, activity: Activity) {
-        if let Some(turn) = &mut self.turn
+        if let Some(turn) = self.phase.turn_mut()
             && turn.activity != activity
             && turn.activity != Activity::Ending
         {
@@ -159,11 +159,11 @@ impl Terminal {
 
     /// Prints a finished thought as one line.
     fn end_thought(&mut self) {
-        if self.thought.is_empty() {
+        if self.work.thought.is_empty() {
             return;
         }
-        self.thought.clear();
-        let since = self.turn.as_ref().map_or(self.now, |turn| turn.since);
+        self.work.thought.clear();
+        let since = self.phase.turn().map_or(self.now, |turn| turn.since);
         let text = format!("Thought for {}.", view::seconds(self.now.saturating_sub(since)));
         self.print_block(vec![Rendered::logical(StyledLine::styled(text, Style::DIM))]);
     }
@@ -173,7 +173,7 @@ impl Terminal {
         let since = self.now;
         self.print_activity(&view::summary(call));
         let call = call.clone();
-        self.running.push(Running {
+        self.work.running.push(Running {
             call,
             since,
             tail: VecDeque::new(),
@@ -183,12 +183,12 @@ impl Terminal {
     }
 
     fn running(&mut self, id: &CallId) -> Option<&mut Running> {
-        self.running.iter_mut().find(|running| running.call.id == *id)
+        self.work.running.iter_mut().find(|running| running.call.id == *id)
     }
 
     /// True while the turn waits for a shell command.
     pub(super) fn has_running_command(&self) -> bool {
-        self.turn.is_some() && self.running.iter().any(|running| view::is_command(&running.call))
+        self.phase.turn().is_some() && self.work.running.iter().any(|running| view::is_command(&running.call))
     }
 
     fn tool_output(&mut self, call: &ToolCall, text: &str) {
@@ -217,7 +217,7 @@ impl Terminal {
 
     fn tool_display(&mut self, call: &ToolCall, display: &Display) {
         match display {
-            Display::TodoList(todos) => self.todos.clone_from(todos),
+            Display::TodoList(todos) => self.work.todos.clone_from(todos),
             Display::Task(task) => {
                 let text = format!("{} calls, {} tokens", task.tool_calls, task.tokens);
                 if let Some(running) = self.running(&call.id) {
@@ -229,15 +229,32 @@ impl Terminal {
     }
 
     fn tool_end(&mut self, end: &ToolEnd) {
-        self.running.retain(|running| running.call.id != end.call.id);
+        self.work.running.retain(|running| running.call.id != end.call.id);
         if let Some(Display::TodoList(todos)) = &end.display {
-            self.todos.clone_from(todos);
+            self.work.todos.clone_from(todos);
         }
-        let lines = view::finished_call(end, self.marks, &self.output_limit(end));
+        let mut lines = view::finished_call(end, self.marks, &self.output_limit(end));
+        let is_declined = self.work.declined.iter().any(|id| *id == end.call.id);
+        self.work.declined.retain(|id| *id != end.call.id);
+        if is_declined {
+            // The user's own words are printed already.
+            lines.truncate(view::title_rows(&end.call));
+        } else if let Some(Display::TodoList(todos)) = end.display.as_ref().filter(|_| self.shows_todos()) {
+            // The list itself is in the live region.
+            lines = vec![view::todo_summary(todos, self.marks)];
+            if let Some(turn) = self.phase.turn_mut() {
+                turn.has_todos = true;
+            }
+        }
         self.print_block(lines);
-        if self.running.is_empty() {
+        if self.work.running.is_empty() {
             self.activity(Activity::Model);
         }
+    }
+
+    /// True if the live region shows the todo list.
+    fn shows_todos(&self) -> bool {
+        !self.options.plain && self.work.show_tasks && self.phase.turn().is_some()
     }
 
     /// Handles an event inside the sub-agent of a call.
@@ -261,16 +278,16 @@ impl Terminal {
         }
         let name = clean_line(&task.description);
         match &event.news {
-            TaskUpdate::Started => self.tasks.push((task.id.clone(), name)),
+            TaskUpdate::Started => self.work.tasks.push((task.id.clone(), name)),
             TaskUpdate::Progress { last_tool, .. } => {
-                if let Some((_, shown)) = self.tasks.iter_mut().find(|(id, _)| *id == task.id)
+                if let Some((_, shown)) = self.work.tasks.iter_mut().find(|(id, _)| *id == task.id)
                     && let Some(tool) = last_tool
                 {
                     *shown = format!("{name}: {}", clean_line(tool));
                 }
             }
             TaskUpdate::Ended(end) => {
-                self.tasks.retain(|(id, _)| *id != task.id);
+                self.work.tasks.retain(|(id, _)| *id != task.id);
                 let summary = clean_line(&end.summary);
                 let name = if summary.contains(&name) { String::new() } else { format!("{name}: ") };
                 let text = format!("Task {}: {name}{summary}", end.status.name());
@@ -295,6 +312,7 @@ impl Terminal {
                 self.note(message);
             }
             SessionEvent::Compressed { original_tokens, new_tokens, .. } => {
+                self.status.tokens = *new_tokens;
                 self.note(&format!(
                     "The conversation was compressed from {original_tokens} to {new_tokens} tokens."
                 ));
@@ -318,28 +336,32 @@ impl Terminal {
     }
 
     fn turn_end(&mut self, end: &TurnEnd) {
-        let Some(turn) = &self.turn else { return };
+        let Some(turn) = self.phase.turn() else { return };
         if turn.prompt_id.as_ref().is_some_and(|id| *id != end.prompt_id) {
             return;
         }
         let started = turn.started;
         let ended = turn.ended.clone();
+        let has_todos = turn.has_todos;
         self.end_thought();
         self.answer_end();
-        self.cost += end.cost_usd;
+        if has_todos {
+            self.print_block(view::todo_lines(&self.work.todos, self.marks));
+        }
+        self.status.cost += end.cost_usd;
         self.print_block(view::turn_end(end, ended.as_deref(), self.marks));
-        if self.focused == Some(false) && self.now.saturating_sub(started) > 2000 {
+        if self.status.focused == Some(false) && self.now.saturating_sub(started) > 2000 {
             self.effects.push(Effect::Notify("Done".to_owned()));
         }
         self.turn_over();
     }
 
     fn turn_over(&mut self) {
-        self.turn = None;
-        self.running.clear();
-        self.hooks.clear();
+        self.phase.end_turn();
+        self.work.running.clear();
+        self.work.hooks.clear();
         self.questions.clear();
-        self.thought.clear();
+        self.work.thought.clear();
         if !self.begin_left_over() {
             self.send_next();
         }
@@ -352,7 +374,7 @@ impl Terminal {
         self.remove_steer(&result.prompt_id);
         let is_over = !matches!(result.body, CommandResultBody::SubmitPrompt { .. });
         let is_this = |id: &qwen_events::PromptId| *id == result.prompt_id;
-        if is_over && self.turn.as_ref().and_then(|turn| turn.prompt_id.as_ref()).is_some_and(is_this) {
+        if is_over && self.phase.turn().and_then(|turn| turn.prompt_id.as_ref()).is_some_and(is_this) {
             self.turn_over();
         }
     }

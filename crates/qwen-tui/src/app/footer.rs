@@ -1,7 +1,8 @@
 //! The footer: which facts it shows is configurable.
 
 use super::Terminal;
-use crate::text::{Style, StyledLine};
+use super::keys::YOLO;
+use crate::text::{Color, Style, StyledLine};
 
 macro_rules! items {
     ($($variant:ident $name:literal;)*) => {
@@ -41,12 +42,16 @@ items! {
 impl Terminal {
     pub(super) fn footer(&self) -> StyledLine {
         let mut parts: Vec<String> = Vec::new();
-        if let Some(vim) = self.vim.as_ref() {
+        if let Some(vim) = self.composer.vim.as_ref() {
             parts.push(if vim.is_normal() { "NORMAL" } else { "INSERT" }.to_owned());
+        }
+        let mut line = StyledLine::default();
+        if self.options.mode == YOLO {
+            // Visible whatever the footer shows.
+            line.push(" YOLO: nothing is asked ", Style { reverse: true, ..Style::color(Color::Red).bold() });
         }
         parts.extend(self.options.footer.iter().map(|item| self.fact(*item)));
         parts.retain(|part| !part.is_empty());
-        let mut line = StyledLine::default();
         for part in parts {
             let dot = if line.spans.is_empty() { String::new() } else { format!(" {} ", self.marks.dot) };
             let _ = line.push_if_fits(&format!("{dot}{part}"), Style::DIM, self.options.columns);
@@ -59,20 +64,20 @@ impl Terminal {
         match item {
             FooterItem::Model => self.options.model.clone(),
             FooterItem::Mode => self.options.mode.clone(),
-            FooterItem::Context if self.tokens == 0 => String::new(),
+            FooterItem::Context if self.status.tokens == 0 => String::new(),
             FooterItem::Context => {
                 let share = match self.options.window {
                     0 => String::new(),
-                    window => format!(" ({}%)", self.tokens.saturating_mul(100) / window),
+                    window => format!(" ({}%)", self.status.tokens.saturating_mul(100) / window),
                 };
-                format!("{} tokens{share}", thousands(self.tokens))
+                format!("{} tokens{share}", thousands(self.status.tokens))
             }
-            FooterItem::Cost if self.cost > 0.0 => format!("${:.2}", self.cost),
+            FooterItem::Cost if self.status.cost > 0.0 => format!("${:.2}", self.status.cost),
             FooterItem::Cost => String::new(),
             FooterItem::Directory => self.options.directory.clone(),
             FooterItem::Branch => self.options.branch.clone(),
-            FooterItem::Queue if self.queue.is_empty() => String::new(),
-            FooterItem::Queue => format!("{} queued", self.queue.len()),
+            FooterItem::Queue if self.work.queue.is_empty() => String::new(),
+            FooterItem::Queue => format!("{} queued", self.work.queue.len()),
         }
     }
 }

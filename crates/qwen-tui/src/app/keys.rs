@@ -12,6 +12,9 @@ use crate::question::QuestionOutcome;
 /// The approval modes, in the order in which a key cycles through them.
 const MODES: [&str; 4] = ["default", "auto-edit", "plan", "yolo"];
 
+/// The mode in which nothing is asked.
+pub(super) const YOLO: &str = "yolo";
+
 /// The longest path of a file, in bytes.
 const MAX_PATH: usize = 4096;
 
@@ -97,7 +100,7 @@ impl Terminal {
     pub fn input_since(&mut self, input: &TerminalInput, pressed: Millis, now: Millis) {
         self.now = now;
         if let TerminalInput::Focus(focused) = input {
-            self.focused = Some(*focused);
+            self.status.focused = Some(*focused);
             return;
         }
         if let Some(overlay) = &mut self.overlay {
@@ -108,7 +111,7 @@ impl Terminal {
             }
             return;
         }
-        self.last_key = Some(now);
+        self.composer.last_key = Some(now);
         let outcome = self.questions.input(input, &self.options.keymap, pressed, now);
         if self.apply_answer(outcome) {
             return;
@@ -120,7 +123,7 @@ impl Terminal {
             TerminalInput::Key(key) => self.options.keymap.action(*key),
             TerminalInput::Paste(_) | TerminalInput::Focus(_) => None,
         };
-        if self.search.is_some() && self.searching(input, action) {
+        if self.composer.search.is_some() && self.searching(input, action) {
             return;
         }
         if self.is_chord(input, action) {
@@ -132,7 +135,7 @@ impl Terminal {
         match (input, action) {
             (_, Some(action)) => self.act(action, input),
             (TerminalInput::Key(Key { code: KeyCode::Char('?'), ctrl: false, alt: false, .. }), None)
-                if self.editor.is_empty() =>
+                if self.composer.editor.is_empty() =>
             {
                 self.show_help();
             }
@@ -144,7 +147,7 @@ impl Terminal {
     fn is_chord(&mut self, input: &TerminalInput, action: Option<KeyAction>) -> bool {
         let TerminalInput::Key(key) = input else { return false };
         let is_first = *key == Key::ctrl('x') && action.is_none();
-        if std::mem::replace(&mut self.after_ctrl_x, is_first) && *key == Key::ctrl('e') {
+        if std::mem::replace(&mut self.composer.after_ctrl_x, is_first) && *key == Key::ctrl('e') {
             self.act(KeyAction::ExternalEditor, input);
             return true;
         }
@@ -153,14 +156,16 @@ impl Terminal {
 
     /// Offers an input to vim's normal mode; false if it does not handle it.
     fn input_to_vim(&mut self, input: &TerminalInput, action: Option<KeyAction>) -> bool {
-        let (Some(vim), TerminalInput::Key(key)) = (&mut self.vim, input) else { return false };
+        let (Some(vim), TerminalInput::Key(key)) = (&mut self.composer.vim, input) else { return false };
         let is_taken = match action {
             // During a turn, and for an empty composer, Esc keeps its meaning.
             Some(KeyAction::Interrupt) => {
-                self.turn.is_none() && !self.editor.is_empty() && vim.escape(&mut self.editor)
+                self.phase.turn().is_none()
+                    && !self.composer.editor.is_empty()
+                    && vim.escape(&mut self.composer.editor)
             }
             Some(_) => false,
-            None => vim.key(*key, &mut self.editor),
+            None => vim.key(*key, &mut self.composer.editor),
         };
         if is_taken {
             self.draft_touched();
@@ -173,7 +178,7 @@ impl Terminal {
         match outcome {
             QuestionOutcome::Passed => return false,
             QuestionOutcome::Typed(text) => {
-                text.chars().for_each(|c| self.editor.type_char(c));
+                text.chars().for_each(|c| self.composer.editor.type_char(c));
                 self.draft_touched();
                 return false;
             }
@@ -184,8 +189,9 @@ impl Terminal {
                 let (columns, rows) = (self.options.columns, self.options.rows);
                 self.overlay = lines.map(|lines| TranscriptView::of_lines(&lines, columns, rows));
             }
-            QuestionOutcome::Answered { command, save_rule, words } => {
+            QuestionOutcome::Answered { command, save_rule, words, declined } => {
                 self.command(command);
+                self.work.declined.extend(declined);
                 self.effects.extend(save_rule.map(Effect::SaveRule));
                 self.note(&words);
                 self.show_next_question();
@@ -214,15 +220,15 @@ impl Terminal {
 
     /// Applies an input to the composer.
     fn write(&mut self, input: &TerminalInput, action: Option<KeyAction>) {
-        let before = self.editor.raw().len();
-        edit(&mut self.editor, input, action);
-        if self.editor.raw().len() != before {
-            self.history.leave();
+        let before = self.composer.editor.raw().len();
+        edit(&mut self.composer.editor, input, action);
+        if self.composer.editor.raw().len() != before {
+            self.composer.history.leave();
             self.draft_touched();
         }
         if let TerminalInput::Paste(text) = input
             && is_image_path(text)
-            && self.editor.before_caret().ends_with(text.as_str())
+            && self.composer.editor.before_caret().ends_with(text.as_str())
         {
             self.effects.push(Effect::ReadImage(text.clone()));
         }
@@ -230,21 +236,21 @@ impl Terminal {
     }
 
     fn act(&mut self, action: KeyAction, input: &TerminalInput) {
-        if self.completion.is_shown() && self.act_on_completion(action) {
+        if self.composer.completion.is_shown() && self.act_on_completion(action) {
             return;
         }
         match action {
             KeyAction::Submit => {
                 // A backslash before Enter starts a new line, for terminals that have no other key for it.
-                if self.editor.before_caret().ends_with('\\') {
-                    self.editor.backspace();
-                    self.editor.type_char('\n');
+                if self.composer.editor.before_caret().ends_with('\\') {
+                    self.composer.editor.backspace();
+                    self.composer.editor.type_char('\n');
                 } else {
                     self.submit();
                 }
             }
             KeyAction::Complete => {
-                if self.turn.is_some() && !self.editor.is_empty() {
+                if self.phase.turn().is_some() && !self.composer.editor.is_empty() {
                     self.enqueue();
                 } else {
                     self.ask_for_hints();
@@ -253,10 +259,10 @@ impl Terminal {
             KeyAction::Interrupt => self.escape(),
             KeyAction::Cancel => self.cancel(),
             KeyAction::Quit => {
-                if self.editor.is_empty() {
+                if self.composer.editor.is_empty() {
                     self.quit();
                 } else {
-                    self.editor.delete();
+                    self.composer.editor.delete();
                     self.draft_touched();
                 }
             }
@@ -264,19 +270,18 @@ impl Terminal {
             KeyAction::CycleMode => {
                 let at = MODES.iter().position(|mode| *mode == self.options.mode);
                 let next = MODES[at.map_or(0, |at| (at + 1) % MODES.len())];
-                next.clone_into(&mut self.options.mode);
-                self.control(ControlBody::SetPermissionMode(next.into()));
+                self.enter_mode(next);
             }
-            KeyAction::Transcript => self.effects.push(Effect::Transcript(self.session.clone())),
-            KeyAction::Tasks => self.show_tasks = !self.show_tasks,
+            KeyAction::Transcript => self.effects.push(Effect::Transcript(self.status.session.clone())),
+            KeyAction::Tasks => self.work.show_tasks = !self.work.show_tasks,
             KeyAction::Background if self.has_running_command() => {
                 self.control(ControlBody::BackgroundTasks(None));
                 self.notify("The command goes on in the background.");
             }
             KeyAction::Question => self.questions.toggle(),
-            KeyAction::ExternalEditor => self.effects.push(Effect::Edit(self.editor.text())),
+            KeyAction::ExternalEditor => self.effects.push(Effect::Edit(self.composer.editor.text())),
             KeyAction::PasteImage => self.effects.push(Effect::PasteImage),
-            KeyAction::HistorySearch => self.search = Some(Search::default()),
+            KeyAction::HistorySearch => self.composer.search = Some(Search::default()),
             KeyAction::Repaint => self.print_last_answer(),
             KeyAction::WrapProse => {
                 self.options.wrap_prose = !self.options.wrap_prose;
@@ -284,19 +289,19 @@ impl Terminal {
                 self.notify(&format!("Prose is wrapped {who} from here on."));
             }
             KeyAction::Up => {
-                if !self.recall_prompt() && !self.editor.up() {
-                    let current = self.editor.text();
-                    if let Some(older) = self.history.older(&current) {
-                        self.editor.set(&older);
+                if !self.recall_prompt() && !self.composer.editor.up() {
+                    let current = self.composer.editor.text();
+                    if let Some(older) = self.composer.history.older(&current) {
+                        self.composer.editor.set(&older);
                         self.draft_touched();
                     }
                 }
             }
             KeyAction::Down => {
-                if !self.editor.down()
-                    && let Some(newer) = self.history.newer()
+                if !self.composer.editor.down()
+                    && let Some(newer) = self.composer.history.newer()
                 {
-                    self.editor.set(&newer);
+                    self.composer.editor.set(&newer);
                     self.draft_touched();
                 }
             }
@@ -321,31 +326,51 @@ impl Terminal {
         }
     }
 
+    /// Changes the approval mode. The mode without questions needs the key twice.
+    fn enter_mode(&mut self, mode: &'static str) {
+        let is_confirmed =
+            self.status.asked_for_yolo.take().is_some_and(|asked| self.now < asked + 2 * TWICE);
+        if mode == YOLO && !is_confirmed {
+            self.status.asked_for_yolo = Some(self.now);
+            self.notify(
+                "Enter yolo mode? Everything runs without a question. Press the key again to confirm.",
+            );
+            return;
+        }
+        if mode == YOLO {
+            self.note("Yolo mode: commands and changes run without a question.");
+        }
+        mode.clone_into(&mut self.options.mode);
+        self.control(ControlBody::SetPermissionMode(mode.into()));
+    }
+
     /// Esc: ends the turn, or closes the open list or panel.
     fn escape(&mut self) {
-        if self.turn.is_some() {
+        if self.phase.turn().is_some() {
             self.interrupt();
-        } else if self.last_escape.is_some_and(|last| self.now < last + TWICE) && self.editor.is_empty() {
-            self.last_escape = None;
+        } else if self.composer.last_escape.is_some_and(|last| self.now < last + TWICE)
+            && self.composer.editor.is_empty()
+        {
+            self.composer.last_escape = None;
             self.send_unprinted("/rewind");
         } else {
-            self.last_escape = Some(self.now);
+            self.composer.last_escape = Some(self.now);
         }
     }
 
     /// Ctrl+C: first moves the draft to the history, then ends the turn, then the program.
     fn cancel(&mut self) {
-        let twice = self.last_cancel.replace(self.now).is_some_and(|last| self.now < last + TWICE);
-        if !self.editor.is_empty() {
-            let text = self.editor.take();
+        let twice = self.composer.last_cancel.replace(self.now).is_some_and(|last| self.now < last + TWICE);
+        if !self.composer.editor.is_empty() {
+            let text = self.composer.editor.take();
             self.remember(&text);
             self.draft_touched();
             self.notify("Cleared; Up brings it back.");
-            if self.turn.is_some() {
+            if self.phase.turn().is_some() {
                 // The next one is for the turn.
-                self.last_cancel = None;
+                self.composer.last_cancel = None;
             }
-        } else if self.turn.is_some() && !twice {
+        } else if self.phase.turn().is_some() && !twice {
             self.interrupt();
         } else if twice {
             self.quit();
@@ -355,17 +380,25 @@ impl Terminal {
     }
 
     pub(super) fn quit(&mut self) {
-        self.quitting = true;
+        if let Some(session) = self.status.session.clone().filter(|_| !self.phase.is_quitting()) {
+            self.note(&format!("To continue this session: qwen --resume {session}"));
+        }
+        self.end_program();
+    }
+
+    /// Ends the program without a word.
+    pub(super) fn end_program(&mut self) {
+        self.phase.quit();
         self.finish();
         self.effects.push(Effect::Quit);
     }
 
     /// Reverse search: typed text is searched for, any other key ends the search with the match.
     fn searching(&mut self, input: &TerminalInput, action: Option<KeyAction>) -> bool {
-        let Some(search) = &mut self.search else { return false };
+        let Some(search) = &mut self.composer.search else { return false };
         match (input, action) {
             (_, Some(KeyAction::HistorySearch)) => {
-                if self.history.search(&search.text, search.skip + 1).is_some() {
+                if self.composer.history.search(&search.text, search.skip + 1).is_some() {
                     search.skip += 1;
                 }
                 true
@@ -376,7 +409,7 @@ impl Terminal {
                 true
             }
             (_, Some(KeyAction::Interrupt | KeyAction::Cancel)) => {
-                self.search = None;
+                self.composer.search = None;
                 true
             }
             (TerminalInput::Key(Key { code: KeyCode::Char(c), ctrl: false, alt: false, .. }), None) => {
@@ -385,14 +418,14 @@ impl Terminal {
                 true
             }
             _ => {
-                let found = self.history.search(&search.text, search.skip).map(str::to_owned);
-                self.search = None;
+                let found = self.composer.history.search(&search.text, search.skip).map(str::to_owned);
+                self.composer.search = None;
                 if let Some(found) = found {
-                    let draft = self.editor.text();
+                    let draft = self.composer.editor.text();
                     if !draft.trim().is_empty() {
                         self.remember(&draft);
                     }
-                    self.editor.set(&found);
+                    self.composer.editor.set(&found);
                     self.draft_touched();
                 }
                 // Enter only accepts the match; the next one sends it.

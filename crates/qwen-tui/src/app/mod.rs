@@ -10,26 +10,23 @@ mod plain;
 mod print;
 mod prompts;
 mod recent_turns;
+mod state;
 
 pub use footer::FooterItem;
 pub use keys::edit;
 pub use recent_turns::RecentTurns;
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use qwen_events::{Command, Media, PromptId, SessionId};
 
-use qwen_events::{Command, Media, PromptId, SessionId, Todo, ToolCall};
-
-use self::complete::Completion;
+use self::state::{Activity, Composer, Output, Phase, Queued, Running, Search, Status, Steer, Turn, Work};
 use crate::Millis;
-use crate::editor::{Editor, History, Vim};
+use crate::editor::Editor;
 use crate::input::Keymap;
-use crate::markdown::Stream;
 use crate::overlay::TranscriptView;
 use crate::picker::Picker;
 use crate::question::Questions;
 use crate::screen::LiveRegion;
-use crate::view::{Marks, ThoughtTree};
+use crate::view::Marks;
 
 /// The interval within which a second Ctrl+C or Esc counts as a repetition.
 const TWICE: Millis = 1500;
@@ -53,6 +50,8 @@ pub struct Options {
     /// The number of printed lines of a command's output.
     pub output_lines: usize,
     pub keymap: Keymap,
+    /// Checks a permission rule that the user edits; an error says what is wrong with it.
+    pub check_rule: fn(&str) -> Result<(), String>,
     /// True for vim's keys in the composer.
     pub vim: bool,
     /// The facts in the footer, in order.
@@ -113,116 +112,24 @@ pub enum Effect {
     Trust(bool),
 }
 
-/// A running call.
-#[derive(Debug)]
-struct Running {
-    call: Arc<ToolCall>,
-    since: Millis,
-    /// The last lines of its output.
-    tail: VecDeque<String>,
-    /// The incomplete last line of output.
-    partial: String,
-    /// The current activity, if the call runs a sub-agent.
-    inside: Option<String>,
-}
-
-/// What the turn waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Activity {
-    Model,
-    Thinking,
-    Answer,
-    Tools,
-    /// The model is writing the arguments of a call to this tool.
-    Writing(String),
-    Retry(String),
-    Ending,
-}
-
-#[derive(Debug)]
-struct Turn {
-    prompt_id: Option<PromptId>,
-    started: Millis,
-    activity: Activity,
-    since: Millis,
-    /// True once the session has started it; until then it may still refuse the prompt.
-    has_started: bool,
-    /// What an interrupt ended.
-    ended: Option<String>,
-}
-
-/// A queued prompt.
-#[derive(Debug, PartialEq, Eq)]
-struct Queued {
-    text: String,
-    images: Vec<Media>,
-}
-
-/// A message that joins the running turn.
-#[derive(Debug, PartialEq, Eq)]
-struct Steer {
-    prompt_id: PromptId,
-    text: String,
-}
-
-/// The state of a history search.
-#[derive(Debug, Default)]
-struct Search {
-    text: String,
-    skip: usize,
-}
-
 /// The terminal interface.
 #[derive(Debug)]
 pub struct Terminal {
     options: Options,
     marks: Marks,
+    phase: Phase,
     region: LiveRegion,
-    /// Encoded lines to be printed above the region.
-    finished: String,
-    /// True once something was printed, so an empty line separates the next block.
-    printed: bool,
-    answer: Stream,
-    in_code: bool,
-    /// The source of the last answer, for copying and reprinting.
-    last_answer: String,
-    thought: String,
-    turn: Option<Turn>,
-    running: Vec<Running>,
-    todos: Vec<Todo>,
-    show_tasks: bool,
-    tasks: Vec<(Arc<str>, String)>,
-    queue: VecDeque<Queued>,
-    steers: Vec<Steer>,
+    output: Output,
+    composer: Composer,
+    work: Work,
+    status: Status,
     questions: Questions,
-    editor: Editor,
-    history: History,
-    search: Option<Search>,
-    completion: Completion,
-    vim: Option<Vim>,
-    thoughts: ThoughtTree,
-    /// Hooks that are running: id and name.
-    hooks: Vec<(Arc<str>, String)>,
     picker: Option<Picker>,
     overlay: Option<TranscriptView>,
     /// The bytes that closed the overlay, still to be written.
     left_overlay: String,
-    prompts_sent: u64,
-    session: Option<SessionId>,
     effects: Vec<Effect>,
-    last_key: Option<Millis>,
-    last_cancel: Option<Millis>,
-    last_escape: Option<Millis>,
-    /// True if the last key was Ctrl+X, which begins a sequence of two keys.
-    after_ctrl_x: bool,
-    draft_saved: String,
-    draft_changed: Option<Millis>,
-    focused: Option<bool>,
-    tokens: u64,
-    cost: f64,
     now: Millis,
-    notice: Option<(String, Millis)>,
-    quitting: bool,
 }
 
 impl Terminal {
@@ -234,46 +141,18 @@ impl Terminal {
         }
         let mut terminal = Self {
             marks: if options.unicode { Marks::UNICODE } else { Marks::ASCII },
+            phase: Phase::Idle,
             region: LiveRegion::new(options.columns, options.colors),
-            finished: String::new(),
-            printed: false,
-            answer: Stream::default(),
-            in_code: false,
-            last_answer: String::new(),
-            thought: String::new(),
-            turn: None,
-            running: Vec::new(),
-            todos: Vec::new(),
-            show_tasks: true,
-            tasks: Vec::new(),
-            queue: VecDeque::new(),
-            steers: Vec::new(),
-            questions: Questions::default(),
-            editor,
-            history: History::new(options.history.clone()),
-            search: None,
-            completion: Completion::default(),
-            vim: options.vim.then(Vim::default),
-            thoughts: ThoughtTree::default(),
-            hooks: Vec::new(),
+            output: Output::default(),
+            composer: Composer::new(editor, &options),
+            work: Work::new(),
+            status: Status::default(),
+            questions: Questions::new(options.check_rule),
             picker: None,
             overlay: None,
             left_overlay: String::new(),
-            prompts_sent: 0,
-            session: None,
             effects: Vec::new(),
-            last_key: None,
-            last_cancel: None,
-            last_escape: None,
-            after_ctrl_x: false,
-            draft_saved: options.draft.clone(),
-            draft_changed: None,
-            focused: None,
-            tokens: 0,
-            cost: 0.0,
             now,
-            notice: None,
-            quitting: false,
             options,
         };
         for line in std::mem::take(&mut terminal.options.greeting) {
@@ -319,7 +198,7 @@ impl Terminal {
 
     /// The number of bytes to be printed.
     pub fn backlog(&self) -> usize {
-        self.finished.len()
+        self.output.finished.len()
     }
 
     /// Handles expired timers. Returns when to call this again if nothing else happens; none means never.
@@ -327,24 +206,24 @@ impl Terminal {
         self.now = now;
         let outcome = self.questions.settle(now);
         self.apply_answer(outcome);
-        let mut next = self.questions.open_when_idle(now, self.last_key, self.is_composing());
+        let mut next = self.questions.open_when_idle(now, self.composer.last_key, self.is_composing());
         let mut at = |moment: Millis| next = Some(next.map_or(moment, |other: Millis| other.min(moment)));
         if let Some(moment) = self.questions.deadline().filter(|moment| *moment > now) {
             at(moment);
         }
-        if let Some(turn) = self.turn.as_ref().filter(|_| !self.options.plain) {
+        if let Some(turn) = self.phase.turn().filter(|_| !self.options.plain) {
             // Once per second, at full seconds.
             let elapsed = now.saturating_sub(turn.since);
             at(turn.since + (elapsed / 1000 + 1) * 1000);
         }
-        if let Some((_, until)) = &self.notice {
+        if let Some((_, until)) = &self.status.notice {
             if *until <= now {
-                self.notice = None;
+                self.status.notice = None;
             } else {
                 at(*until);
             }
         }
-        if let Some(changed) = self.draft_changed {
+        if let Some(changed) = self.composer.draft_changed {
             if changed + DRAFT_DELAY <= now {
                 self.save_draft();
             } else {
@@ -356,11 +235,11 @@ impl Terminal {
 
     /// True while the keys of the user belong to something else than an open question.
     pub(super) fn is_composing(&self) -> bool {
-        !self.editor.is_empty()
+        !self.composer.editor.is_empty()
             || self.overlay.is_some()
             || self.picker.is_some()
-            || self.search.is_some()
-            || self.after_ctrl_x
+            || self.composer.search.is_some()
+            || self.composer.after_ctrl_x
             || self.options.plain
     }
 
@@ -388,7 +267,7 @@ impl Terminal {
             out.push_str(&overlay.frame(self.options.colors));
             return out;
         }
-        let finished = std::mem::take(&mut self.finished);
+        let finished = std::mem::take(&mut self.output.finished);
         if self.options.plain {
             // The kernel adds the carriage returns.
             out.push_str(&finished.replace("\r\n", "\n"));
@@ -405,7 +284,7 @@ impl Terminal {
         self.questions.hide();
         let left = std::mem::take(&mut self.left_overlay);
         let erased = if self.options.plain { String::new() } else { self.region.erase() };
-        let mut finished = std::mem::take(&mut self.finished);
+        let mut finished = std::mem::take(&mut self.output.finished);
         if self.options.plain {
             finished = finished.replace("\r\n", "\n");
         }
@@ -419,20 +298,20 @@ impl Terminal {
 
     /// Handles the text from the user's editor.
     pub fn edited(&mut self, text: &str) {
-        self.editor.set(text.trim_end_matches('\n'));
+        self.composer.editor.set(text.trim_end_matches('\n'));
         self.draft_touched();
     }
 
     /// Inserts a picture from the clipboard.
     pub fn paste_image(&mut self, image: Media) {
-        self.editor.paste_image(image);
+        self.composer.editor.paste_image(image);
         self.draft_touched();
     }
 
     /// Replaces a pasted path by the picture in that file, unless the text has changed since.
     pub fn replace_by_image(&mut self, pasted: &str, image: Media) {
-        if self.editor.before_caret().ends_with(pasted) {
-            self.editor.replace_before(pasted.len(), "");
+        if self.composer.editor.before_caret().ends_with(pasted) {
+            self.composer.editor.replace_before(pasted.len(), "");
             self.paste_image(image);
         }
     }
@@ -455,22 +334,22 @@ impl Terminal {
 
     /// Shows a temporary line about an action of the binary.
     pub fn notify(&mut self, text: &str) {
-        self.notice = Some((crate::text::clean_line(text), self.now + 4000));
+        self.status.notice = Some((crate::text::clean_line(text), self.now + 4000));
     }
 
     /// True if a turn has begun in this process, or another session is shown.
     pub fn has_session(&self) -> bool {
-        self.session.is_some()
+        self.status.session.is_some()
     }
 
     /// Ends the session because the program starts again.
     pub fn restart(&mut self) {
-        self.quit();
+        self.end_program();
     }
 
     /// The unsent text.
     pub fn draft(&self) -> String {
-        self.editor.text()
+        self.composer.editor.text()
     }
 
     /// Prints a warning of the program.
@@ -484,15 +363,15 @@ impl Terminal {
     }
 
     fn draft_touched(&mut self) {
-        self.draft_changed.get_or_insert(self.now);
+        self.composer.draft_changed.get_or_insert(self.now);
     }
 
     fn save_draft(&mut self) {
-        self.draft_changed = None;
-        let text = self.editor.text();
-        if text != self.draft_saved {
+        self.composer.draft_changed = None;
+        let text = self.composer.editor.text();
+        if text != self.composer.draft_saved {
             self.effects.push(Effect::SaveDraft(text.clone()));
-            self.draft_saved = text;
+            self.composer.draft_saved = text;
         }
     }
 }

@@ -11,7 +11,7 @@ impl Terminal {
     pub fn line(&mut self, text: &str, pressed: crate::Millis, now: crate::Millis) {
         self.now = now;
         // The cursor is already at the start of a line.
-        self.printed = false;
+        self.output.printed = false;
         let outcome = self.questions.line(text, pressed);
         let is_unanswered = matches!(outcome, QuestionOutcome::Taken);
         if self.apply_answer(outcome) {
@@ -20,14 +20,14 @@ impl Terminal {
             }
         } else if !self.line_to_list(text) {
             self.picker = None;
-            self.editor.set(text);
+            self.composer.editor.set(text);
             self.submit();
         }
     }
 
     /// Ctrl+C in line mode: ends the turn, or the program.
     pub fn line_interrupt(&mut self) {
-        if self.turn.is_some() {
+        if self.phase.turn().is_some() {
             self.interrupt();
         } else {
             self.quit();

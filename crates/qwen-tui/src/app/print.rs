@@ -19,8 +19,8 @@ impl Terminal {
     }
 
     pub(super) fn print_separator(&mut self) {
-        if self.printed {
-            self.finished.push_str("\r\n");
+        if self.output.printed {
+            self.output.finished.push_str("\r\n");
         }
     }
 
@@ -48,24 +48,24 @@ impl Terminal {
 
     pub(super) fn print_line(&mut self, line: &StyledLine) {
         if self.options.plain {
-            self.finished.push_str(&line.text());
+            self.output.finished.push_str(&line.text());
         } else {
-            line.encode(self.options.colors, &mut self.finished);
+            line.encode(self.options.colors, &mut self.output.finished);
         }
-        self.finished.push_str("\r\n");
-        self.printed = true;
+        self.output.finished.push_str("\r\n");
+        self.output.printed = true;
     }
 
     /// Handles a piece of the answer.
     pub(super) fn answer_delta(&mut self, text: &str) {
-        self.last_answer.push_str(text);
-        let blocks = self.answer.push(text);
+        self.output.last_answer.push_str(text);
+        let blocks = self.output.answer.push(text);
         self.print_answer(blocks);
     }
 
     /// Handles the end of the answer.
     pub(super) fn answer_end(&mut self) {
-        let blocks = self.answer.finish();
+        let blocks = self.output.answer.finish();
         self.print_answer(blocks);
     }
 
@@ -78,10 +78,10 @@ impl Terminal {
                 }
                 Block::CodeStart => {
                     self.print_separator();
-                    self.in_code = true;
+                    self.output.in_code = true;
                 }
                 Block::Code { language, line } => self.print_line(&highlight(&language, &clean(&line))),
-                Block::CodeEnd => self.in_code = false,
+                Block::CodeEnd => self.output.in_code = false,
             }
         }
     }

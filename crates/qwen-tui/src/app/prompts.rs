@@ -9,22 +9,29 @@ use crate::markdown::Rendered;
 use crate::text::{Color, Style, StyledLine, clean};
 use crate::view::{ThoughtTree, summary};
 
+/// A longer prompt, such as a paste, is printed folded.
+const LONGEST_PROMPT: usize = 20;
+
+/// The lines of a folded prompt that are printed from its beginning and from its end.
+const PROMPT_HEAD: usize = 6;
+const PROMPT_TAIL: usize = 2;
+
 impl Terminal {
     /// Sends the composer's text: as a prompt, or into the running turn.
     pub(super) fn submit(&mut self) {
-        let text = self.editor.text();
+        let text = self.composer.editor.text();
         if text.trim().is_empty() {
             return;
         }
-        let images = self.editor.images();
-        self.editor.take();
-        if let Some(vim) = &mut self.vim {
+        let images = self.composer.editor.images();
+        self.composer.editor.take();
+        if let Some(vim) = &mut self.composer.vim {
             vim.reset();
         }
         self.close_completion();
         self.remember(&text);
         self.draft_touched();
-        if self.turn.is_some() {
+        if self.phase.turn().is_some() {
             self.steer(text, images);
         } else {
             self.send(&text, images);
@@ -42,22 +49,22 @@ impl Terminal {
             delivery: if is_command { Delivery::Queue } else { Delivery::Steer },
             ..Prompt::default()
         };
-        self.steers.push(Steer { prompt_id, text });
+        self.work.steers.push(Steer { prompt_id, text });
         self.command(Command::Prompt(Box::new(prompt)));
     }
 
     /// Removes a steering message whose outcome is known.
     pub(super) fn remove_steer(&mut self, prompt_id: &PromptId) -> Option<String> {
-        let at = self.steers.iter().position(|steer| steer.prompt_id == *prompt_id)?;
-        Some(self.steers.remove(at).text)
+        let at = self.work.steers.iter().position(|steer| steer.prompt_id == *prompt_id)?;
+        Some(self.work.steers.remove(at).text)
     }
 
     /// A steering message arrived too late for the turn: its own turn begins.
     pub(super) fn begin_left_over(&mut self) -> bool {
-        if self.steers.is_empty() {
+        if self.work.steers.is_empty() {
             return false;
         }
-        let Steer { prompt_id, text } = self.steers.remove(0);
+        let Steer { prompt_id, text } = self.work.steers.remove(0);
         self.print_prompt(&text);
         self.begin_turn(Some(prompt_id));
         true
@@ -75,31 +82,31 @@ impl Terminal {
 
     /// Queues the composer's text behind the running turn.
     pub(super) fn enqueue(&mut self) {
-        let text = self.editor.text();
+        let text = self.composer.editor.text();
         if text.trim().is_empty() {
             return;
         }
-        let images = self.editor.images();
-        self.editor.take();
+        let images = self.composer.editor.images();
+        self.composer.editor.take();
         self.close_completion();
         self.remember(&text);
         self.draft_touched();
-        self.queue.push_back(Queued { text, images });
+        self.work.queue.push_back(Queued { text, images });
     }
 
     /// Moves the last waiting prompt back into the composer.
     pub(super) fn recall_prompt(&mut self) -> bool {
-        if !self.editor.is_empty() {
+        if !self.composer.editor.is_empty() {
             return false;
         }
-        match self.queue.pop_back() {
+        match self.work.queue.pop_back() {
             Some(queued) => {
-                self.editor.set(&queued.text);
+                self.composer.editor.set(&queued.text);
                 self.draft_touched();
                 true
             }
             // The session reports whether the withdrawal was in time.
-            None => match self.steers.last() {
+            None => match self.work.steers.last() {
                 Some(steer) => {
                     self.withdraw(steer.prompt_id.clone());
                     true
@@ -112,9 +119,9 @@ impl Terminal {
     /// Moves a withdrawn prompt back to the composer.
     pub(super) fn withdrawn(&mut self, prompt_id: &PromptId) {
         if let Some(text) = self.remove_steer(prompt_id)
-            && self.editor.is_empty()
+            && self.composer.editor.is_empty()
         {
-            self.editor.set(&text);
+            self.composer.editor.set(&text);
             self.draft_touched();
         }
     }
@@ -141,8 +148,8 @@ impl Terminal {
 
     /// Sends the next queued prompt.
     pub(super) fn send_next(&mut self) {
-        if self.turn.is_none()
-            && let Some(queued) = self.queue.pop_front()
+        if self.phase.turn().is_none()
+            && let Some(queued) = self.work.queue.pop_front()
         {
             self.send(&queued.text, queued.images);
         }
@@ -150,26 +157,33 @@ impl Terminal {
 
     pub(super) fn begin_turn(&mut self, prompt_id: Option<PromptId>) {
         let (started, since) = (self.now, self.now);
-        self.last_answer.clear();
-        self.thoughts = ThoughtTree::default();
-        self.turn = Some(super::Turn {
+        self.output.last_answer.clear();
+        self.work.thoughts = ThoughtTree::default();
+        self.phase.begin_turn(super::Turn {
             prompt_id,
             started,
             activity: Activity::Model,
             since,
             has_started: false,
             ended: None,
+            has_todos: false,
         });
     }
 
     pub(super) fn next_prompt_id(&mut self) -> PromptId {
-        self.prompts_sent += 1;
-        PromptId::new(format!("{}-{}", self.options.seed, self.prompts_sent))
+        self.work.prompts_sent += 1;
+        PromptId::new(format!("{}-{}", self.options.seed, self.work.prompts_sent))
     }
 
     pub(super) fn print_prompt(&mut self, text: &str) {
         let text = clean(text);
-        let mut lines = text.lines();
+        let all: Vec<&str> = text.lines().collect();
+        let hidden = if all.len() > LONGEST_PROMPT { all.len() - PROMPT_HEAD - PROMPT_TAIL } else { 0 };
+        let folded = format!("({hidden} more lines{})", self.shows_all());
+        let (head, tail) =
+            if hidden > 0 { (PROMPT_HEAD, all.len() - PROMPT_TAIL) } else { (all.len(), all.len()) };
+        let note = (hidden > 0).then_some(folded.as_str());
+        let mut lines = all[..head].iter().copied().chain(note).chain(all[tail..].iter().copied());
         let style = Style::BOLD;
         let first =
             StyledLine::styled("> ", Style::color(Color::Cyan)).with(lines.next().unwrap_or_default(), style);
@@ -183,13 +197,13 @@ impl Terminal {
 
     /// Sends the session a control request that it answers with events.
     pub(super) fn control(&mut self, body: ControlBody) {
-        self.prompts_sent += 1;
-        let request_id = format!("{}-c{}", self.options.seed, self.prompts_sent).into();
+        self.work.prompts_sent += 1;
+        let request_id = format!("{}-c{}", self.options.seed, self.work.prompts_sent).into();
         self.command(Command::Control { request_id, nested: false, body: Box::new(body) });
     }
 
     pub(super) fn remember(&mut self, text: &str) {
-        if self.history.add(text) {
+        if self.composer.history.add(text) {
             self.effects.push(Effect::Remember(text.to_owned()));
         }
     }
@@ -197,17 +211,17 @@ impl Terminal {
     /// What the turn is doing, for the report of an interrupt.
     fn current_activity(&self) -> String {
         let model = || format!("the request to {}", self.options.model);
-        if let Some((_, hook)) = self.hooks.first() {
+        if let Some((_, hook)) = self.work.hooks.first() {
             return format!("the hook {hook}");
         }
         if self.questions.len() > 0 {
             return "the question".to_owned();
         }
-        if !self.running.is_empty() {
-            let calls: Vec<String> = self.running.iter().map(|running| summary(&running.call)).collect();
+        if !self.work.running.is_empty() {
+            let calls: Vec<String> = self.work.running.iter().map(|running| summary(&running.call)).collect();
             return calls.join(", ");
         }
-        match self.turn.as_ref() {
+        match self.phase.turn() {
             Some(turn) if !turn.has_started => {
                 "the start of the turn, with its hooks and MCP servers".to_owned()
             }
@@ -227,18 +241,18 @@ impl Terminal {
     /// Ends the running turn.
     pub(super) fn interrupt(&mut self) {
         let ended = self.current_activity();
-        let Some(turn) = &mut self.turn else { return };
+        let Some(turn) = self.phase.turn_mut() else { return };
         turn.ended.get_or_insert(ended);
         turn.activity = Activity::Ending;
         turn.since = self.now;
         let prompt_id = turn.prompt_id.clone();
-        for steer in self.steers.iter().map(|steer| steer.prompt_id.clone()).collect::<Vec<_>>() {
+        for steer in self.work.steers.iter().map(|steer| steer.prompt_id.clone()).collect::<Vec<_>>() {
             self.withdraw(steer);
         }
         // Queued prompts return to the composer instead of starting at once.
-        if self.editor.is_empty() && !self.queue.is_empty() {
-            let texts: Vec<String> = self.queue.drain(..).map(|queued| queued.text).collect();
-            self.editor.set(&texts.join("\n"));
+        if self.composer.editor.is_empty() && !self.work.queue.is_empty() {
+            let texts: Vec<String> = self.work.queue.drain(..).map(|queued| queued.text).collect();
+            self.composer.editor.set(&texts.join("\n"));
         }
         self.command(Command::Cancel {
             session_id: None,

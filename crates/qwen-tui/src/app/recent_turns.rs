@@ -58,7 +58,7 @@ impl Terminal {
                 blocks.extend(stream.finish());
                 self.print_answer(blocks);
                 if !end.text.is_empty() {
-                    self.last_answer = end.text.to_string();
+                    self.output.last_answer = end.text.to_string();
                 }
             } else if let Body::ToolEnd(end) = body {
                 self.print_block(view::finished_call(end, self.marks, &self.output_limit(end)));

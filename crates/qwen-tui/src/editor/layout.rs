@@ -4,7 +4,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::Editor;
 use crate::screen::Caret;
-use crate::text::{Color, Style, StyledLine, grapheme_width, visible};
+use crate::text::{Color, Style, StyledLine, grapheme_width};
 
 #[derive(Debug)]
 pub struct Layout {
@@ -36,7 +36,7 @@ pub fn layout(editor: &Editor, sign: &str, columns: usize, max_rows: usize) -> L
         let (text, style) = match label {
             Some(label) => (label, Style::color(Color::Magenta)),
             None if cluster == "\t" => ("    ".to_owned(), Style::PLAIN),
-            None => (visible(cluster), Style::PLAIN),
+            None => (qwen_events::visible_text(cluster), Style::PLAIN),
         };
         for piece in text.graphemes(true) {
             let cells = grapheme_width(piece).0;

@@ -266,10 +266,10 @@ impl Table {
                     line.push(" ".repeat(missing), Style::PLAIN);
                 }
             }
-            lines.push(Rendered::logical(line));
+            lines.push(Rendered::prose(line));
             if n == 0 {
                 let rule: Vec<String> = widths.iter().map(|width| "-".repeat((*width).max(1))).collect();
-                lines.push(Rendered::logical(StyledLine::styled(rule.join("-|-"), Style::DIM)));
+                lines.push(Rendered::prose(StyledLine::styled(rule.join("-|-"), Style::DIM)));
             }
         }
         lines

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::form::Form;
 use crate::markdown::Rendered;
-use crate::text::{StyledLine, clean_line};
-use crate::view::{rule_for, subject};
+use crate::text::{StyledLine, visible_line};
+use crate::view::{description, is_command, rule_for, subject};
 
 /// A question about a call.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub struct QuestionView {
     pub title: String,
     /// The complete effect of the call.
     pub subject: Vec<Rendered>,
+    /// The model's description of the call; may be empty.
+    pub(super) description: String,
     /// The reason for the question.
     pub reason: String,
     /// True if a sub-agent asks.
@@ -39,10 +41,16 @@ pub(super) enum Choice {
     Always,
     No,
     Object,
+    /// Change the command, then run it.
+    Change,
 }
 
 impl Choice {
     const ALL: [Self; 5] = [Self::Once, Self::Session, Self::Always, Self::No, Self::Object];
+
+    /// The answers to a command, which can be changed.
+    const COMMAND: [Self; 6] =
+        [Self::Once, Self::Session, Self::Always, Self::No, Self::Object, Self::Change];
 
     /// The answers to a question of the program itself.
     const PROGRAM: [Self; 2] = [Self::Once, Self::No];
@@ -57,13 +65,14 @@ impl Choice {
             Self::Always => 'a',
             Self::No => 'n',
             Self::Object => 'e',
+            Self::Change => 'c',
         }
     }
 
     /// True if the answer lets the call run, now or after a further step.
     pub(super) fn approves(self) -> bool {
         match self {
-            Self::Once | Self::Session | Self::Always => true,
+            Self::Once | Self::Session | Self::Always | Self::Change => true,
             Self::No | Self::Object => false,
         }
     }
@@ -75,6 +84,7 @@ impl Choice {
             Self::Always => "always",
             Self::No => "no",
             Self::Object => "no, with a message",
+            Self::Change => "change it",
         }
     }
 }
@@ -92,7 +102,8 @@ impl QuestionView {
         Self {
             title: if form.is_some() { "The model asks".to_owned() } else { title },
             subject: if form.is_some() { Vec::new() } else { lines },
-            reason: clean_line(reason),
+            description: description(&call).unwrap_or_default(),
+            reason: visible_line(reason),
             from_agent,
             rule: rule_for(&call, confirmation).filter(|_| form.is_none()),
             is_plan: matches!(confirmation, Confirmation::Plan { .. }),
@@ -103,12 +114,13 @@ impl QuestionView {
     }
 
     pub(super) fn of_program(title: &str, reason: &str, subject: &[String]) -> Self {
-        let lines = subject.iter().map(|line| Rendered::logical(StyledLine::plain(clean_line(line))));
+        let lines = subject.iter().map(|line| Rendered::logical(StyledLine::plain(visible_line(line))));
         Self {
             asked: None,
-            title: clean_line(title),
+            title: visible_line(title),
             subject: lines.collect(),
-            reason: clean_line(reason),
+            description: String::new(),
+            reason: visible_line(reason),
             from_agent: false,
             rule: None,
             is_plan: false,
@@ -130,6 +142,7 @@ impl QuestionView {
         match self.asked {
             None => &Choice::PROGRAM,
             Some(_) if self.is_plan => &Choice::PLAN,
+            Some(_) if self.command().is_some() => &Choice::COMMAND,
             Some(_) => &Choice::ALL,
         }
     }
@@ -142,6 +155,21 @@ impl QuestionView {
             Choice::Once if self.asked.is_none() => "yes",
             other => other.label(),
         }
+    }
+
+    /// The command as the model wrote it, if the call runs one and no part of it is hidden from the user.
+    pub(super) fn command(&self) -> Option<String> {
+        let (_, call) = self.asked.as_ref().filter(|(_, call)| is_command(call))?;
+        let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
+        Some(arguments.get("command")?.as_str()?.to_owned())
+    }
+
+    /// Allows the call with another command.
+    pub(super) fn with_command(&self, command: &str) -> Value {
+        let arguments = self.asked.as_ref().map_or("", |(_, call)| call.arguments.as_str());
+        let mut given: Value = serde_json::from_str(arguments).unwrap_or_default();
+        given["command"] = command.into();
+        json!({"behavior": "allow", "updatedInput": given})
     }
 
     /// Allows the call, with the user's answers added to its arguments.

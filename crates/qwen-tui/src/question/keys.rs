@@ -8,7 +8,7 @@ use super::{Presentation, QuestionOutcome, Questions};
 use crate::Millis;
 use crate::editor::Editor;
 use crate::input::{Key, KeyAction, KeyCode, Keymap, TerminalInput};
-use crate::text::clean_line;
+use crate::text::{clean_line, visible_line};
 
 /// A character is an answer if no other character follows within this time; otherwise both are text for the
 /// composer.
@@ -23,7 +23,9 @@ pub(super) enum Mode {
     /// The user chooses an answer; Enter submits the selected one.
     Choosing(Choice),
     /// The user edits the rule before it is saved; `always` persists it beyond the session.
-    Rule { editor: Editor, always: bool },
+    Rule { editor: Editor, always: bool, problem: Option<String> },
+    /// The user changes the command before it runs.
+    Changing(Editor),
     /// The user writes a message for the model.
     Objecting(Editor),
     /// The user answers the model's questions.
@@ -92,7 +94,7 @@ impl Questions {
             self.presentation = Presentation::Banner;
             return QuestionOutcome::Typed(first.character.to_string());
         }
-        let step = answer(open, question, input, action);
+        let step = answer(open, question, input, action, self.check_rule);
         self.apply(step, now)
     }
 
@@ -187,50 +189,40 @@ fn answer(
     question: &mut QuestionView,
     input: &TerminalInput,
     action: Option<KeyAction>,
+    check_rule: fn(&str) -> Result<(), String>,
 ) -> AnswerStep {
-    match action {
-        Some(KeyAction::Question) => return AnswerStep::Leave,
-        Some(KeyAction::Interrupt) => {
-            return match &open.mode {
-                Mode::Rule { .. } | Mode::Objecting(_) => {
-                    open.mode = Mode::choosing();
-                    AnswerStep::Stay
-                }
-                Mode::Choosing(_) | Mode::Form => AnswerStep::Leave,
-            };
-        }
-        // These keys always apply to the program.
-        Some(
-            KeyAction::Cancel
-            | KeyAction::Quit
-            | KeyAction::Suspend
-            | KeyAction::Repaint
-            | KeyAction::Transcript,
-        ) => return AnswerStep::Pass,
-        Some(KeyAction::PageUp) => {
-            open.scroll = open.scroll.saturating_sub(10);
-            return AnswerStep::Stay;
-        }
-        Some(KeyAction::PageDown) => {
-            open.scroll = open.scroll.saturating_add(10);
-            return AnswerStep::Stay;
-        }
-        _ => {}
+    if let Some(step) = answer_general_key(open, action) {
+        return step;
     }
     match &mut open.mode {
         Mode::Form if open.is_measured => answer_form(question, input, action),
         Mode::Form => AnswerStep::Refuse(NO_ROOM),
-        Mode::Rule { editor, always } => {
+        Mode::Rule { editor, always, problem } => {
             if action != Some(KeyAction::Submit) {
                 crate::app::edit(editor, input, action);
+                *problem = check_rule(&editor.text()).err();
                 return AnswerStep::Stay;
             }
             let rule = editor.text().trim().to_owned();
-            if rule.is_empty() {
+            // A rule that cannot be used must not turn the approval into a denial.
+            *problem = check_rule(&rule).err();
+            if problem.is_some() {
                 return AnswerStep::Stay;
             }
             let words = format!("{}: {rule}", if *always { "always" } else { "yes, this session" });
             AnswerStep::Give(allow_with(&rule), always.then_some(rule), words)
+        }
+        Mode::Changing(editor) => {
+            if action != Some(KeyAction::Submit) {
+                crate::app::edit(editor, input, action);
+                return AnswerStep::Stay;
+            }
+            let command = editor.text();
+            if command.trim().is_empty() {
+                return AnswerStep::Stay;
+            }
+            let words = format!("yes, changed to: {}", visible_line(&command));
+            AnswerStep::Give(question.with_command(&command), None, words)
         }
         Mode::Objecting(editor) => {
             if action != Some(KeyAction::Submit) {
@@ -241,37 +233,79 @@ fn answer(
             let words = format!("no: {}", clean_line(&message));
             AnswerStep::Give(json!({"behavior": "deny", "message": message}), None, words)
         }
-        Mode::Choosing(selected) => match (action, character(input, action)) {
-            (Some(KeyAction::Submit), _) => {
-                let selected = *selected;
-                choose(open, question, selected)
-            }
-            (Some(KeyAction::Up), _) => {
-                open.scroll = open.scroll.saturating_sub(1);
+        Mode::Choosing(_) => answer_choosing(open, question, input, action),
+    }
+}
+
+/// Handles the keys that mean the same in every step.
+fn answer_general_key(open: &mut OpenQuestion, action: Option<KeyAction>) -> Option<AnswerStep> {
+    match action {
+        Some(KeyAction::Question) => Some(AnswerStep::Leave),
+        Some(KeyAction::Interrupt) => Some(match &open.mode {
+            Mode::Rule { .. } | Mode::Objecting(_) | Mode::Changing(_) => {
+                open.mode = Mode::choosing();
                 AnswerStep::Stay
             }
-            (Some(KeyAction::Down), _) => {
-                open.scroll = open.scroll.saturating_add(1);
-                AnswerStep::Stay
+            Mode::Choosing(_) | Mode::Form => AnswerStep::Leave,
+        }),
+        // These keys always apply to the program.
+        Some(
+            KeyAction::Cancel
+            | KeyAction::Quit
+            | KeyAction::Suspend
+            | KeyAction::Repaint
+            | KeyAction::Transcript,
+        ) => Some(AnswerStep::Pass),
+        Some(KeyAction::PageUp) => {
+            open.scroll = open.scroll.saturating_sub(10);
+            Some(AnswerStep::Stay)
+        }
+        Some(KeyAction::PageDown) => {
+            open.scroll = open.scroll.saturating_add(10);
+            Some(AnswerStep::Stay)
+        }
+        _ => None,
+    }
+}
+
+/// Handles a key while the user chooses an answer.
+fn answer_choosing(
+    open: &mut OpenQuestion,
+    question: &QuestionView,
+    input: &TerminalInput,
+    action: Option<KeyAction>,
+) -> AnswerStep {
+    let Mode::Choosing(selected) = &mut open.mode else { return AnswerStep::Stay };
+    match (action, character(input, action)) {
+        (Some(KeyAction::Submit), _) => {
+            let selected = *selected;
+            choose(open, question, selected)
+        }
+        (Some(KeyAction::Up), _) => {
+            open.scroll = open.scroll.saturating_sub(1);
+            AnswerStep::Stay
+        }
+        (Some(KeyAction::Down), _) => {
+            open.scroll = open.scroll.saturating_add(1);
+            AnswerStep::Stay
+        }
+        (Some(KeyAction::Left | KeyAction::Right | KeyAction::Complete), _) => {
+            let choices = question.choices();
+            let step = if action == Some(KeyAction::Left) { choices.len() - 1 } else { 1 };
+            let at = choices.iter().position(|choice| choice == selected).unwrap_or_default();
+            *selected = choices[(at + step) % choices.len()];
+            AnswerStep::Stay
+        }
+        (_, Some('v')) => AnswerStep::Wait('v'),
+        (_, Some(typed)) => match choice_of(question, typed) {
+            Some(choice) => {
+                *selected = choice;
+                AnswerStep::Wait(typed)
             }
-            (Some(KeyAction::Left | KeyAction::Right | KeyAction::Complete), _) => {
-                let choices = question.choices();
-                let step = if action == Some(KeyAction::Left) { choices.len() - 1 } else { 1 };
-                let at = choices.iter().position(|choice| choice == selected).unwrap_or_default();
-                *selected = choices[(at + step) % choices.len()];
-                AnswerStep::Stay
-            }
-            (_, Some('v')) => AnswerStep::Wait('v'),
-            (_, Some(typed)) => match choice_of(question, typed) {
-                Some(choice) => {
-                    *selected = choice;
-                    AnswerStep::Wait(typed)
-                }
-                None => AnswerStep::Compose,
-            },
-            (None, None) if matches!(input, TerminalInput::Paste(_)) => AnswerStep::Compose,
-            _ => AnswerStep::Stay,
+            None => AnswerStep::Compose,
         },
+        (None, None) if matches!(input, TerminalInput::Paste(_)) => AnswerStep::Compose,
+        _ => AnswerStep::Stay,
     }
 }
 
@@ -291,9 +325,20 @@ fn answer_form(question: &mut QuestionView, input: &TerminalInput, action: Optio
     give_answers(question, answers)
 }
 
+/// The questions of a form and their answers, one line each.
+pub(super) fn answers_in_words(answers: &Value) -> String {
+    let lines = answers.as_object().into_iter().flatten().map(|(asked, answer)| {
+        format!("\n{} {}", visible_line(asked), visible_line(answer.as_str().unwrap_or_default()))
+    });
+    lines.collect()
+}
+
 fn give_answers(question: &QuestionView, answers: Option<Value>) -> AnswerStep {
     match answers {
-        Some(answers) => AnswerStep::Give(question.with_answers(answers), None, "answered".to_owned()),
+        Some(answers) => {
+            let words = answers_in_words(&answers);
+            AnswerStep::Give(question.with_answers(answers), None, words)
+        }
         None => AnswerStep::Stay,
     }
 }
@@ -314,7 +359,13 @@ fn choose(open: &mut OpenQuestion, question: &QuestionView, choice: Choice) -> A
         Choice::Session | Choice::Always => {
             let mut editor = Editor::default();
             editor.set(&rule);
-            open.mode = Mode::Rule { editor, always: choice == Choice::Always };
+            open.mode = Mode::Rule { editor, always: choice == Choice::Always, problem: None };
+            AnswerStep::Stay
+        }
+        Choice::Change => {
+            let mut editor = Editor::default();
+            editor.set(&question.command().unwrap_or_default());
+            open.mode = Mode::Changing(editor);
             AnswerStep::Stay
         }
         Choice::Object => {

@@ -3,11 +3,12 @@
 use serde_json::json;
 
 use super::choice::{Choice, allow_with};
+use super::keys::answers_in_words;
 use super::visibility::{OpenQuestion, Opener};
 use super::{Mode, Presentation, QuestionOutcome, Questions};
 use crate::Millis;
 use crate::markdown::Rendered;
-use crate::text::{StyledLine, clean_line};
+use crate::text::{StyledLine, clean_line, visible_line};
 
 impl Questions {
     /// Returns the oldest question with numbered answers, to be printed. It can be answered once the frame
@@ -19,8 +20,8 @@ impl Questions {
         self.presentation = Presentation::Open(Box::new(open));
         let plain = |text: String| Rendered::prose(StyledLine::plain(text));
         let mut lines = vec![plain(format!("Question: {}", question.title))];
-        if !question.reason.is_empty() {
-            lines.push(plain(question.reason.clone()));
+        for text in [&question.reason, &question.description].into_iter().filter(|text| !text.is_empty()) {
+            lines.push(plain(text.clone()));
         }
         lines.extend(question.subject.iter().cloned());
         if let Some(form) = &question.form {
@@ -36,9 +37,12 @@ impl Questions {
         if let Some(rule) = &question.rule {
             lines.push(plain(format!("The rule for 2 and 3: {rule}")));
         }
-        let last = question.choices().len();
+        let changes = question.choices().contains(&Choice::Change);
+        let then = if changes { "; after 6, the changed command" } else { "" };
+        let object =
+            question.choices().iter().position(|choice| *choice == Choice::Object).map_or(0, |at| at + 1);
         lines.push(plain(format!(
-            "Enter a number; for {last}, a message may follow it. Other text is sent to the model."
+            "Enter a number; after {object}, a message may follow{then}. Other text is sent to the model."
         )));
         lines
     }
@@ -54,8 +58,9 @@ impl Questions {
         if let Some(form) = &mut question.form {
             return match form.line(text) {
                 Some(answers) => {
+                    let words = answers_in_words(&answers);
                     let reply = question.with_answers(answers);
-                    self.answer_with(&reply, None, "answered")
+                    self.answer_with(&reply, None, &words)
                 }
                 None => QuestionOutcome::Taken,
             };
@@ -82,6 +87,11 @@ impl Questions {
             (None, _) if question.is_of_program() => QuestionOutcome::Passed,
             (Some(Choice::Session | Choice::Always), None) | (None, _) => QuestionOutcome::Taken,
             (Some(Choice::No), _) => self.answer_with(&json!({"behavior": "deny"}), None, label),
+            (Some(Choice::Change), _) if words.trim().is_empty() => QuestionOutcome::Taken,
+            (Some(Choice::Change), _) => {
+                let reply = question.with_command(words);
+                self.answer_with(&reply, None, &format!("yes, changed to: {}", visible_line(words)))
+            }
             (Some(Choice::Object), _) => {
                 let reply = json!({"behavior": "deny", "message": words});
                 self.answer_with(&reply, None, &format!("no: {}", clean_line(words)))

@@ -15,7 +15,7 @@ mod visibility;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use qwen_events::{Command, Confirmation, ControlReply, Json, ToolCall};
+use qwen_events::{CallId, Command, Confirmation, ControlReply, Json, ToolCall};
 use serde_json::Value;
 
 pub use self::choice::QuestionView;
@@ -54,6 +54,8 @@ pub enum QuestionOutcome {
         save_rule: Option<String>,
         /// A short form of the answer, for the transcript.
         words: String,
+        /// The call that the user declined.
+        declined: Option<CallId>,
     },
     /// A question of the program itself is answered.
     Decided {
@@ -68,15 +70,15 @@ pub enum QuestionOutcome {
 pub struct Questions {
     waiting: VecDeque<QuestionView>,
     presentation: Presentation,
-}
-
-impl Default for Questions {
-    fn default() -> Self {
-        Self { waiting: VecDeque::new(), presentation: Presentation::Banner }
-    }
+    check_rule: fn(&str) -> Result<(), String>,
 }
 
 impl Questions {
+    /// No questions. `check_rule` judges the rules that the user edits.
+    pub fn new(check_rule: fn(&str) -> Result<(), String>) -> Self {
+        Self { waiting: VecDeque::new(), presentation: Presentation::Banner, check_rule }
+    }
+
     /// Adds a question.
     pub fn add(
         &mut self,
@@ -217,11 +219,13 @@ impl Questions {
         self.presentation = Presentation::Banner;
         let Some(question) = self.waiting.pop_front() else { return QuestionOutcome::Taken };
         let words = format!("{} {words}", question.title);
-        let Some((request_id, _)) = question.asked else {
+        let Some((request_id, call)) = question.asked else {
             return QuestionOutcome::Decided { is_yes: reply["behavior"] == "allow", words };
         };
+        let answer = reply["behavior"].as_str().unwrap_or_default();
         let reply = ControlReply { request_id, nested: false, result: Ok(Json::trusted(reply.to_string())) };
         let command = Command::Reply { reply: Box::new(reply), session_id: None };
-        QuestionOutcome::Answered { command, save_rule, words }
+        let declined = (answer != "allow").then(|| call.id.clone());
+        QuestionOutcome::Answered { command, save_rule, words, declined }
     }
 }

@@ -9,7 +9,8 @@ use crate::Millis;
 use crate::editor::{Editor, layout};
 use crate::markdown::{Rendered, wrap};
 use crate::screen::Caret;
-use crate::text::{Color, Style, StyledLine, width};
+use crate::text::{Color, Style, StyledLine, visible_line, width};
+use crate::view::coverage;
 
 /// The most rows of a reason; a longer one is cut.
 const REASON_ROWS: usize = 3;
@@ -52,8 +53,11 @@ impl Questions {
         push_answers(open, question, (columns, height), &mut bottom);
         let has_answers = bottom.rows.len() <= height;
         bottom.rows.truncate(height);
-        let subject: Vec<StyledLine> =
-            question.subject.iter().flat_map(|line| cut(&line.line, columns)).collect();
+        // Prose, such as a plan, is wrapped by words; commands and changes are cut where a row ends.
+        let subject: Vec<StyledLine> = wrap(question.subject.clone(), Some(columns.saturating_sub(1).max(1)))
+            .iter()
+            .flat_map(|line| cut(line, columns))
+            .collect();
         let needed = subject.len().min(3);
         let mut room = height - bottom.rows.len();
         let mut rows = Vec::new();
@@ -92,13 +96,19 @@ fn head(question: &QuestionView, open: &OpenQuestion, count: usize, columns: usi
 /// The rows between title and subject.
 fn explanation(question: &QuestionView, columns: usize) -> Vec<StyledLine> {
     let who = if question.from_agent { "A sub-agent asks: " } else { "" };
-    if question.reason.is_empty() && !question.from_agent {
-        return Vec::new();
-    }
-    let mut rows = hint(&format!("{who}{}", question.reason), columns);
-    if rows.len() > REASON_ROWS {
-        rows.truncate(REASON_ROWS);
-        mark_cut(rows.last_mut(), columns);
+    let described = if question.description.is_empty() {
+        String::new()
+    } else {
+        format!("The model describes it as: {}", question.description)
+    };
+    let mut rows = Vec::new();
+    for text in [format!("{who}{}", question.reason), described].iter().filter(|text| !text.is_empty()) {
+        let mut part = hint(text, columns);
+        if part.len() > REASON_ROWS {
+            part.truncate(REASON_ROWS);
+            mark_cut(part.last_mut(), columns);
+        }
+        rows.extend(part);
     }
     rows
 }
@@ -174,21 +184,31 @@ fn push_answers(
                 }
             }
         }
-        Mode::Rule { editor, always } => {
+        Mode::Rule { editor, always, problem } => {
             let place =
                 if *always { "Always allow (saved to your settings):" } else { "Allow in this session:" };
             panel.rows.push(StyledLine::styled(place, Style::BOLD));
             write(editor, "> ", columns, panel);
-            panel.rows.extend(hint("enter saves the rule and says yes, esc goes back", columns));
+            let about = match problem {
+                Some(problem) => format!("This is not a rule: {problem}"),
+                None => coverage(&editor.text()),
+            };
+            panel.rows.extend(hint(&about, columns));
+            panel.rows.extend(hint("enter adds the rule and approves the call, esc goes back", columns));
+        }
+        Mode::Changing(editor) => {
+            panel.rows.push(StyledLine::styled("Run this instead:", Style::BOLD));
+            write(editor, "> ", columns, panel);
+            panel.rows.extend(hint("enter runs it, esc goes back", columns));
         }
         Mode::Objecting(editor) => {
             panel.rows.push(StyledLine::styled("No, and tell the model:", Style::BOLD));
             write(editor, "> ", columns, panel);
-            panel.rows.extend(hint("enter says no with this message, esc goes back", columns));
+            panel.rows.extend(hint("enter declines with this message, esc goes back", columns));
         }
         Mode::Choosing(selected) => {
             if let Some(rule) = &question.rule {
-                let rule = StyledLine::styled(format!("rule: {rule}"), Style::DIM);
+                let rule = StyledLine::styled(format!("rule: {}", visible_line(rule)), Style::DIM);
                 panel.rows.extend(first_rows(&rule, columns, RULE_ROWS));
             }
             let mut line = StyledLine::default();
@@ -221,9 +241,9 @@ fn push_form(form: &Form, columns: usize, option_rows: usize, panel: &mut Panel)
             ""
         };
         let style = if n == form.cursor { Style::REVERSE } else { Style::PLAIN };
-        let mut line = StyledLine::styled(format!("{}. {mark}{label}", n + 1), style);
+        let mut line = StyledLine::styled(format!("{}. {mark}{}", n + 1, visible_line(label)), style);
         if !about.is_empty() {
-            line.push(format!("  {about}"), Style::DIM);
+            line.push(format!("  {}", visible_line(about)), Style::DIM);
         }
         panel.rows.extend(first_rows(&line, columns, option_rows));
     }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{is_misleading, push_code_point};
+use qwen_events::{is_misleading, push_code_point, visible_text};
 
 use super::style::{Color, Style, StyledLine};
 
@@ -111,23 +111,9 @@ pub fn clean_line(text: &str) -> String {
     cleaned.trim().replace(['\n', '\t'], " ")
 }
 
-/// The text with everything that [`clean`] would remove written out (`^[`, `⟨U+202E⟩`), for texts that a
-/// user must approve.
-pub fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\t' => out.push(c),
-            c if (c as u32) < 0x20 => {
-                out.push('^');
-                out.push(char::from(c as u8 + 0x40));
-            }
-            '\u{7f}' => out.push_str("^?"),
-            c if is_unsafe(c) => push_code_point(c, &mut out),
-            c => out.push(c),
-        }
-    }
-    out
+/// [`visible_text`] on one line, for names and titles that a user must judge.
+pub fn visible_line(text: &str) -> String {
+    visible_text(text.trim_end_matches('\n')).replace('\n', "^J").replace('\t', " ")
 }
 
 /// Embeddings, overrides and isolates, which change the order of the text around them.
@@ -237,10 +223,5 @@ mod tests {
         assert_eq!(line.text(), "aredbc");
         assert_eq!(line.spans[1].style, Style::color(Color::Red).bold());
         assert_eq!(colored("10%\r20%\r").text(), "20%");
-    }
-
-    #[test]
-    fn a_text_to_be_judged_shows_its_escapes() {
-        assert_eq!(visible("rm \x1b[8m-rf\u{202e}\u{200b}\n"), "rm ^[[8m-rf⟨U+202E⟩⟨U+200B⟩\n");
     }
 }

@@ -1,16 +1,17 @@
 //! A changed file, with line numbers.
 
-use qwen_events::FileDiff;
+use qwen_events::{FileDiff, visible_text};
 
 use crate::markdown::Rendered;
-use crate::text::{Color, Style, StyledLine, visible};
+use crate::text::{Color, Style, StyledLine};
 
 /// The changed lines and their context: number, sign, text.
 pub fn diff(change: &FileDiff) -> Vec<Rendered> {
     let mut lines = Vec::new();
     let (mut old, mut new) = (0usize, 0usize);
     let mut inside = false;
-    for line in change.diff.lines() {
+    // A carriage return at the end of a line is a part of it: `^M`.
+    for line in change.diff.strip_suffix('\n').unwrap_or(&change.diff).split('\n') {
         if let Some(header) = line.strip_prefix("@@") {
             (old, new) = hunk(header).unwrap_or((1, 1));
             if inside {
@@ -39,7 +40,7 @@ pub fn diff(change: &FileDiff) -> Vec<Rendered> {
             }
         };
         lines.push(Rendered::logical(
-            StyledLine::styled(format!("{number:>4} "), Style::DIM).with(visible(line), style),
+            StyledLine::styled(format!("{number:>4} "), Style::DIM).with(visible_text(line), style),
         ));
     }
     lines

@@ -7,10 +7,10 @@ mod thoughts;
 mod tool;
 
 pub use diff::diff;
-pub use notice::{command_result, error, retry, text_to_copy, todo_lines, turn_end};
-pub use question::{rule_for, subject};
+pub use notice::{command_result, error, retry, text_to_copy, todo_lines, todo_summary, turn_end};
+pub use question::{coverage, description, rule_for, subject};
 pub use thoughts::ThoughtTree;
-pub use tool::{OutputLimit, finished_call, is_command, seconds, summary};
+pub use tool::{OutputLimit, finished_call, is_command, seconds, summary, title_rows};
 
 /// The marks in front of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,6 +20,18 @@ pub fn todo_lines(todos: &[Todo], marks: Marks) -> Vec<Rendered> {
     todos.iter().map(line).collect()
 }
 
+/// A to-do list in one line.
+pub fn todo_summary(todos: &[Todo], marks: Marks) -> Rendered {
+    let done = todos.iter().filter(|todo| todo.status == TodoStatus::Completed).count();
+    let mut line = StyledLine::styled(format!("{} ", marks.call), Style::color(Color::Green))
+        .with("Todos", Style::BOLD)
+        .with(format!(" {done} of {} done", todos.len()), Style::DIM);
+    if let Some(next) = todos.iter().find(|todo| todo.status == TodoStatus::InProgress) {
+        line.push(format!(", now: {}", clean_line(&next.content)), Style::DIM);
+    }
+    Rendered::prose(line)
+}
+
 pub fn error(error: &ErrorInfo, marks: Marks) -> Vec<Rendered> {
     failure(&error.message, marks)
 }

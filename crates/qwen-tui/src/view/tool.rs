@@ -1,11 +1,11 @@
 //! Renders tool calls, titled by their object.
 
-use qwen_events::{Display, TaskProgress, ToolCall, ToolEnd, ToolStatus};
+use qwen_events::{Display, TaskProgress, ToolCall, ToolEnd, ToolStatus, shorten_middle, visible_text};
 use serde_json::Value;
 
 use super::{Marks, diff, todo_lines};
 use crate::markdown::Rendered;
-use crate::text::{Color, Style, StyledLine, clean_line, colored};
+use crate::text::{Color, Style, StyledLine, clean_line, colored, visible_line};
 
 /// The verbs of tools, by name in either vocabulary; other tools are titled by their names.
 const VERBS: &[(&str, &str)] = &[
@@ -64,7 +64,7 @@ pub fn title(call: &ToolCall) -> (String, String) {
         Some((_, text)) => text.to_owned(),
         None if arguments.as_object().is_none_or(serde_json::Map::is_empty) => String::new(),
         None if matches!(verb.as_str(), "Todos" | "Ask" | "Plan") => String::new(),
-        None => call.arguments.as_str().chars().take(300).collect(),
+        None => shorten_middle(&visible_text(call.arguments.as_str()), 300),
     };
     if let (Some(("pattern", _)), Some(path)) = (known, arguments.get("path").and_then(Value::as_str)) {
         object.push_str(&format!(" in {path}"));
@@ -80,7 +80,7 @@ pub fn is_command(call: &ToolCall) -> bool {
 /// The call on one line, for the live region.
 pub fn summary(call: &ToolCall) -> String {
     let (verb, object) = title(call);
-    clean_line(&format!("{verb} {object}"))
+    shorten_middle(&visible_line(&format!("{verb} {object}")), 300)
 }
 
 /// How much of a command's output is printed.
@@ -99,7 +99,7 @@ pub fn finished_call(end: &ToolEnd, marks: Marks, limit: &OutputLimit) -> Vec<Re
     let mut lines = vec![Rendered::logical(head(end, &verb, &object, marks))];
     if is_command {
         let command = |line| Rendered::logical(StyledLine::styled(line, Style::color(Color::Cyan)));
-        lines.extend(object.lines().map(command));
+        lines.extend(visible_text(&object).lines().map(command));
     }
     match &end.display {
         Some(Display::FileDiff(change)) => lines.extend(diff(change)),
@@ -113,6 +113,34 @@ pub fn finished_call(end: &ToolEnd, marks: Marks, limit: &OutputLimit) -> Vec<Re
     lines
 }
 
+/// The number of lines that the title of a finished call takes.
+pub fn title_rows(call: &ToolCall) -> usize {
+    let (verb, object) = title(call);
+    if verb == "Run" { 1 + visible_text(&object).lines().count() } else { 1 }
+}
+
+/// How much a call that only reads has found, by its own summary or by its lines.
+fn found(end: &ToolEnd, verb: &str) -> Option<String> {
+    let unit = match verb {
+        "Read" | "Search" => "line",
+        "Find" | "List" => "entry",
+        _ => return None,
+    };
+    let first = end.text.lines().next().unwrap_or_default().trim_matches(['[', ']', ':']);
+    let is_summary = first.len() < 80
+        && first.contains(|c: char| c.is_ascii_digit())
+        && ["Found", "Lines", "Showing", "lines"].iter().any(|start| first.starts_with(start));
+    if is_summary {
+        return Some(clean_line(first));
+    }
+    let count = end.text.lines().filter(|line| !line.trim().is_empty()).count();
+    Some(match (count, unit) {
+        (1, unit) => format!("1 {unit}"),
+        (count, "entry") => format!("{count} entries"),
+        (count, unit) => format!("{count} {unit}s"),
+    })
+}
+
 fn head(end: &ToolEnd, verb: &str, object: &str, marks: Marks) -> StyledLine {
     let (mark, color) = match end.status {
         ToolStatus::Success => (marks.call, Color::Green),
@@ -121,7 +149,7 @@ fn head(end: &ToolEnd, verb: &str, object: &str, marks: Marks) -> StyledLine {
     };
     let mut head = StyledLine::styled(format!("{mark} "), Style::color(color)).with(verb, Style::BOLD);
     if verb != "Run" && !object.is_empty() {
-        head.push(format!(" {}", clean_line(object)), Style::color(Color::Cyan));
+        head.push(format!(" {}", visible_line(object)), Style::color(Color::Cyan));
     }
     if let Some(Display::FileDiff(change)) = &end.display {
         let stat = change.stat;
@@ -133,7 +161,8 @@ fn head(end: &ToolEnd, verb: &str, object: &str, marks: Marks) -> StyledLine {
     match end.status {
         ToolStatus::Denied => notes.push("not allowed".to_owned()),
         ToolStatus::Cancelled => notes.push("cancelled".to_owned()),
-        ToolStatus::Success | ToolStatus::Error => {}
+        ToolStatus::Success => notes.extend(found(end, verb)),
+        ToolStatus::Error => {}
     }
     if let Some(code) = end.exit_code.filter(|code| *code != 0) {
         notes.push(format!("exit {code}"));

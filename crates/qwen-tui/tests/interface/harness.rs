@@ -72,6 +72,9 @@ pub fn options(columns: usize, rows: usize) -> Options {
         wrap_prose: true,
         output_lines: 20,
         keymap: Keymap::default(),
+        check_rule: |rule| {
+            if rule.ends_with(')') { Ok(()) } else { Err("its parenthesis is not closed".to_owned()) }
+        },
         vim: false,
         footer: FooterItem::ALL.to_vec(),
         untrusted: Vec::new(),

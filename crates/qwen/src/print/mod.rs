@@ -7,5 +7,5 @@ mod text;
 mod thoughts;
 
 pub use reporter::{ReportStyle, Reporter, json_line};
-pub use screen::screen;
+pub use screen::{is_dumb_terminal, screen};
 pub use text::TextPrinter;

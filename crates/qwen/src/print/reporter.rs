@@ -5,7 +5,8 @@ use std::sync::Arc;
 use qwen_dialects::loom::rfc3339;
 use qwen_events::{
     Body, ConsoleLevel, Display, EndStatus, Event, MessageEnd, SessionEvent, SessionId, Timestamp, ToolCall,
-    ToolEnd, ToolStatus, TurnEnd, message_pieces, notices, outside_turns, terminal_text,
+    ToolEnd, ToolStatus, TurnEnd, message_pieces, notices, outside_turns, shorten_middle, terminal_text,
+    visible_text,
 };
 use qwen_sandbox::SandboxLimits;
 use serde_json::{Map, Value, json};
@@ -16,6 +17,9 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 
 /// The maximum number of changed files that the last line lists.
 const LISTED_FILES: usize = 5;
+
+/// The number of characters of a call's arguments; longer ones are cut in the middle.
+const DESCRIPTION: usize = 240;
 
 /// The maximum number of different limits of the sandbox that are reported.
 const REPORTED_LIMITS: usize = 3;
@@ -30,11 +34,25 @@ const RED: &str = "\x1b[31m";
 pub struct ReportStyle {
     /// Standard error is a terminal: show progress.
     pub is_terminal: bool,
+    /// The terminal cannot interpret escape sequences (`TERM=dumb`).
+    pub is_dumb: bool,
     pub level: LogLevel,
     /// JSON lines instead of text.
     pub is_json: bool,
     /// The turn is printed as text, so its narration and its summary belong here.
     pub is_text_mode: bool,
+}
+
+impl ReportStyle {
+    /// True if standard error is a terminal that interprets escape sequences.
+    fn is_styled(self) -> bool {
+        self.is_terminal && !self.is_dumb
+    }
+
+    /// The sequence before a line in this style, or none.
+    fn choose(self, style: &'static str) -> &'static str {
+        if self.is_styled() { style } else { PLAIN }
+    }
 }
 
 /// Writes reports for users to standard error.
@@ -81,7 +99,7 @@ impl Reporter {
 
     /// True if [`tick`](Self::tick) has something to draw.
     pub fn spins(&self) -> bool {
-        self.style.is_terminal && !self.style.is_json && self.spinning.is_some()
+        self.style.is_styled() && !self.style.is_json && self.spinning.is_some()
     }
 
     /// Draws the next frame of the spinner.
@@ -146,9 +164,40 @@ impl Reporter {
         }
     }
 
+    /// Reports a call of a sub-agent.
+    pub fn report_inner(&mut self, event: &Event, err: &mut Vec<u8>) {
+        self.at = event.at;
+        if let Body::ToolEnd(end) = &event.body {
+            let outcome = match end.status {
+                ToolStatus::Success => String::new(),
+                ToolStatus::Error => format!(": {}", failure(end)),
+                ToolStatus::Denied | ToolStatus::Cancelled => format!(": {}", status_word(end.status)),
+            };
+            let text = format!("  sub-agent: {}{outcome}", describe(&end.call));
+            let fields = json!({
+                "tool": &*end.call.name, "call_id": end.call.id.as_str(), "status": status_word(end.status),
+                "arguments": end.call.arguments.as_str(), "sub_agent": true,
+            });
+            let style = self.style.choose(DIM);
+            self.styled_line(err, Severity::Step, "tool_call", (style, &text), fields);
+        }
+    }
+
+    /// Marks the text that was just printed as not being the answer, which is still to come.
+    pub fn mark_narration(&mut self, err: &mut Vec<u8>) {
+        let style = self.style.choose(DIM);
+        self.styled_line(
+            err,
+            Severity::Step,
+            "narration",
+            (style, "(continues; not the answer yet)"),
+            Value::Null,
+        );
+    }
+
     /// Writes text of a message that is not the final one.
     pub fn narration(&mut self, text: &str, err: &mut Vec<u8>) {
-        let style = if self.style.is_terminal { DIM } else { PLAIN };
+        let style = self.style.choose(DIM);
         let shown = text.trim_end_matches('\n');
         self.styled_line(err, Severity::Info, "narration", (style, shown), json!({"text": text}));
     }
@@ -172,7 +221,7 @@ impl Reporter {
         self.open_questions.retain(|(asked, _)| asked.id != call.id);
         if self.style.is_terminal && !self.style.is_json {
             let text = format!("▸ {}", describe(call));
-            self.styled_line(err, Severity::Step, "tool_start", (DIM, &text), Value::Null);
+            self.styled_line(err, Severity::Step, "tool_start", (self.style.choose(DIM), &text), Value::Null);
         }
         self.spinning = Some("working");
     }
@@ -198,8 +247,23 @@ impl Reporter {
                 self.line(err, Severity::Warning, "denied", &text, with_message(fields, &end.text));
             }
             ToolStatus::Error if self.style.is_terminal && !self.style.is_json => {
-                let text = format!("✗ {}: {}", end.call.name, one_line(&end.text));
-                self.styled_line(err, Severity::Step, "tool_call", (RED, &text), Value::Null);
+                let text = format!("✗ {}: {}", describe(&end.call), failure(end));
+                self.styled_line(
+                    err,
+                    Severity::Step,
+                    "tool_call",
+                    (self.style.choose(RED), &text),
+                    Value::Null,
+                );
+            }
+            // A failed command is reported even without --verbose: the answer may not mention it.
+            ToolStatus::Error
+                if self.style.is_text_mode
+                    && end.exit_code.is_some()
+                    && self.style.level < LogLevel::Steps =>
+            {
+                let text = format!("qwen: {}: {}", describe(&end.call), failure(end));
+                self.line(err, Severity::Info, "tool_call", &text, fields);
             }
             ToolStatus::Error | ToolStatus::Success | ToolStatus::Cancelled => {
                 if self.style.level >= LogLevel::Steps {
@@ -210,7 +274,7 @@ impl Reporter {
                         end.duration_ms
                     );
                     if end.status == ToolStatus::Error {
-                        text.push_str(&format!(": {}", one_line(&end.text)));
+                        text.push_str(&format!(": {}", failure(end)));
                     }
                     self.line(err, Severity::Step, "tool_call", &text, fields);
                 }
@@ -329,7 +393,7 @@ impl Reporter {
             "denials": end.denials.len(), "duration_ms": end.duration_ms,
         });
         let text = format!("qwen: {}", parts.join(", "));
-        let style = if self.style.is_terminal { DIM } else { PLAIN };
+        let style = self.style.choose(DIM);
         self.styled_line(err, Severity::Info, "turn_end", (style, &text), fields);
     }
 
@@ -404,12 +468,19 @@ fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
+/// The exit code and the last line of what a failed call wrote.
+fn failure(end: &ToolEnd) -> String {
+    let Some(code) = end.exit_code else { return one_line(&end.text) };
+    // The tool repeats the exit code after the output.
+    let is_output = |line: &&str| !line.trim().is_empty() && !line.starts_with("Exit code:");
+    let last = end.text.lines().rev().find(is_output).unwrap_or_default();
+    format!("exit {code}: {}", one_line(last))
+}
+
 /// Describes a call in one line.
 fn describe(call: &ToolCall) -> String {
-    let arguments = call.arguments.as_str();
-    let shown: String = arguments.chars().take(100).collect();
-    let more = if shown.len() < arguments.len() { "…" } else { "" };
-    format!("{} {shown}{more}", call.name)
+    let arguments = visible_text(call.arguments.as_str()).replace('\n', "^J");
+    format!("{} {}", call.name, shorten_middle(&arguments, DESCRIPTION))
 }
 
 /// The first line of a text without control characters, at most 600 characters.

@@ -19,7 +19,15 @@ pub fn screen(file: impl AsFd, is_terminal: bool) -> ViewOptions {
     // `NO_COLOR` turns off colors but not cursor movement.
     let plain = Invocation::current()
         .is_ok_and(|invocation| invocation.var("NO_COLOR").is_some_and(|value| !value.is_empty()));
-    let dumb = Invocation::current()
-        .is_ok_and(|invocation| invocation.var("TERM").is_some_and(|term| term == "dumb"));
-    ViewOptions { color: is_terminal && !plain, width, height: (is_terminal && !dumb).then_some(height) }
+    let dumb = is_dumb_terminal();
+    ViewOptions {
+        color: is_terminal && !plain && !dumb,
+        width,
+        height: (is_terminal && !dumb).then_some(height),
+    }
+}
+
+/// True if the terminal cannot interpret escape sequences.
+pub fn is_dumb_terminal() -> bool {
+    Invocation::current().is_ok_and(|invocation| invocation.var("TERM").is_some_and(|term| term == "dumb"))
 }

@@ -34,11 +34,11 @@ pub struct TextPrinter {
 impl TextPrinter {
     pub fn new(stdout_is_terminal: bool, style: ReportStyle) -> Self {
         Self {
-            markdown: (stdout_is_terminal && style.is_terminal).then(Markdown::default),
+            markdown: (stdout_is_terminal && style.is_terminal && !style.is_dumb).then(Markdown::default),
             stdout_is_terminal,
             reporter: Reporter::new(style),
             thoughts: ThoughtRenderer::default(),
-            draws_thoughts: style.is_terminal && !style.is_json,
+            draws_thoughts: style.is_terminal && !style.is_json && !style.is_dumb,
             line_open: false,
             between_messages: false,
             last_message: None,
@@ -64,6 +64,7 @@ impl TextPrinter {
 
     pub fn print(&mut self, event: &Event, out: &mut Vec<u8>, err: &mut Vec<u8>) {
         if event.scope.parent.is_some() {
+            self.reporter.report_inner(event, err);
             return;
         }
         if matches!(event.body, Body::Thinking(_) | Body::State(_) | Body::TurnStart(_)) {
@@ -92,9 +93,13 @@ impl TextPrinter {
                 if self.markdown.is_none() && !end.text.is_empty() {
                     self.last_message = Some(end.text.clone());
                 }
+                if self.markdown.is_some() && !end.text.is_empty() && !end.calls.is_empty() {
+                    self.reporter.mark_narration(err);
+                }
                 self.reporter.report(event, err);
             }
-            Body::ToolStart(_) => {
+            // A refusal follows the text that it belongs to.
+            Body::ToolStart(_) | Body::ToolEnd(_) => {
                 self.narrate(err);
                 self.reporter.report(event, err);
             }
@@ -117,7 +122,6 @@ impl TextPrinter {
             | Body::ToolCallDelta { .. }
             | Body::ToolCall(..)
             | call_progress!()
-            | Body::ToolEnd(..)
             | Body::Thinking(..)
             | session_notices!()
             | Body::Error(..)

@@ -83,7 +83,9 @@ async fn piped_text(have_prompt: bool) -> Result<String, ErrorInfo> {
             reading.await
         }
     };
-    Ok(decoded(&bytes.map_err(unreadable)?))
+    let text = decoded(&bytes.map_err(unreadable)?);
+    // Colours of a program's output mean nothing to the model, and other sequences could mislead it.
+    Ok(qwen_events::without_escapes(&text).into_owned())
 }
 
 /// Decodes text as UTF-8. UTF-16 input is converted and other invalid bytes are replaced, both with a notice.

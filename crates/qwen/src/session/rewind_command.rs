@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use qwen_engine::commands::{CommandOutcome, RewindRequest, RewindScope};
-use qwen_engine::{RewindReport, Session};
+use qwen_engine::{RedoReport, RewindPoint, RewindReport, Session};
 use qwen_events::{CommandResultBody, ErrorInfo, PromptId};
 use serde_json::{Value, json};
 
@@ -49,7 +49,9 @@ fn preview(session: &Session, prompt: &PromptId) -> Result<CommandResultBody, St
         item("conversation", "Conversation only", &kept),
         item("files", "Files only", &both),
     ];
-    let title = format!("Before: {}", first_line(&point.message));
+    let removed = session.rewind_points().iter().skip_while(|known| known.prompt_id != *prompt).count();
+    let turns = if removed == 1 { "1 turn".to_owned() } else { format!("{removed} turns") };
+    let title = format!("Before: {} ({turns} would be removed)", first_line(&point.message));
     let data = json!({"command": "/rewind", "title": title, "items": items, "text": both.join("\n")});
     Ok(CommandOutcome::dialog("rewind", &data).body)
 }
@@ -59,6 +61,7 @@ fn rewind(session: &mut Session, prompt: &PromptId, scope: RewindScope) -> Resul
     let message = session.rewind_points().into_iter().find(|point| point.prompt_id == *prompt);
     let message = message.map(|point| point.message);
     let mut words = Vec::new();
+    session.remember_for_redo(prompt, scope != RewindScope::Conversation);
     // The files come first: if they cannot be restored, the conversation still mentions them.
     if scope != RewindScope::Conversation {
         let report = session.rewind(prompt.as_str(), false).map_err(failed)?;
@@ -70,6 +73,7 @@ fn rewind(session: &mut Session, prompt: &PromptId, scope: RewindScope) -> Resul
         session.rewind_conversation(prompt).map_err(failed)?;
         words.insert(0, "The conversation is back before that prompt.".to_owned());
     }
+    words.push("/redo brings it back while this process runs.".to_owned());
     let mut data = json!({"text": words.join("\n")});
     if let Some(message) = message.filter(|_| scope != RewindScope::Files) {
         data["prompt"] = Value::from(&*message);
@@ -106,14 +110,35 @@ fn not_restored(report: &RewindReport) -> Vec<String> {
 }
 
 /// The message about a turn that was undone.
-pub(super) fn undone(report: Option<&RewindReport>) -> String {
-    let mut words = vec!["The last turn was removed from the conversation.".to_owned()];
+pub(super) fn undone(point: Option<&RewindPoint>, report: Option<&RewindReport>) -> String {
+    let mut words = vec![match point {
+        Some(point) => {
+            format!("The last turn was removed from the conversation: \"{}\".", first_line(&point.message))
+        }
+        None => "The last turn was removed from the conversation.".to_owned(),
+    }];
     match report {
         Some(report) => {
             words.extend(changed(report, "put back", "removed"));
             words.extend(not_restored(report));
         }
         None => words.push("Files are unchanged: there are no backups of them.".to_owned()),
+    }
+    words.push("/redo brings it back while this process runs.".to_owned());
+    words.join(" ")
+}
+
+/// The message about a step back that was repeated.
+pub(super) fn redone(report: &RedoReport) -> String {
+    let mut words = vec!["What was undone is back in the conversation.".to_owned()];
+    if !report.restored.is_empty() {
+        words.push(format!("Written again: {}.", names(&report.restored)));
+    }
+    if !report.skipped.is_empty() {
+        words.push(format!(
+            "Not written, because they were too large or cannot be written: {}.",
+            names(&report.skipped)
+        ));
     }
     words.join(" ")
 }

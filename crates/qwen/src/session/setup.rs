@@ -22,7 +22,7 @@ use crate::claude_host::agent_text::AgentTextFilter;
 use crate::claude_host::session_mirror::MirroringEncoder;
 use crate::io::debug_log::{self, DebugLog, LoggingEncoder};
 use crate::io::stream::Renderer;
-use crate::print::{ReportStyle, Reporter, TextPrinter};
+use crate::print::{ReportStyle, Reporter, TextPrinter, is_dumb_terminal};
 use crate::runtime::exit;
 use crate::session::gated_model::gated;
 use crate::session::main_agent;
@@ -37,6 +37,7 @@ pub fn renderer(config: &Config, debug_log: Option<&DebugLog>) -> Renderer {
     let log = &config.diagnostics.log;
     let style = ReportStyle {
         is_terminal: config.stream.format.is_none() && std::io::stderr().is_terminal(),
+        is_dumb: is_dumb_terminal(),
         level: log.level,
         is_json: log.is_json,
         is_text_mode: config.stream.format.is_none(),

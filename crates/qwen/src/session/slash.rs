@@ -280,7 +280,13 @@ impl StartedCommand<'_> {
                 return session.run_tool(&call, self.cancel).await.map(say);
             }
             (CommandAction::Undo, Some(session)) => {
-                return Ok(say(rewind_command::undone(session.undo().as_ref())));
+                let last = session.rewind_points().pop();
+                let report = session.undo().map_err(|error| error.to_string())?;
+                return Ok(say(rewind_command::undone(last.as_ref(), report.as_ref())));
+            }
+            (CommandAction::Redo, Some(session)) => {
+                let report = session.redo().map_err(|error| error.to_string())?;
+                return Ok(say(rewind_command::redone(&report)));
             }
             (CommandAction::Rewind(request), Some(session)) => {
                 return rewind_command::run(session, request).map(Some);

@@ -76,7 +76,7 @@ pub async fn run(args: &ModelsArgs, invocation: &mut Invocation) -> Diagnosis {
             };
             checks.push(Check { name: "settings", health, text });
             model(&config, &mut checks).await;
-            sandbox(&config, &mut checks);
+            sandbox(Some(&config), &mut checks);
             checks.push(mcp(&config).await);
             checks.push(disk(&config));
             for check in &mut checks {
@@ -85,6 +85,14 @@ pub async fn run(args: &ModelsArgs, invocation: &mut Invocation) -> Diagnosis {
         }
         Err(error) => {
             checks.push(Check { name: "settings", health: Health::Failed, text: error.to_string() });
+            let skipped = |name| Check {
+                name,
+                health: Health::Skipped,
+                text: "needs settings that can be read".to_owned(),
+            };
+            checks.extend([SERVER, MODEL, TOOL_CALL].map(skipped));
+            sandbox(None, &mut checks);
+            checks.extend(["mcp", "disk"].map(skipped));
         }
     }
     let is_healthy = checks.iter().all(|check| check.health != Health::Failed);
@@ -192,9 +200,9 @@ async fn ask_for_tool_call(config: &ModelConfig) -> [Check; 2] {
     }
 }
 
-fn sandbox(config: &Config, checks: &mut Vec<Check>) {
+fn sandbox(config: Option<&Config>, checks: &mut Vec<Check>) {
     let report = qwen_sandbox::report();
-    let off = config.sandbox.mode == qwen_sandbox::SandboxMode::Off;
+    let off = config.is_some_and(|config| config.sandbox.mode == qwen_sandbox::SandboxMode::Off);
     let (health, text) = match (off, report.enforceable()) {
         (true, _) => (Health::Warning, "switched off by the settings".to_owned()),
         (false, true) => (Health::Ok, "can be enforced (see qwen sandbox)".to_owned()),

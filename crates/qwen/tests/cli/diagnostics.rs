@@ -91,3 +91,15 @@ fn without_these_flags_nothing_is_logged() {
     let ended = qwen().with_model(&looking()).args(flags).run();
     assert_eq!(ended.stderr, "");
 }
+
+#[test]
+fn doctor_lists_every_check_even_if_the_settings_are_unusable() {
+    let program = qwen();
+    std::fs::create_dir_all(program.qwen_home_path()).unwrap();
+    std::fs::write(program.qwen_home_path().join("settings.json"), "{ not json").unwrap();
+    let ended = program.args(["doctor"]).run();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let names: Vec<&str> = ended.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["settings", "server", "model", "tool", "sandbox", "mcp", "disk"], "{ended:?}");
+    assert!(ended.stdout.contains("skipped"), "{ended:?}");
+}

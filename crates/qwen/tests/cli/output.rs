@@ -134,3 +134,22 @@ fn the_last_message_and_logs_follow_no_link_in_the_workspace() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(std::fs::read_to_string(program.home_path().join("target")).is_ok_and(|text| !text.is_empty()));
 }
+
+#[test]
+fn a_failed_command_shows_its_exit_code_and_last_line_and_a_refusal_follows_its_text() {
+    let mock = MockModel::with([
+        text_and_call(
+            "Let me try.",
+            "run_shell_command",
+            r#"{"command":"echo one; echo two >&2; echo; exit 3"}"#,
+        ),
+        text_and_call("Now the other.", "run_shell_command", r#"{"command":"touch made"}"#),
+        Reply::text("Done."),
+    ]);
+    let allow = ["--allowed-tools", "run_shell_command(echo),run_shell_command(exit)"];
+    let ended = qwen().with_model(&mock).args(["--model", "mock", "-p", "x"]).args(allow).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "Done.\n"), "{ended:?}");
+    let at = |text: &str| ended.stderr.find(text).unwrap_or_else(|| panic!("no {text:?}: {ended:?}"));
+    assert!(at("exit 3: two") > at("Let me try."), "{ended:?}");
+    assert!(at("`touch made`") > at("Now the other."), "{ended:?}");
+}

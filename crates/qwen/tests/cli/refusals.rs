@@ -177,6 +177,11 @@ fn mistyped_subcommands_and_agents_are_recognised() {
         (&["shcema"], "qwen schema"),
         (&["confg"], "qwen config"),
         (&["version"], "qwen --version"),
+        (&["confg", "--json"], "qwen config"),
+        (&["--json", "confg"], "qwen config"),
+        (&["--model", "demo", "doctr"], "qwen doctor"),
+        (&["sesions", "list", "--all"], "qwen sessions"),
+        (&["modles", "--model", "demo", "--verbose"], "qwen models"),
     ] {
         let ended = qwen().args(words).run();
         assert_eq!(ended.code, Some(2), "{ended:?}");

@@ -96,3 +96,20 @@ fn settings_limit_how_many_sessions_are_kept() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(listed(&program, &["--all"]), ["beta"], "the session that is continued stays");
 }
+
+#[test]
+fn a_search_without_a_match_reports_that_and_not_that_there_are_no_sessions() {
+    let (_mock, _owner, program) = stored();
+    let ended = program.args(["sessions", "list", "--search", "nowhere"]).run();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(ended.stderr.contains("no session of this directory matches 'nowhere'"), "{ended:?}");
+}
+
+#[test]
+fn the_end_of_a_session_is_one_line_in_every_dialect() {
+    let (_mock, _owner, program) = stored();
+    for dialect in ["qwen", "claude", "claude-lite", "loom", "core"] {
+        let ended = program.clone().args(["sessions", "replay", "beta", "--end", "--dialect", dialect]).run();
+        assert_eq!((ended.code, ended.stdout.lines().count()), (Some(0), 1), "{dialect}: {ended:?}");
+    }
+}

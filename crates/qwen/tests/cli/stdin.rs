@@ -83,3 +83,12 @@ fn arguments_and_prompt_files_that_are_not_utf_8_are_converted_with_a_notice() {
     assert_eq!(requests[0].last_user_text(), "caf\u{fffd}");
     assert!(requests[1].messages()[0]["content"].as_str().unwrap().contains("caf\u{fffd} rules"));
 }
+
+#[test]
+fn escape_sequences_in_piped_input_do_not_reach_the_model() {
+    let mock = MockModel::with([Reply::text("Hi")]);
+    let piped = "\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}and\u{9b}2J \u{1b}plain\ttext\r\n";
+    let ended = qwen().with_model(&mock).args(["-p", "x", "-q"]).stdin(piped).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(mock.requests()[0].last_user_text(), "red and plain\ttext\r\n\n\nx");
+}

@@ -70,3 +70,28 @@ fn commands_are_listed_as_not_undone() {
     assert!(told.contains("Not undone") && told.contains("`touch made`"), "{told}");
     assert!(program.cwd_path().join("made").exists());
 }
+
+#[test]
+fn after_a_compaction_undo_leaves_the_model_what_is_shown_after_a_resume() {
+    let mock = MockModel::with([
+        Reply::text("Answer one."),
+        Reply::text("Answer two."),
+        Reply::text("A summary of both."),
+        Reply::text("Answer three."),
+    ]);
+    let program = qwen().with_model(&mock).args(["--model", "mock", "-q"]);
+    let say = |prompt: &str, flags: &[&str]| {
+        let ended = program.clone().args(flags).args(["-p", prompt]).run();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.stdout
+    };
+    say("first question", &["--session-id", "s"]);
+    say("second question", &["--resume", "s"]);
+    say("/compress", &["--resume", "s"]);
+    let told = say("/undo", &["--resume", "s"]);
+    assert!(told.contains("second question") && told.contains("/redo"), "{told}");
+    say("third question", &["--resume", "s"]);
+    let sent = mock.requests().last().unwrap().body.to_string();
+    assert!(sent.contains("first question") && sent.contains("Answer one."), "{sent}");
+    assert!(!sent.contains("second question") && !sent.contains("A summary of both."), "{sent}");
+}

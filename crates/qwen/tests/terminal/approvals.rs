@@ -72,7 +72,7 @@ fn a_draft_is_never_an_answer() {
 }
 
 #[test]
-fn always_saves_the_rule_as_edited_and_the_next_process_does_not_ask() {
+fn always_offers_a_useful_rule_checks_it_in_place_and_the_next_process_does_not_ask() {
     let again = Reply::call("c2", "run_shell_command", r#"{"command":"touch one.txt"}"#);
     let mock = MockModel::with([touch("one.txt"), Reply::text("First."), again, Reply::text("Second.")]);
     let program = qwen(&mock);
@@ -82,11 +82,14 @@ fn always_saves_the_rule_as_edited_and_the_next_process_does_not_ask() {
     let mut screen = Screen::ready(&program);
     asked(&mut screen, "make it");
     screen.type_keys("a");
-    screen.wait_for("> Bash(touch one.txt)");
-    // The rule is edited: Bash(touch *)
-    screen.type_keys(&"\u{7f}".repeat("one.txt)".len()));
-    screen.type_keys("*)");
     screen.wait_for("> Bash(touch *)");
+    screen.wait_for("Covers `touch` with any arguments");
+    // A rule that cannot be used is reported in place and declines nothing.
+    screen.type_keys("\u{7f}\r");
+    screen.wait_for("This is not a rule");
+    screen.type_keys(")");
+    screen.wait_for("> Bash(touch *)");
+    screen.wait_for("Covers `touch` with any arguments");
     screen.type_keys("\r");
     screen.wait_for("First.");
     let saved = std::fs::read_to_string(&settings).unwrap();
@@ -193,4 +196,22 @@ fn v_shows_a_long_command_whole_and_comes_back_to_the_question() {
     screen.wait_for("y yes, once");
     screen.type_keys("n");
     screen.wait_for("As you wish.");
+}
+
+#[test]
+fn the_description_is_shown_and_the_command_can_be_changed() {
+    let arguments = r#"{"command":"touch made.txt","description":"Creates the marker file"}"#;
+    let mock = MockModel::with([Reply::call("c1", "run_shell_command", arguments), Reply::text("All done.")]);
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program);
+    asked(&mut screen, "make it");
+    screen.wait_for("Creates the marker file");
+    screen.type_keys("c");
+    screen.wait_for("> touch made.txt");
+    screen.type_keys(&"\u{7f}".repeat("made.txt".len()));
+    screen.type_keys("other.txt");
+    screen.wait_for("> touch other.txt");
+    screen.type_keys("\r");
+    screen.wait_for("All done.");
+    assert!(program.cwd_path().join("other.txt").exists() && !program.cwd_path().join("made.txt").exists());
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod approvals;
+mod approved_text;
 mod basics;
 mod conversation;
 mod failures;

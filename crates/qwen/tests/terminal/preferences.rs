@@ -95,6 +95,7 @@ fn a_folder_lists_what_it_would_enable_and_counts_after_yes() {
     screen.type_keys(ASK);
     screen.wait_for("touch hooked.txt");
     screen.wait_for("greet.md");
+    screen.wait_for("y yes");
     screen.type_keys("y");
     // The program starts again, now with the folder's configuration.
     screen.wait_gone("Trust this folder? - ");
@@ -117,6 +118,7 @@ fn a_folder_that_is_not_trusted_is_not_asked_about_again() {
     screen.wait_for("Trust this folder?");
     screen.type_keys(ASK);
     screen.wait_for("env.GREETING: hi");
+    screen.wait_for("y yes");
     screen.type_keys("n");
     screen.wait_for("Trust this folder? no");
     screen.type_keys("\u{4}");

@@ -22,7 +22,11 @@ const MESSAGES: usize = 64;
 
 impl Reader for ClaudeReader {
     fn read(&mut self, object: &Object<'_>) -> Option<Vec<ViewLine>> {
-        let Ok(message) = object.read::<Message<'_>>() else { return channel(object) };
+        let Ok(message) = object.read::<Message<'_>>() else {
+            // The vendor's own API sends counts that ours always has only in part.
+            let is_count = is_event_without_content(object.text);
+            return if is_count { Some(vec![ViewLine::new(ViewEvent::Nothing)]) } else { channel(object) };
+        };
         let mut parent = None;
         let seen = match message {
             Message::System(line) => vec![notice(line.notice)],
@@ -57,6 +61,12 @@ impl Reader for ClaudeReader {
             |seen| ViewLine { session: session.clone(), parent: parent.clone(), ..ViewLine::new(seen) };
         Some(seen.into_iter().map(to_line).collect())
     }
+}
+
+/// True for a `stream_event` that carries counts or keeps the connection alive.
+fn is_event_without_content(line: &str) -> bool {
+    let Ok(line) = serde_json::from_str::<serde_json::Value>(line) else { return false };
+    line["type"] == "stream_event" && matches!(line["event"]["type"].as_str(), Some("message_delta" | "ping"))
 }
 
 impl ClaudeReader {

@@ -16,6 +16,7 @@ mod memory;
 mod model;
 mod permissions;
 mod quit;
+mod redo;
 mod resume;
 mod rewind;
 mod settings;
@@ -47,7 +48,7 @@ pub(super) struct Call<'a> {
 }
 
 /// All built-in commands, sorted by name.
-pub(super) static ALL: [&Builtin; 24] = [
+pub(super) static ALL: [&Builtin; 25] = [
     &agents::COMMAND,
     &approval_mode::COMMAND,
     &chat::COMMAND,
@@ -64,6 +65,7 @@ pub(super) static ALL: [&Builtin; 24] = [
     &model::COMMAND,
     &permissions::COMMAND,
     &quit::COMMAND,
+    &redo::COMMAND,
     &resume::COMMAND,
     &rewind::COMMAND,
     &settings::COMMAND,

@@ -41,7 +41,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
                 |cli: &Cli| cli.command.is_none() && cli.run.prompt.is_none() && cli.run.words.len() < 2;
             return asked.filter(is_one).map(|cli| settings_of(cli.run, 0)).ok_or(error);
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(misspelt_before_flags(arguments).unwrap_or(error)),
     };
     let (words, flags) = match &cli.run.words[..] {
         words if words.is_empty() || cli.run.prompt.is_some() => return Ok(cli),
@@ -63,12 +63,12 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     {
         return Ok(turned);
     }
+    if let Some(error) = mistyped_subcommand(words) {
+        return Err(error);
+    }
     // Only if all words come last; otherwise the first may be the value of a flag.
     if arguments[flags..].iter().zip(words).any(|(argument, word)| argument != word.as_str()) {
         return Ok(cli);
-    }
-    if let Some(error) = mistyped_subcommand(words, flags == 1) {
-        return Err(error);
     }
     if words[0] == CONFIG {
         // If the next word is not a setting, the words are a prompt.
@@ -190,10 +190,17 @@ fn foreign_subcommand(words: &[String]) -> Option<clap::Error> {
     })
 }
 
+/// The error for a mistyped subcommand whose flags only the subcommand has.
+fn misspelt_before_flags(arguments: &[OsString]) -> Option<clap::Error> {
+    let words = arguments.get(1..)?.iter().map_while(|argument| argument.to_str());
+    let words: Vec<String> = words.take_while(|word| !word.starts_with('-')).map(str::to_owned).collect();
+    mistyped_subcommand(&words)
+}
+
 /// The error for one or two words that look like a mistyped subcommand. Sending them to the model as a prompt
 /// would cost money.
-fn mistyped_subcommand(words: &[String], stands_first: bool) -> Option<clap::Error> {
-    let first = words.first().filter(|_| stands_first && words.len() <= 3)?;
+fn mistyped_subcommand(words: &[String]) -> Option<clap::Error> {
+    let first = words.first().filter(|_| words.len() <= 3)?;
     if first.chars().count() < 4 || first.contains(char::is_whitespace) {
         return None;
     }

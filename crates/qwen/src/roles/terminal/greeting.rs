@@ -1,5 +1,6 @@
 //! The initial options of the interface.
 
+use qwen_permissions::{Rule, RuleSource};
 use qwen_tui::input::Keymap;
 use qwen_tui::{FooterItem, Options};
 
@@ -63,6 +64,10 @@ pub fn options(
         wrap_prose: settings.wrap.as_deref() != Some("terminal"),
         output_lines: settings.output_lines.unwrap_or(OUTPUT_LINES),
         keymap,
+        check_rule: |rule| {
+            let parsed = Rule::parse(rule, RuleSource::Session, qwen_engine::TOOLS);
+            parsed.map(drop).map_err(|error| error.to_string())
+        },
         vim: settings.vim.unwrap_or_default(),
         footer,
         history: files.history(),

@@ -115,6 +115,12 @@ fn list(
     if found > sessions.len() {
         exit::report(&format!("qwen: {} more sessions; --limit N shows more", found - sessions.len()));
     }
+    if let Some(word) = args.search.as_ref().filter(|_| found == 0) {
+        let place = if args.all { "" } else { " of this directory" };
+        let more = if args.all { "" } else { "; --all searches those of other directories" };
+        exit::report(&format!("qwen: no session{place} matches '{word}'{more}"));
+        return Ok(());
+    }
     if found == 0 && !args.all && store.list(None).is_ok_and(|all| !all.is_empty()) {
         exit::report("qwen: no session of this directory; --all lists those of other directories");
     }
@@ -256,7 +262,9 @@ fn last_end(store: &Store, id: &SessionId, wire: Wire, out: &mut impl Write) -> 
             if let Body::TurnStart(_) = &event.body {
                 end.clear();
             } else if let Body::TurnEnd(_) = &event.body {
-                end.clone_from(&lines);
+                // Notices may precede the terminal record in the same piece.
+                let record = lines.strip_suffix(b"\n").unwrap_or(&lines).rsplit(|byte| *byte == b'\n').next();
+                end = record.map(|record| [record, b"\n"].concat()).unwrap_or_default();
             }
         }
     }

@@ -1,6 +1,10 @@
 //! Text of others on a terminal: models, tools, servers, files and their names.
 
+mod approval;
+
 use std::fmt::Write;
+
+pub use approval::{shorten_middle, visible_text};
 
 /// Sanitises `text` for a terminal: escape sequences are removed, other control characters and those that
 /// reorder or hide text are made visible. Line breaks and tabs remain.
@@ -26,6 +30,36 @@ pub fn terminal_text(text: &str) -> String {
         }
     }
     safe
+}
+
+/// Removes escape sequences and stray escape characters; everything else remains.
+pub fn without_escapes(text: &str) -> std::borrow::Cow<'_, str> {
+    let is_escape = |c: char| matches!(c, '\u{1b}' | '\u{9b}' | '\u{9d}' | '\u{90}');
+    if !text.contains(is_escape) {
+        return text.into();
+    }
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(is_escape) {
+        kept.push_str(&rest[..at]);
+        rest = &rest[at..];
+        // A sequence may also begin with one character of the C1 set instead of ESC and a letter.
+        let (start, opener) = match rest.chars().next() {
+            Some('\u{9b}') => (2, Some("\u{1b}[")),
+            Some('\u{9d}') => (2, Some("\u{1b}]")),
+            Some('\u{90}') => (2, Some("\u{1b}P")),
+            _ => (1, None),
+        };
+        let length = match opener {
+            Some(opener) => {
+                escape_sequence(&format!("{opener}{}", &rest[start..])).map(|length| length - 2 + start)
+            }
+            None => escape_sequence(rest),
+        };
+        rest = &rest[length.unwrap_or(start)..];
+    }
+    kept.push_str(rest);
+    kept.into()
 }
 
 /// Appends a character that must not be printed by its number, `⟨U+202E⟩`.

@@ -1,5 +1,7 @@
 //! Restoring files to their state before a turn.
 
+mod redo;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +12,9 @@ use qwen_tools::workspace::{PathError, Workspace};
 
 use super::Session;
 use crate::log::{EntryBody, FileBackup, FileBefore, Log, LogError, fingerprint, note_written, written};
+
+pub use redo::RedoReport;
+pub(super) use redo::RemovedState;
 
 /// The result of a rewind, or of its dry run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
