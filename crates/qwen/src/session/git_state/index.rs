@@ -121,6 +121,7 @@ impl IndexReader<'_> {
 
     /// The tree that the index would be committed as: `Some(None)` if it differs from every known tree, `None`
     /// if the index does not store it.
+    #[expect(clippy::option_option, reason = "an index may store no tree, or an invalid one")]
     fn cached_tree(&self) -> Option<Option<ObjectId>> {
         let mut at = self.at;
         loop {
@@ -187,6 +188,7 @@ fn blob_id(content: &[u8]) -> [u8; 20] {
     sha1(message)
 }
 
+#[expect(clippy::many_single_char_names, reason = "the names of the algorithm's registers")]
 fn sha1(mut message: Vec<u8>) -> [u8; 20] {
     let bits = (message.len() as u64).wrapping_mul(8);
     message.push(0x80);
