@@ -57,12 +57,6 @@ impl Wire {
         }
     }
 
-    /// The value of the notice that another worker takes the turn up.
-    fn notices(self, lines: &[Value]) -> Vec<&Value> {
-        let is_notice = |line: &&Value| line["value"]["kind"] == "worker_restarted";
-        lines.iter().filter(is_notice).map(|line| &line["value"]).collect()
-    }
-
     fn approval(self, question: &Value) -> Value {
         let id = &question["request_id"];
         let is_hook = |body: &Value| body["subtype"] == "hook_callback";
@@ -217,14 +211,14 @@ fn check(wire: Wire, moment: Moment, policy: &str) {
         run.write_line(wire.prompt("s", "again"));
         lines.extend(cell.finish(&mut run));
         assert!(wire.is_done(lines.last().unwrap()), "{lines:#?}");
-        assert!(wire.notices(&lines).is_empty(), "nothing was lost: {lines:#?}");
+        assert!(restart_notices(&lines).is_empty(), "nothing was lost: {lines:#?}");
     } else {
         let logged = std::fs::read(cell.log()).unwrap();
         lines.extend(cell.finish(&mut run));
         let end = lines.last().unwrap().clone();
         let recovers = recovers(policy, moment);
         assert_eq!(wire.is_done(&end), recovers, "{lines:#?}");
-        let notices = wire.notices(&lines);
+        let notices = restart_notices(&lines);
         assert_eq!(notices.len(), usize::from(recovers), "{lines:#?}");
         let mut session = "s".to_owned();
         if let Some(notice) = notices.first() {
@@ -233,7 +227,7 @@ fn check(wire: Wire, moment: Moment, policy: &str) {
                 (&notice["worker"]["signal"], &notice["worker"]["reason"]),
                 (&json!(9), &json!("killed"))
             );
-            session = notice["session_id"].as_str().unwrap().to_owned();
+            notice["session_id"].as_str().unwrap().clone_into(&mut session);
             assert_eq!(notice["forked_from"] == "s", policy == "fork", "{notice}");
         } else {
             let (code, worker) = wire.lost_worker(&end);
@@ -264,7 +258,7 @@ fn check(wire: Wire, moment: Moment, policy: &str) {
 /// Lines are numbered without a gap, from 1 in each session, and are a stream that the checker accepts.
 fn check_streams(wire: Wire, all: &[Value]) {
     let numbers: Vec<u64> = all.iter().filter_map(|line| line["seq"].as_u64()).collect();
-    let forks = wire.notices(all).iter().filter(|notice| notice["forked_from"].is_string()).count();
+    let forks = restart_notices(all).iter().filter(|notice| notice["forked_from"].is_string()).count();
     let streams: Vec<&[u64]> = numbers.chunk_by(|_, next| *next != 1).collect();
     assert_eq!(streams.len(), 1 + forks, "{all:#?}");
     for stream in streams {
@@ -276,7 +270,13 @@ fn check_streams(wire: Wire, all: &[Value]) {
 macro_rules! cells {
     ($($name:ident: $moment:ident,)*) => {
         mod qwen {
-            $(#[test]
+            $(/// The notices that another worker takes a turn up.
+fn restart_notices(lines: &[Value]) -> Vec<&Value> {
+    let is_notice = |line: &&Value| line["value"]["kind"] == "worker_restarted";
+    lines.iter().filter(is_notice).map(|line| &line["value"]).collect()
+}
+
+#[test]
             fn $name() {
                 for policy in super::POLICIES {
                     super::check(super::Wire::Qwen, super::Moment::$moment, policy);
@@ -341,7 +341,7 @@ fn a_turn_is_taken_up_until_the_third_worker_in_a_row_has_died() {
         kill_worker(&run);
         lines.extend(run.json_until(|line| line["value"]["kind"] == "worker_restarted" || is_end(line)));
     }
-    let notices: Vec<&Value> = Wire::Qwen.notices(&lines);
+    let notices: Vec<&Value> = restart_notices(&lines);
     assert_eq!(notices.len(), 2, "{lines:#?}");
     assert_eq!(notices[0]["session_id"], notices[1]["session_id"], "one fork for one turn");
     let end = lines.last().unwrap();
