@@ -52,7 +52,7 @@ fn a_script_with_loop_starts_over_and_repeats_no_call_id() {
 #[test]
 fn a_wrong_script_is_refused_with_the_place() {
     let cases = [
-        ("{", "no JSON"),
+        ("{", "not valid JSON"),
         ("{}", "array of replies"),
         ("[{}]", "reply 0 has no `steps`"),
         (r#"[{"steps":[{"text":"a"}]},{"steps":[{"text":"a"},{"tetx":"b"}]}]"#, "step 1 of reply 1"),

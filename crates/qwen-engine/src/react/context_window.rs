@@ -96,7 +96,10 @@ impl Plan {
         if messages.len() < 3 {
             return None;
         }
-        let prompt = messages.iter().rposition(|message| message.role == Role::User)?;
+        let prompt = messages
+            .iter()
+            .rposition(|message| message.role == Role::User && !is_note(message))
+            .or_else(|| messages.iter().rposition(|message| message.role == Role::User))?;
         let calls = messages.iter().rposition(|message| message.role == Role::Assistant);
         Some(match calls.filter(|calls| *calls > prompt) {
             None => Self { summarized: prompt, prompt, keeps_tail: false },
@@ -107,6 +110,14 @@ impl Plan {
             }
         })
     }
+}
+
+/// True if a message holds only notes that this program added, such as a change of the situation.
+fn is_note(message: &Message) -> bool {
+    let tags = ["<situation>", "<system-reminder>"];
+    message.parts.iter().all(|part| {
+        part.as_text().is_some_and(|text| tags.iter().any(|tag| text.trim_start().starts_with(tag)))
+    })
 }
 
 async fn compact(

@@ -477,11 +477,12 @@ fn names_that_a_temporary_file_might_have_are_not_followed() {
     let before = crate::tree::Tree::of([scene.outside.path()]);
     let noise = "i=0; while [ $i -lt 9000 ]; do echo $i $i $i $i; i=$((i + 1)); done";
     let played = scene.play_rounds(&[
+        &[("read_file", json!({ "file_path": "file" }))],
         &[("edit", json!({ "file_path": "file", "old_string": "alpha", "new_string": "x" }))],
         &[("write_file", json!({ "file_path": "file", "content": "y\n" }))],
         &[("run_shell_command", json!({ "command": noise }))],
     ]);
-    assert!(played.result("c3").contains("left out here"), "{}", played.result("c3"));
+    assert!(played.result("c4").contains("left out here"), "{}", played.result("c4"));
     assert_eq!(fs::read_to_string(here.join("file")).unwrap(), "y\n");
     let after = crate::tree::Tree::of([scene.outside.path()]);
     assert_eq!(after.changed_since(&before), [] as [&Path; 0]);

@@ -23,7 +23,8 @@ fn every_test_that_the_coverage_tables_name_is_there() {
             let path: Vec<&str> = word.split("::").collect();
             let [target, modules @ .., test] = &path[..] else { panic!("{word}") };
             let module = root.join("tests").join(target).join(modules.join("/"));
-            let file = if module.is_dir() { module.join("mod.rs") } else { module.with_extension("rs") };
+            let single = module.with_extension("rs");
+            let file = if single.is_file() { single } else { module.join("mod.rs") };
             let source = fs::read_to_string(&file)
                 .unwrap_or_else(|error| panic!("{table}: {word}: {}: {error}", file.display()));
             assert!(source.contains(&format!("fn {test}()")), "{table}: {word} is not in {}", file.display());

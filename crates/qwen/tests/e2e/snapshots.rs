@@ -112,7 +112,7 @@ fn claude_lite() {
     {"type":"thinking_delta","text":"**Reading** the file"}
     {"type":"content_block_delta","text":"Let me look."}
     {"type":"tool_call","id":"c1","name":"read_file","arguments":{"file_path":"a.txt"}}
-    {"type":"tool_result","id":"c1","name":"read_file","is_error":false,"content":"hi\n"}
+    {"type":"tool_result","id":"c1","name":"read_file","is_error":false,"content":"[lines 1 to 1 of 1]\n1\thi\n"}
     {"type":"content_block_delta","text":"It says hi."}
     {"type":"message_stop","stop_reason":"stop_turn","reason":"stop_turn","usage":{"input_tokens":20,"output_tokens":10}}
     --- stderr
@@ -134,7 +134,7 @@ fn qwen_messages() {
     {"type":"x-qwen-tool-display","tool_call_id":"c1","tool_name":"read_file","session_id":"s","prompt_id":"s########1","status":"pending","result_display":null,"confirmation":null,"pending":true,"timestamp":[n]}
     {"object":"chat.completion","id":"chatcmpl-s","created":[n],"model":"mock","session_id":"s","prompt_id":"s########1","choices":[{"index":0,"message":{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read_file","arguments":"{\"file_path\":\"a.txt\"}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}
     {"type":"x-qwen-tool-display","tool_call_id":"c1","tool_name":"read_file","session_id":"s","prompt_id":"s########1","status":"executing","result_display":null,"confirmation":null,"pending":false,"timestamp":[n]}
-    {"type":"x-qwen-tool-display","tool_call_id":"c1","tool_name":"read_file","session_id":"s","prompt_id":"s########1","status":"success","result_display":{"kind":"string","text":"hi\n","log_scope":"tool"},"confirmation":null,"pending":false,"timestamp":[n]}
+    {"type":"x-qwen-tool-display","tool_call_id":"c1","tool_name":"read_file","session_id":"s","prompt_id":"s########1","status":"success","result_display":{"kind":"string","text":"[lines 1 to 1 of 1]\n1\thi\n","log_scope":"tool"},"confirmation":null,"pending":false,"timestamp":[n]}
     {"type":"x-qwen-session-event","event":"Finished","message":"The turn is done.","session_id":"s","prompt_id":"s########1"}
     {"type":"x-qwen-terminal","channel":"stdout","source":"system","text":"","spans":[],"ansi":[],"console_level":null,"log_scope":"system","exit_code":0,"session_id":"s","prompt_id":"s########1"}
     {"object":"chat.completion","id":"chatcmpl-s","created":[n],"model":"mock","session_id":"s","prompt_id":"s########1","choices":[{"index":0,"message":{"role":"assistant","content":"It says hi."},"finish_reason":"stop"}],"usage":{"prompt_tokens":20,"completion_tokens":10,"total_tokens":30},"metadata":{"turn":{"status":"done","duration_ms":[n],"model_calls":2,"tool_calls":1,"permission_denials":[],"usage_by_model":{"mock":{"calls":2,"prompt_tokens":20,"completion_tokens":10,"total_tokens":30}}}}}
@@ -204,7 +204,7 @@ fn core() {
     {"type":"thought","value":{"subject":"Reading","description":"the file"}}
     {"type":"content","value":"Let me look."}
     {"type":"tool_call_request","value":{"callId":"c1","name":"read_file","args":{"file_path":"a.txt"},"isClientInitiated":false,"prompt_id":"s########1","response_id":"msg-[hex]"}}
-    {"type":"tool_call_response","value":{"callId":"c1","responseParts":[{"text":"hi\n"}],"resultDisplay":"hi\n","error":null,"errorType":null,"outputFile":null,"contentLength":3}}
+    {"type":"tool_call_response","value":{"callId":"c1","responseParts":[{"text":"[lines 1 to 1 of 1]\n1\thi\n"}],"resultDisplay":"[lines 1 to 1 of 1]\n1\thi\n","error":null,"errorType":null,"outputFile":null,"contentLength":25}}
     {"type":"content","value":"It says hi."}
     {"type":"finished","value":{"reason":"STOP","prompt_id":"s########1","usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":10,"totalTokenCount":30}}}
     --- stderr
