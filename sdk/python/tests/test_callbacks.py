@@ -241,7 +241,7 @@ async def test_the_text_of_an_exception_is_logged_and_never_sent_to_the_model(
     opened = options(
         [call("mcp__t__leak")],
         [{"expect": {"contains": "The tool leak failed"}}, write()],
-        [{"expect": {"contains": "callback failed"}}, call("list_directory", path=".")],
+        [{"expect": {"contains": "the host could not decide"}}, call("list_directory", path=".")],
         "Ok.",
         mcp_servers={"t": [leak]},
         allowed_tools=["mcp__t__leak"],
@@ -265,14 +265,14 @@ async def test_tools_of_one_message_run_in_the_order_that_the_model_wrote(option
     order: list[str] = []
 
     @tool
-    async def work(name: str) -> str:
-        order.append(f"{name} begins")
+    async def work(task: str) -> str:
+        order.append(f"{task} begins")
         await anyio.lowlevel.checkpoint()
-        order.append(f"{name} ends")
-        return name
+        order.append(f"{task} ends")
+        return task
 
     opened = options(
-        [call("mcp__m__work", name="one"), call("mcp__m__work", name="two")],
+        [call("mcp__m__work", task="one"), call("mcp__m__work", task="two")],
         "Both.",
         mcp_servers={"m": [work]},
         permission_mode="yolo",

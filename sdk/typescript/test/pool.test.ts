@@ -34,7 +34,7 @@ test('sessions of a pool continue their own conversations', async (t) => {
 });
 
 test('callbacks of a pool find the session that they belong to', async (t) => {
-  const at = await place(t, [say(call('write_file', { file_path: 'a.txt', content: 'a' })), say('done')], { loop: true });
+  const at = await place(t, [say(call('run_shell_command', { command: 'touch a.txt' })), say('done')], { loop: true });
   const manager = at.manager({ workerPool: { maxWorkers: 3 } });
   const asked: string[] = [];
   const ask = (name: string) => ({ sessionId }: { sessionId: string }): 'allow' => { asked.push(`${name} ${sessionId}`); return 'allow'; };

@@ -72,7 +72,11 @@ test('a fork can begin at an earlier prompt', async (t) => {
 });
 
 test('rewind puts files back to where they were before a prompt', async (t) => {
-  const at = await place(t, [say(call('write_file', { file_path: 'notes.txt', content: 'new' })), say('done')]);
+  const at = await place(t, [
+    say(call('read_file', { file_path: 'notes.txt' })),
+    say(call('write_file', { file_path: 'notes.txt', content: 'new' })),
+    say('done'),
+  ]);
   writeFileSync(join(at.work, 'notes.txt'), 'old');
   const session = await at.manager({ permissionMode: 'yolo' }).createSession();
   const { promptId } = await session.run('change it');

@@ -93,7 +93,8 @@ async def test_the_limit_of_turns_is_a_result(model):
 
 async def test_the_limit_of_money_is_taken(model):
     model(say("cheap"))
-    assert result(await run("hi", max_budget_usd=5.0)).result == "cheap"
+    prices = json.dumps({"model": {"prices": {"mock": {"input": 1, "output": 1}}}})
+    assert result(await run("hi", max_budget_usd=5.0, settings=prices)).result == "cheap"
 
 
 async def test_structured_output_follows_its_schema(model):

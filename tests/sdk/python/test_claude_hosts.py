@@ -104,7 +104,7 @@ async def test_a_tool_may_answer_the_questions(model, place):
 
 @pytest.mark.parametrize(
     ("answer", "told"),
-    [({"behavior": "deny", "message": "not today"}, "not today"), ("perhaps", "did not answer with JSON")],
+    [({"behavior": "deny", "message": "not today"}, "not today"), ("perhaps", "the host could not decide")],
 )
 async def test_a_tool_that_does_not_allow_is_a_refusal(model, place, answer, told):
     server, _ = judge(lambda _: answer)
@@ -119,7 +119,7 @@ async def test_a_tool_that_does_not_allow_is_a_refusal(model, place, answer, tol
 async def test_a_tool_that_is_not_there_allows_nothing(model, place):
     mock = model(writing(place), say("done"))
     await run(stream(user("hi")), permission_prompt_tool_name="mcp__court__judge")
-    assert not (place.work / "made").exists() and "is not there" in mock.results()[0]
+    assert not (place.work / "made").exists() and "the host could not decide" in mock.results()[0]
 
 
 async def test_commands_in_a_sandbox_need_no_answer_unless_it_is_wanted(model, place):

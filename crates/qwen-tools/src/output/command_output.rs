@@ -46,8 +46,21 @@ impl CommandOutput {
         }
     }
 
-    /// Returns the next piece of output that has already arrived.
+    /// Returns the next piece of output that has already arrived. Consecutive writes to one stream are joined up
+    /// to the size of the buffer: each piece is an event.
     pub(crate) fn read_now(&mut self, buffer: &mut [u8]) -> Option<(Channel, Box<str>)> {
+        let (channel, first) = self.read_write(buffer, None)?;
+        let mut text = String::from(first);
+        while text.len() < buffer.len()
+            && let Some((_, more)) = self.read_write(buffer, Some(channel))
+        {
+            text.push_str(&more);
+        }
+        Some((channel, text.into()))
+    }
+
+    /// Reads one write of the command; with `only`, none if the next one went to the other stream.
+    fn read_write(&mut self, buffer: &mut [u8], only: Option<Channel>) -> Option<(Channel, Box<str>)> {
         if self.due.is_empty() {
             self.due.extend(self.order.as_ref()?.take_ready());
         }
@@ -56,6 +69,9 @@ impl CommandOutput {
                 OutputStream::Stdout => (&mut self.stdout, Channel::Stdout),
                 OutputStream::Stderr => (&mut self.stderr, Channel::Stderr),
             };
+            if only.is_some_and(|only| only != channel) {
+                return None;
+            }
             let text = pipe.read(buffer);
             if !next.is_closed || text.is_none() {
                 self.due.pop_front();

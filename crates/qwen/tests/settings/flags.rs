@@ -108,7 +108,7 @@ const CLAUDE_SDK: &[&str] = &[
     "--task-budget",
     "7",
     "--model",
-    "m",
+    "claude-sonnet-4",
     "--fallback-model",
     "n",
     "--betas",

@@ -80,7 +80,7 @@ async def test_another_protocol_version_is_an_error_that_names_both(fake_worker:
 async def test_a_bad_flag_is_an_error_in_the_worker_s_own_words(options: Options) -> None:
     with pytest.raises(ProcessError, match="no-such-flag") as caught:
         await last_of(options=options("Hi.", extra_args=["--no-such-flag"]))
-    assert "exited with code 2" in caught.value.message
+    assert "cannot start" in caught.value.message
 
 
 async def test_a_missing_directory_is_an_error(options: Options) -> None:
