@@ -312,7 +312,7 @@ async fn a_page_without_end_is_cut_and_a_long_one_is_kept_in_a_file() {
     assert_eq!(content(&outcome).len(), 1_000);
     let fixture = visiting(&[port]);
     let outcome = fetch(&fixture, &format!("http://127.0.0.1:{port}/")).await;
-    assert!(outcome.text.contains("70000 characters cut out"), "{}", outcome.text.len());
+    assert!(outcome.text.contains("70000 bytes"), "{}", outcome.text.len());
     assert_eq!(std::fs::read_to_string(&*outcome.output_file.unwrap()).unwrap().len(), 100_000);
 }
 

@@ -244,7 +244,7 @@ fn commits_work_from_a_directory_of_a_repository_whose_settings_stay_protected()
     }
     for variant in variants() {
         let mut fixture = Fixture::new();
-        let prepare = "set -e; git init -q $HOME/project; mkdir -p $HOME/project/part/deep; cd $HOME/project; git commit -q --allow-empty -m zero";
+        let prepare = "set -e; git init -q $HOME/project; mkdir -p $HOME/project/part/deep; cd $HOME/project; git commit -q --allow-empty -m zero; printf '.mcp.json\\n.qwen\\n.claude\\n' >> .git/info/exclude";
         assert!(fixture.outside(prepare).status().unwrap().success());
         let project = fixture.home.join("project");
         fixture.root = project.join("part/deep");

@@ -206,7 +206,9 @@ fn commits_work_in_the_workspace() {
     }
     for variant in variants() {
         let fixture = Fixture::new();
-        assert!(fixture.outside("git init -q .").status().unwrap().success());
+        // A session excludes placeholders by a file of its own.
+        let prepare = "git init -q . && printf '.mcp.json\\n.qwen\\n.claude\\n' >> .git/info/exclude";
+        assert!(fixture.outside(prepare).status().unwrap().success());
         commits_in(&variant, &fixture);
         let tree = fixture.outside("git ls-files").output().unwrap();
         assert_eq!(String::from_utf8(tree.stdout).unwrap(), "file\n", "{}", variant.name);
@@ -237,7 +239,7 @@ fn commits_work_in_a_linked_worktree_whose_repository_stays_protected() {
     for variant in variants() {
         let mut fixture = Fixture::new();
         let prepare = "set -e; git init -q $HOME/main; cd $HOME/main; git commit -q --allow-empty -m zero
-            git worktree add -q $HOME/tree";
+            printf '.mcp.json\\n.qwen\\n.claude\\n' >> .git/info/exclude; git worktree add -q $HOME/tree";
         assert!(fixture.outside(prepare).status().unwrap().success());
         fixture.root = fixture.home.join("tree");
         fixture.policy.roots = vec![fixture.root.clone()];

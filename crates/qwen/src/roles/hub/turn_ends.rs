@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use qwen_dialects::Dialect;
+use qwen_dialects::{Dialect, Format};
 use qwen_events::SessionId;
 use qwen_kernel::TurnEnds;
 use qwen_kernel::front::Front;
@@ -18,11 +18,20 @@ pub fn turn_ends(front: Arc<dyn Front>) -> TurnEnds {
         let name = serde_json::to_string(turn).ok()?;
         let is_meant = turn.is_empty() || named.contains(&format!("\"prompt_id\":{name}"));
         let text = match front.dialect() {
+            Dialect::Qwen if front.format() == Format::StreamChunkJson => with_role(named)?,
             Dialect::Qwen => named,
             dialect => last_end(&*front, dialect, logs, session)?,
         };
         (is_meant && !text.is_empty()).then(|| text.into_bytes())
     })
+}
+
+/// Puts the chunk that begins a message before the last chunk of a turn. The router leaves it out if a message is
+/// already open.
+fn with_role(end: String) -> Option<String> {
+    let at = end.find("\"choices\":[")?;
+    let choice = r#""choices":[{"index":0,"delta":{"role":"assistant"},"finish_reason":null}]}"#;
+    Some(format!("{}{choice}\n{end}", &end[..at]))
 }
 
 /// The last terminal record of a session, in a dialect.
