@@ -354,7 +354,7 @@ const OPTIONS = {
   thinking: { thinking: { type: 'adaptive' } },
   'a budget for thinking': { maxThinkingTokens: 1024 },
   effort: { effort: 'high' },
-  'a budget': { maxBudgetUsd: 5 },
+  'a budget': { maxBudgetUsd: 5, model: 'claude-sonnet-4' },
   'betas': { betas: ['context-1m-2025-08-07'] },
   'hook events': { includeHookEvents: true },
   'strict MCP': { strictMcpConfig: true },
