@@ -18,6 +18,12 @@ enum Wire {
     Claude,
 }
 
+/// The notices that another worker takes a turn up.
+fn restart_notices(lines: &[Value]) -> Vec<&Value> {
+    let is_notice = |line: &&Value| line["value"]["kind"] == "worker_restarted";
+    lines.iter().filter(is_notice).map(|line| &line["value"]).collect()
+}
+
 impl Wire {
     fn name(self) -> &'static str {
         match self {
@@ -270,13 +276,7 @@ fn check_streams(wire: Wire, all: &[Value]) {
 macro_rules! cells {
     ($($name:ident: $moment:ident,)*) => {
         mod qwen {
-            $(/// The notices that another worker takes a turn up.
-fn restart_notices(lines: &[Value]) -> Vec<&Value> {
-    let is_notice = |line: &&Value| line["value"]["kind"] == "worker_restarted";
-    lines.iter().filter(is_notice).map(|line| &line["value"]).collect()
-}
-
-#[test]
+            $(#[test]
             fn $name() {
                 for policy in super::POLICIES {
                     super::check(super::Wire::Qwen, super::Moment::$moment, policy);
