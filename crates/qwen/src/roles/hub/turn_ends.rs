@@ -18,7 +18,7 @@ pub fn turn_ends(front: Arc<dyn Front>) -> TurnEnds {
         let name = serde_json::to_string(turn).ok()?;
         let is_meant = turn.is_empty() || named.contains(&format!("\"prompt_id\":{name}"));
         let text = match front.dialect() {
-            Dialect::Qwen if front.format() == Format::StreamChunkJson => with_role(named)?,
+            Dialect::Qwen if front.format() == Format::StreamChunkJson => with_role(&named)?,
             Dialect::Qwen => named,
             dialect => last_end(&*front, dialect, logs, session)?,
         };
@@ -28,7 +28,7 @@ pub fn turn_ends(front: Arc<dyn Front>) -> TurnEnds {
 
 /// Puts the chunk that begins a message before the last chunk of a turn. The router leaves it out if a message is
 /// already open.
-fn with_role(end: String) -> Option<String> {
+fn with_role(end: &str) -> Option<String> {
     let at = end.find("\"choices\":[")?;
     let choice = r#""choices":[{"index":0,"delta":{"role":"assistant"},"finish_reason":null}]}"#;
     Some(format!("{}{choice}\n{end}", &end[..at]))
