@@ -169,13 +169,15 @@ test('the review of a diff fails when there are findings', options, async (t) =>
 
 test('a recorded session is replayed without a model', options, async (t) => {
   const run = start(t, 'replay.ts', [], ['recorded-1']);
+  // Read from the start: what an ended process wrote unread is dropped.
+  const reading = outputOf(run);
   const script = join(run.home, 'script.json');
   writeFileSync(script, JSON.stringify({ turns: [say(call('list_directory', { path: '.' })), say('Nothing here.')] }));
   const env = { HOME: run.home, QWEN_HOME: undefined };
   const session = await sdk.createAgentManager({ binaryPath: binary, model: `script:${script}`, cwd: run.work, env }).createSession({ sessionId: 'recorded-2' });
   await session.run('look');
   await session.close();
-  const missing = await outputOf(run);
+  const missing = await reading;
   assert.notEqual(missing.code, 0);
   assert.match(missing.stderr, /recorded-1/);
   const messages: string[] = [];
