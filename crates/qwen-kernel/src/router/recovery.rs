@@ -290,7 +290,7 @@ impl Router {
         };
         self.emit(id, &lines);
         if fork.is_some() {
-            // The turn goes on elsewhere: it is not open in this session's numbered lines any more.
+            // The turn continues elsewhere: it is not open in this session's numbered lines any more.
             let turn = self.sessions.get_mut(id).and_then(|session| session.turn.take());
             self.emit_notice(id, &name, notice);
             if let Some(session) = self.sessions.get_mut(id) {

@@ -206,7 +206,7 @@ fn commits_work_in_the_workspace() {
     }
     for variant in variants() {
         let fixture = Fixture::new();
-        // A session excludes placeholders by a file of its own.
+        // A session excludes placeholders through its own exclude file.
         let prepare = "git init -q . && printf '.mcp.json\\n.qwen\\n.claude\\n' >> .git/info/exclude";
         assert!(fixture.outside(prepare).status().unwrap().success());
         commits_in(&variant, &fixture);

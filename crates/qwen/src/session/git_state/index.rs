@@ -113,7 +113,7 @@ impl IndexReader<'_> {
             mode,
             size: field(36)?,
             id: self.bytes.get(start + 40..start + 60)?.try_into().ok()?,
-            // A submodule is a repository of its own.
+            // A submodule is a separate repository.
             is_compared: is_compared && mode != 0o160_000,
             path: self.path.clone(),
         })
