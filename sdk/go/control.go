@@ -86,6 +86,9 @@ func (c *controlChannel) initializeFields(options *SessionOptions) map[string]an
 	if options.SystemPrompt.Append != "" {
 		fields["appendSystemPrompt"] = options.SystemPrompt.Append
 	}
+	if options.Rules.Description != "" {
+		fields["policyDescription"] = options.Rules.Description
+	}
 	limit := c.session.manager.options.Timeouts.Callback
 	if options.CanUseTool != nil && limit != time.Minute {
 		fields["timeout"] = map[string]any{"canUseTool": limit.Milliseconds()}

@@ -122,6 +122,8 @@ type Rules struct {
 	Allow []string
 	Ask   []string
 	Deny  []string
+	// Description tells the model, in plain text, about further rules that the host enforces, such as those of CanUseTool.
+	Description string
 }
 
 // Settings choose the settings files that count. By default none does.
@@ -259,7 +261,7 @@ func (s SessionOptions) over(base SessionOptions) SessionOptions {
 	if s.Tools != nil {
 		merged.Tools = s.Tools
 	}
-	if s.Rules.Allow != nil || s.Rules.Ask != nil || s.Rules.Deny != nil {
+	if s.Rules.Allow != nil || s.Rules.Ask != nil || s.Rules.Deny != nil || s.Rules.Description != "" {
 		merged.Rules = s.Rules
 	}
 	if s.Settings.Sources != nil || s.Settings.Values != nil || s.Settings.Profile != nil {

@@ -38,6 +38,15 @@ type Usage struct {
 	Estimated bool
 }
 
+// AgentUsage counts what the runs of one sub-agent spent in a turn, without the sub-agents that it started.
+type AgentUsage struct {
+	Usage
+	// Runs counts how often it was started.
+	Runs int64
+	// ToolCalls counts its tool calls.
+	ToolCalls int64
+}
+
 // Denial is a tool call that was refused.
 type Denial struct {
 	ToolName   string
@@ -58,6 +67,8 @@ type Result struct {
 	// Usage counts the whole turn, sub-agents included.
 	Usage        Usage
 	UsageByModel map[string]Usage
+	// UsageByAgent is the part of the turn that sub-agents spent, by name; empty without sub-agents.
+	UsageByAgent map[string]AgentUsage
 	// CostUSD is the cost of the turn; nil if a price is unknown.
 	CostUSD *float64
 	// Denials lists the calls that were refused.
@@ -115,6 +126,18 @@ func newResult(meta Meta, text string, calls []ToolCall, usage *wire.TokenUsage,
 			hasPrices = false
 		} else {
 			total += *tokens.CostUSD
+		}
+	}
+	for agent, tokens := range turn.UsageByAgent {
+		if result.UsageByAgent == nil {
+			result.UsageByAgent = make(map[string]AgentUsage, len(turn.UsageByAgent))
+		}
+		result.UsageByAgent[agent] = AgentUsage{
+			Usage: Usage{
+				InputTokens: tokens.PromptTokens, OutputTokens: tokens.CompletionTokens, TotalTokens: tokens.TotalTokens,
+				CachedTokens: value(tokens.CachedTokens), ReasoningTokens: value(tokens.ReasoningTokens), Calls: tokens.ModelCalls, CostUSD: tokens.CostUSD,
+			},
+			Runs: tokens.Runs, ToolCalls: tokens.ToolCalls,
 		}
 	}
 	if hasPrices {

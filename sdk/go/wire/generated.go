@@ -21,6 +21,28 @@ var StreamTypes = []string{
 	"x-qwen-tool-display",
 }
 
+// AgentTokens: What the runs of one sub-agent spent, without the sub-agents that it started.
+type AgentTokens struct {
+	// The part of the prompt tokens served from the provider's cache.
+	CachedTokens *int64 `json:"cached_tokens,omitempty"`
+	// The number of output tokens.
+	CompletionTokens int64 `json:"completion_tokens"`
+	// The cost in US dollars; absent if the model's prices are unknown.
+	CostUSD *float64 `json:"cost_usd,omitempty"`
+	// The number of model calls.
+	ModelCalls int64 `json:"model_calls"`
+	// The number of input tokens.
+	PromptTokens int64 `json:"prompt_tokens"`
+	// The part of the completion tokens spent on thinking.
+	ReasoningTokens *int64 `json:"reasoning_tokens,omitempty"`
+	// How often it was started.
+	Runs int64 `json:"runs"`
+	// The number of tool calls.
+	ToolCalls int64 `json:"tool_calls"`
+	// The sum of both.
+	TotalTokens int64 `json:"total_tokens"`
+}
+
 // AnsiCode: An escape sequence that was removed.
 type AnsiCode struct {
 	// The escape sequence that was removed.
@@ -303,7 +325,7 @@ type ControlAnswer struct {
 type ControlCancelInput struct {
 	// The id of the control request.
 	RequestID string `json:"request_id"`
-	// `control_cancel_request`
+	// Always the literal `control_cancel_request`.
 	Type string `json:"type"`
 }
 
@@ -451,11 +473,11 @@ type DeclaredCommand struct {
 
 // Values of DeclaredKind: The kind of command.
 const (
-	// `/name`
+	// A command of the form `/name`.
 	DeclaredKindSlash = "slash"
-	// `@path`
+	// A reference of the form `@path`.
 	DeclaredKindAt = "at"
-	// `?`
+	// The command `?`, which shows the help.
 	DeclaredKindHelp = "help"
 )
 
@@ -735,7 +757,7 @@ type ModelTokens struct {
 	Calls int64 `json:"calls"`
 	// The number of output tokens.
 	CompletionTokens int64 `json:"completion_tokens"`
-	// The cost in US dollars; 0 if the model's prices are unknown.
+	// The cost in US dollars; absent if the model's prices are unknown.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	// The number of input tokens.
 	PromptTokens int64 `json:"prompt_tokens"`
@@ -1117,9 +1139,9 @@ type ToolUse struct {
 
 // Values of Trigger: The trigger of suggestions.
 const (
-	// `/`
+	// The character `/`, for commands.
 	TriggerSlash = "slash"
-	// `@`
+	// The character `@`, for files.
 	TriggerAt = "at"
 )
 
@@ -1141,6 +1163,8 @@ type TurnSummary struct {
 	StructuredOutput json.RawMessage `json:"structured_output,omitempty"`
 	// The number of tool calls.
 	ToolCalls int64 `json:"tool_calls"`
+	// The part of the turn that sub-agents spent, by name; absent without sub-agents.
+	UsageByAgent map[string]AgentTokens `json:"usage_by_agent,omitempty"`
 	// The usage of the turn by model.
 	UsageByModel map[string]ModelTokens `json:"usage_by_model"`
 }
@@ -1165,7 +1189,7 @@ type UserLine struct {
 type UserMessage struct {
 	// A plain text or a list of blocks.
 	Content json.RawMessage `json:"content"`
-	// `user`
+	// Always the literal `user`.
 	Role string `json:"role"`
 }
 
@@ -1181,6 +1205,6 @@ type WireToolCall struct {
 	Function FunctionCall `json:"function"`
 	// The id of the call, unique in its session.
 	ID string `json:"id"`
-	// `function`
+	// Always the literal `function`.
 	Type string `json:"type"`
 }

@@ -93,6 +93,12 @@ async def test_system_prompts_reach_the_model(server: Callable[..., Any]) -> Non
     assert "You are a heron." not in model.system() and "You wade." in model.system()
 
 
+async def test_the_policy_of_the_host_reaches_the_model(server: Callable[..., Any]) -> None:
+    model = server("Hi.")
+    await ask(policy_description="Deployments need a ticket.")
+    assert "policy of the host: Deployments need a ticket." in model.situation()
+
+
 async def test_effort_and_the_sampling_of_one_prompt_reach_the_model(server: Callable[..., Any]) -> None:
     model = server("Hi.", "Hi.")
     async with AsyncClient(effort="low") as client:

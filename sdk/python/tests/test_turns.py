@@ -11,6 +11,7 @@ import pytest
 from conftest import Options, Script, call, hold, write
 
 from qwen_agent_sdk import (
+    AgentUsage,
     AssistantChunk,
     AssistantMessage,
     AsyncClient,
@@ -227,6 +228,17 @@ async def test_usage_is_told_by_model_on_failure_too(options: Options) -> None:
     assert result.error_code == "stream_broken"
     assert result.usage_by_model["script"].calls == 1
     assert result.usage.calls == 1
+
+
+async def test_what_each_sub_agent_spent_is_told_by_name(options: Options) -> None:
+    start = {"description": "look", "prompt": "Look", "subagent_type": "explore"}
+    opened = options([call("agent", **start)], "Seen.", "Done.")
+    result = [m async for m in query("Go", options=opened)][-1]
+    assert isinstance(result, ResultMessage)
+    spent = result.usage_by_agent["explore"]
+    assert isinstance(spent, AgentUsage)
+    assert (spent.runs, spent.calls, spent.tool_calls) == (1, 1, 0)
+    assert 0 < spent.total_tokens < result.usage.total_tokens
 
 
 async def test_the_price_is_known_where_prices_are(options: Options) -> None:

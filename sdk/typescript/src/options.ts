@@ -100,6 +100,8 @@ export interface SessionOptions {
   readonly cwd?: string;
   readonly systemPrompt?: string;
   readonly appendSystemPrompt?: string;
+  /** The host's own rules about tool calls, in plain text for the model: what `canUseTool` will refuse, and why. */
+  readonly policyDescription?: string;
   readonly permissionMode?: PermissionMode;
   /** Rules for calls that run without asking, such as `Read` or `Bash(git log *)`. */
   readonly allowedTools?: readonly string[];

@@ -37,7 +37,6 @@ interface OpenPrompt {
 }
 
 const DEFAULT_CLOSE_TIMEOUT_MS = 5000;
-let cancelCount = 0;
 
 /** A conversation with the agent. Make one with `createAgentManager().createSession()`. */
 export class Session {
@@ -277,7 +276,7 @@ export class Session {
       if (!this.#prompts.has(promptId)) return;
     }
     const connection = await this.#worker.connection();
-    const requestId = `sdk-cancel-${String(++cancelCount)}`;
+    const requestId = `sdk-cancel-${newId()}`;
     const line = { type: 'control/cancel', session_id: this.id, prompt_id: promptId, request_id: requestId, reason: 'escape' };
     await connection.exchange(requestId, 'cancel', line, {});
   }

@@ -284,6 +284,7 @@ function emptyResult(event: WireEvent, promptId: string, sessionId: string): Tur
     error: undefined,
     usage: undefined,
     usageByModel: {},
+    usageByAgent: {},
     costUsd: undefined,
     permissionDenials: [],
     controlErrors: [],

@@ -51,7 +51,7 @@ for (const onCrash of ['error', 'resume', 'retry', 'fork'] as const) {
         const isDue = moment === 'in a tool' ? message.type === 'tool_status' && message.status === 'executing' : message.type === 'text';
         if (!isDue || isKilled) continue;
         isKilled = true;
-        if (moment === 'in a tool') await until('the tool runs', () => existsSync(runs));
+        if (moment === 'in a tool') await until('the tool has run', () => existsSync(runs) && readFileSync(runs, 'utf8').endsWith('\n'));
         killWorker(session);
       }
       const result = await turn.result();
@@ -320,6 +320,13 @@ test('close ends a worker that is still being started', async (t) => {
   await manager.close();
   await start;
   assert.equal(isRunning(Number(pid())), false);
+});
+
+test('the model is told about the policy of the host', async (t) => {
+  const at = await place(t, [say('read')]);
+  const session = await at.manager({ policyDescription: 'Deployments need a ticket.' }).createSession();
+  assert.equal((await session.run('hi')).text, 'read');
+  assert.ok((await at.situation()).includes('policy of the host: Deployments need a ticket.'));
 });
 
 test('prompts and system prompts of any size go through standard input', async (t) => {

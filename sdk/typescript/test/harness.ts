@@ -68,6 +68,8 @@ export interface Place {
   open(name: string): Promise<unknown>;
   reached(name: string): Promise<unknown>;
   requests(): Promise<ModelRequest[]>;
+  /** What the model was told about its situation in the last request. */
+  situation(): Promise<string>;
   /** What the user and the assistant said in the last request. */
   history(): Promise<string[]>;
   /** The tool results in the last request. */
@@ -137,6 +139,10 @@ export async function place(t: TestContext, replies: Reply[], { loop = false } =
     open: (name) => control(`open/${name}`, 'POST'),
     reached: (name) => control(`reached/${name}`),
     requests,
+    situation: async () => {
+      const sent = (await control('requests')) as Array<{ full_body: ModelRequest }>;
+      return (sent.at(-1)?.full_body.messages ?? []).filter(({ role }) => role === 'user').map(textOf).join('\n');
+    },
     history: async () => (await last()).filter(({ role }) => role === 'user' || role === 'assistant').map(textOf),
     toolResults: async () => (await last()).filter(({ role }) => role === 'tool').map(textOf),
   };

@@ -239,6 +239,8 @@ test('agents of the host are offered and their work counts for the turn', async 
   const requests = await at.requests();
   assert.ok(requests[1]?.messages.some((message) => JSON.stringify(message).includes('You are a scout.')));
   assert.equal(result.usageByModel.mock?.calls, 3);
+  const spent = result.usageByAgent.scout;
+  assert.deepEqual([spent?.runs, spent?.model_calls, spent?.tool_calls], [1, 1, 0]);
 });
 
 test('steer joins the running turn before its next model call', async (t) => {

@@ -5,6 +5,7 @@ package hub
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,7 +103,6 @@ type Conn struct {
 	handshake chan error
 	hello     Handshake
 	texts     textLines
-	requests  atomic.Uint64
 	// generation counts changes of the receivers, after which remembered text lines are void.
 	generation atomic.Uint64
 
@@ -244,9 +244,10 @@ func encode(line any) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// NextRequestID returns an id that no other request of this connection has.
+// NextRequestID returns an id that no other request has, not even one of an earlier process: the stored lines of
+// a session contain the answers to those.
 func (c *Conn) NextRequestID() string {
-	return "go-" + strconv.FormatUint(c.requests.Add(1), 10)
+	return "go-" + rand.Text()
 }
 
 // Request sends a control request and waits for its answer.

@@ -88,6 +88,19 @@ func TestMessagesOfEveryKindArrive(t *testing.T) {
 	}
 }
 
+func TestTheModelIsToldAboutTheRulesOfTheHost(t *testing.T) {
+	p := newPlace(t, say("read"))
+	options := p.options()
+	options.Rules.Description = "Deployments need a ticket."
+	s, err := p.manager(options).CreateSession(p.ctx(), qwen.SessionOptions{})
+	must(t, err)
+	_, err = s.Run(p.ctx(), "hi")
+	must(t, err)
+	if sent := string(p.control(http.MethodGet, "requests")); !strings.Contains(sent, "policy of the host: Deployments need a ticket.") {
+		t.Error(sent)
+	}
+}
+
 func TestSettingsFilesCountOnlyIfTheyAreNamed(t *testing.T) {
 	for name, source := range map[string]qwen.SettingSource{"none": "", "user": qwen.SourceUser} {
 		t.Run(name, func(t *testing.T) {

@@ -269,6 +269,17 @@ func TestUsageIsOnEveryResultByModelAndOfFailedTurnsToo(t *testing.T) {
 	}
 }
 
+func TestWhatEachSubAgentSpentIsCountedByName(t *testing.T) {
+	start := step{"description": "look", "prompt": "Look", "subagent_type": "explore"}
+	p := newPlace(t, say(call("agent", start)), say("Seen."), say("Done."))
+	result, err := p.session(p.options()).Run(p.ctx(), "Go.")
+	must(t, err)
+	var spent qwen.AgentUsage = result.UsageByAgent["explore"]
+	if spent.Runs != 1 || spent.Calls != 1 || spent.ToolCalls != 0 || spent.TotalTokens == 0 || spent.TotalTokens >= result.Usage.TotalTokens {
+		t.Errorf("%+v of %+v", spent, result.Usage)
+	}
+}
+
 type answer struct {
 	City  string   `json:"city" jsonschema:"The capital"`
 	Size  int      `json:"size"`

@@ -29,6 +29,7 @@ from .errors import (
     WorkerCrashedError,
 )
 from .events import (
+    AgentUsage,
     AssistantChunk,
     AssistantMessage,
     CancelResult,
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentDefinition",
+    "AgentUsage",
     "AssistantChunk",
     "AssistantMessage",
     "AsyncClient",

@@ -172,6 +172,8 @@ class QwenAgentOptions:
     system_prompt: str | None = None
     """Replaces the built-in system prompt."""
     append_system_prompt: str | None = None
+    policy_description: str | None = None
+    """The host's own rules about tool calls, in plain text for the model: what `can_use_tool` will refuse, and why."""
     agent: str | None = None
     """`react`, `tot`, `got`, `agot`, or the name of a sub-agent that the session itself is."""
     effort: str | None = None

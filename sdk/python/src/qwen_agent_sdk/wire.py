@@ -16,6 +16,28 @@ class WireModel(BaseModel):
     model_config = ConfigDict(extra="allow", populate_by_name=True, protected_namespaces=())
 
 
+class AgentTokens(WireModel):
+    """What the runs of one sub-agent spent, without the sub-agents that it started."""
+    completion_tokens: int
+    """The number of output tokens."""
+    model_calls: int
+    """The number of model calls."""
+    prompt_tokens: int
+    """The number of input tokens."""
+    runs: int
+    """How often it was started."""
+    tool_calls: int
+    """The number of tool calls."""
+    total_tokens: int
+    """The sum of both."""
+    cached_tokens: int | None = None
+    """The part of the prompt tokens served from the provider's cache."""
+    cost_usd: float | None = None
+    """The cost in US dollars; absent if the model's prices are unknown."""
+    reasoning_tokens: int | None = None
+    """The part of the completion tokens spent on thinking."""
+
+
 class AnsiCode(WireModel):
     """An escape sequence that was removed."""
     code: str
@@ -290,7 +312,7 @@ class ControlCancelInput(WireModel):
     request_id: str
     """The id of the control request."""
     type: ControlCancelType
-    """`control_cancel_request`"""
+    """Always the literal `control_cancel_request`."""
 
 
 class ControlCancelLine(WireModel):
@@ -662,7 +684,7 @@ class ModelTokens(WireModel):
     cached_tokens: int | None = None
     """The part of the prompt tokens served from the provider's cache."""
     cost_usd: float | None = None
-    """The cost in US dollars; 0 if the model's prices are unknown."""
+    """The cost in US dollars; absent if the model's prices are unknown."""
     reasoning_tokens: int | None = None
     """The part of the completion tokens spent on thinking."""
 
@@ -785,12 +807,12 @@ identifies the kind."""
 
 
 class ResponseFormatText(WireModel):
-    """Plain text."""
+    """Plain text without a schema."""
     type: Literal["text"]
 
 
 class ResponseFormatJsonObject(WireModel):
-    """Any JSON object."""
+    """A JSON object of any shape."""
     type: Literal["json_object"]
 
 
@@ -1054,6 +1076,8 @@ class TurnSummary(WireModel):
     """The control requests of the turn that failed."""
     structured_output: Any = None
     """The validated structured output, if a schema was given."""
+    usage_by_agent: dict[str, AgentTokens] | None = None
+    """The part of the turn that sub-agents spent, by name; absent without sub-agents."""
 
 
 class UserLine(WireModel):
@@ -1077,7 +1101,7 @@ class UserMessage(WireModel):
     content: RequestParts
     """A plain text or a list of blocks."""
     role: UserType
-    """`user`"""
+    """Always the literal `user`."""
 
 
 class WireToolCall(WireModel):
@@ -1087,7 +1111,7 @@ class WireToolCall(WireModel):
     id: str
     """The id of the call, unique in its session."""
     type: FunctionType
-    """`function`"""
+    """Always the literal `function`."""
 
 
 AssistantRole = Literal["assistant"]
@@ -1181,6 +1205,7 @@ StreamChunkLine = ChatCompletionChunk | FatalError | TerminalRecord | ToolDispla
 InputLine = ChatRequest | ConversationRequest | UserLine | HintRequestLine | HintCancelLine | HeartbeatRequestLine | CancelRequestLine | ControlInput | ControlResponseLine | NestedResponseLine | ControlCancelInput
 
 
+AgentTokens.model_rebuild()
 AnsiCode.model_rebuild()
 AssistantMessage.model_rebuild()
 CancelLine.model_rebuild()

@@ -17,6 +17,28 @@ export const STREAM_TYPES = [
   'x-qwen-tool-display'
 ] as const;
 
+/** What the runs of one sub-agent spent, without the sub-agents that it started. */
+export interface AgentTokens {
+  /** The part of the prompt tokens served from the provider's cache. */
+  cached_tokens?: number | null;
+  /** The number of output tokens. */
+  completion_tokens: number;
+  /** The cost in US dollars; absent if the model's prices are unknown. */
+  cost_usd?: number | null;
+  /** The number of model calls. */
+  model_calls: number;
+  /** The number of input tokens. */
+  prompt_tokens: number;
+  /** The part of the completion tokens spent on thinking. */
+  reasoning_tokens?: number | null;
+  /** How often it was started. */
+  runs: number;
+  /** The number of tool calls. */
+  tool_calls: number;
+  /** The sum of both. */
+  total_tokens: number;
+}
+
 /** An escape sequence that was removed. */
 export interface AnsiCode {
   /** The escape sequence that was removed. */
@@ -434,7 +456,7 @@ export interface ModelTokens {
   calls: number;
   /** The number of output tokens. */
   completion_tokens: number;
-  /** The cost in US dollars; 0 if the model's prices are unknown. */
+  /** The cost in US dollars; absent if the model's prices are unknown. */
   cost_usd?: number | null;
   /** The number of input tokens. */
   prompt_tokens: number;
@@ -715,6 +737,8 @@ export interface TurnSummary {
   structured_output?: unknown;
   /** The number of tool calls. */
   tool_calls: number;
+  /** The part of the turn that sub-agents spent, by name; absent without sub-agents. */
+  usage_by_agent?: Record<string, AgentTokens>;
   /** The usage of the turn by model. */
   usage_by_model: Record<string, ModelTokens>;
 }
@@ -725,7 +749,7 @@ export interface WireToolCall {
   function: FunctionCall;
   /** The id of the call, unique in its session. */
   id: string;
-  /** `function` */
+  /** Always the literal `function`. */
   type: FunctionType;
 }
 
@@ -883,7 +907,7 @@ export interface ChatRequest {
 export interface ControlCancelInput {
   /** The id of the control request. */
   request_id: string;
-  /** `control_cancel_request` */
+  /** Always the literal `control_cancel_request`. */
   type: ControlCancelType;
 }
 
@@ -1162,7 +1186,7 @@ export interface UserLine {
 export interface UserMessage {
   /** A plain text or a list of blocks. */
   content: RequestParts;
-  /** `user` */
+  /** Always the literal `user`. */
   role: UserType;
 }
 

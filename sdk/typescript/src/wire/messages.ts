@@ -1,4 +1,5 @@
 import type {
+  AgentTokens,
   CommandLine,
   ConfirmationRecord,
   ErrorBody,
@@ -61,6 +62,8 @@ export interface TurnResult<T = unknown> {
   /** Tokens of the whole turn, sub-agents included. */
   readonly usage: TokenUsage | undefined;
   readonly usageByModel: Readonly<Record<string, ModelTokens>>;
+  /** The part of the turn that sub-agents spent, by name. */
+  readonly usageByAgent: Readonly<Record<string, AgentTokens>>;
   /** US dollars, when the price of every model that was used is known. */
   readonly costUsd: number | undefined;
   readonly permissionDenials: readonly PermissionDenial[];

@@ -152,6 +152,7 @@ export class TurnReader {
       error: event.metadata?.error ?? undefined,
       usage: event.usage ?? undefined,
       usageByModel,
+      usageByAgent: turn?.usage_by_agent ?? {},
       costUsd: cost(usageByModel),
       permissionDenials: denials,
       controlErrors: turn?.control_errors ?? event.metadata?.control_errors ?? [],

@@ -1,5 +1,6 @@
 import { ClosedError, ProtocolError, QwenError, RequestError, TimeoutError, WorkerExitedError, asError } from '../errors.js';
 import type { WorkerExit } from '../errors.js';
+import { newId } from '../ids.js';
 import type { Logger } from '../logging.js';
 import type { Transport } from '../transport/transport.js';
 import type { ControlRequestLine, ControlResponseLine, ErrorBody, NestedResponseLine } from '../wire/generated.js';
@@ -50,8 +51,6 @@ interface PendingRequest {
   resolve(value: unknown): void;
   reject(error: Error): void;
 }
-
-let requestCount = 0;
 
 /** One stream of lines to a worker or a hub: handshake, control requests, back-pressure and the end. */
 export class Connection {
@@ -158,7 +157,8 @@ export class Connection {
 
   /** Asks the other side something and waits for the answer. */
   request(subtype: string, fields: object = {}, options: RequestOptions = {}): Promise<unknown> {
-    const requestId = `sdk-${String(++requestCount)}`;
+    // Unique over processes too: the stored lines of a session contain the answers to earlier ones.
+    const requestId = `sdk-${newId()}`;
     const line = { type: 'control_request', request_id: requestId, subtype, session_id: options.sessionId, ...fields };
     return this.exchange(requestId, subtype, line, options);
   }

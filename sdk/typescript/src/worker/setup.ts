@@ -27,7 +27,7 @@ export class Setup {
 
   /** The fields of `initialize`. */
   initialize(): Record<string, unknown> {
-    const { mcpServers, agents, systemPrompt, appendSystemPrompt, timeouts, heartbeat } = this.#options;
+    const { mcpServers, agents, systemPrompt, appendSystemPrompt, policyDescription, timeouts, heartbeat } = this.#options;
     const external = Object.entries(mcpServers ?? {}).filter(([, config]) => !isTools(config) && !isInstance(config));
     return {
       protocol_version: PROTOCOL_VERSION,
@@ -38,6 +38,7 @@ export class Setup {
       agents,
       systemPrompt,
       appendSystemPrompt,
+      policyDescription,
       timeout: timeouts?.permission === undefined ? undefined : { canUseTool: timeouts.permission },
       heartbeat_ms: heartbeat === false ? undefined : heartbeat?.intervalMs,
     };

@@ -6,7 +6,7 @@ properties read from it. Parsing never raises. `model()` gives the pydantic mode
 
 from __future__ import annotations
 
-from .base import Event, PermissionDenial, ToolCall, Usage
+from .base import AgentUsage, Event, PermissionDenial, ToolCall, Usage
 from .control import ControlCancel, ControlRequest, ControlResponse
 from .messages import (
     AssistantChunk,
@@ -31,6 +31,7 @@ from .records import (
 )
 
 __all__ = [
+    "AgentUsage",
     "AssistantChunk",
     "AssistantMessage",
     "CancelResult",

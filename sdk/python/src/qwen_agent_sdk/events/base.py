@@ -67,6 +67,21 @@ class Usage:
 
 
 @dataclass(frozen=True)
+class AgentUsage(Usage):
+    """What the runs of one sub-agent spent in a turn, without the sub-agents that it started; `calls` are its model calls."""
+
+    runs: int = 0
+    tool_calls: int = 0
+
+    @classmethod
+    def from_raw(cls, raw: object) -> AgentUsage:
+        """Reads an entry of `usage_by_agent`."""
+        fields = as_object(raw)
+        spent = Usage.from_raw({**fields, "calls": fields.get("model_calls")})
+        return cls(**spent.__dict__, runs=as_count(fields.get("runs")), tool_calls=as_count(fields.get("tool_calls")))
+
+
+@dataclass(frozen=True)
 class ToolCall:
     """A call that the model asks for. `arguments` is empty where `raw_arguments` is no JSON object."""
 

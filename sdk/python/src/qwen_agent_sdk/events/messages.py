@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import StructuredOutputError
 from .base import (
     CHUNK,
+    AgentUsage,
     Event,
     JsonObject,
     PermissionDenial,
@@ -231,6 +232,11 @@ class ResultMessage(_AnyFormat):
     def usage_by_model(self) -> Mapping[str, Usage]:
         """Tokens of the turn by model."""
         return {name: Usage.from_raw(raw) for name, raw in as_object(self.turn.get("usage_by_model")).items()}
+
+    @property
+    def usage_by_agent(self) -> Mapping[str, AgentUsage]:
+        """The part of the turn that sub-agents spent, by name."""
+        return {name: AgentUsage.from_raw(raw) for name, raw in as_object(self.turn.get("usage_by_agent")).items()}
 
     @property
     def cost_usd(self) -> float | None:

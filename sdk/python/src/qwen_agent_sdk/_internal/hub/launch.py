@@ -130,6 +130,8 @@ class Launch:
             fields["systemPrompt"] = options.system_prompt
         if options.append_system_prompt is not None:
             fields["appendSystemPrompt"] = options.append_system_prompt
+        if options.policy_description is not None:
+            fields["policyDescription"] = options.policy_description
         if options.effort is not None:
             fields["effort"] = options.effort
         if options.agents:
