@@ -33,7 +33,7 @@ pub enum Line<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Frame<'a> {
-    /// A turn starts.
+    /// The start of a turn.
     MessageStart {
         /// The message that represents the turn.
         message: Head<'a>,
@@ -73,7 +73,7 @@ pub enum Frame<'a> {
         /// The result text that the model receives.
         content: Cow<'a, str>,
     },
-    /// An error.
+    /// An error of the turn or of a line.
     Error {
         /// The error, if the request failed.
         error: ErrorObject<'a>,

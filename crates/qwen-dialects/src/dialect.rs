@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use qwen_events::{Event, SessionId};
 
+use crate::acp::AcpClient;
+
 /// A wire. See the table in DESIGN: the terminal record of each differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
@@ -19,12 +21,14 @@ pub enum Dialect {
     LoomExport,
     /// Spec 4 §1–3: `{"type","value"}`.
     Core,
+    /// The Agent Client Protocol, version 1: JSON-RPC with `session/update`.
+    Acp,
 }
 
 impl Dialect {
     /// Every dialect, in the order of the documentation.
-    pub const ALL: [Self; 6] =
-        [Self::Qwen, Self::Claude, Self::ClaudeLite, Self::Loom, Self::LoomExport, Self::Core];
+    pub const ALL: [Self; 7] =
+        [Self::Qwen, Self::Claude, Self::ClaudeLite, Self::Loom, Self::LoomExport, Self::Core, Self::Acp];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -35,6 +39,7 @@ impl Dialect {
             Self::Loom => "loom",
             Self::LoomExport => "loom-export",
             Self::Core => "core",
+            Self::Acp => "acp",
         }
     }
 
@@ -69,19 +74,19 @@ impl Format {
 /// Which families of Loom events are written (`--stream-mode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamMode {
-    /// `values`
+    /// The state after each node.
     Values,
-    /// `updates`
+    /// The change that each node made.
     Updates,
     /// `messages`: message, thought and usage events
     Messages,
-    /// `custom`
+    /// Everything that no other mode covers.
     Custom,
-    /// `checkpoints`
+    /// The state at the end of a run.
     Checkpoints,
     /// `tasks`: run and node boundaries, ToT and GoT events
     Tasks,
-    /// `tools`
+    /// The tool calls and their output.
     Tools,
     /// `debug`: all of them
     Debug,
@@ -89,7 +94,7 @@ pub enum StreamMode {
     Type(&'static str),
 }
 
-/// The types that make no mode of their own name.
+/// The types whose name is not a mode.
 const TYPES: [&str; 19] = [
     "run_start",
     "node_enter",
@@ -150,7 +155,7 @@ pub struct StreamInfo {
     pub session_id: SessionId,
     /// The model that the stream starts with.
     pub model: Arc<str>,
-    /// Our version, `x.y.z`.
+    /// The version of this program, `x.y.z`.
     pub version: &'static str,
     /// `claude`: write `stream_event` lines too.
     pub partial_messages: bool,
@@ -160,9 +165,9 @@ pub struct StreamInfo {
     pub qwen_sdk: bool,
     /// `claude`: the client is of Claude's family; lines then have further fields that its CLI writes.
     pub claude_host: bool,
-    /// `claude`: repeat the user's messages on the stream.
+    /// `claude`, `acp`: repeat the user's messages on the stream.
     pub replay_user_messages: bool,
-    /// `claude`: the known limits of the model.
+    /// `claude`, `acp`: the known limits of the model.
     pub model_limits: ModelLimits,
     /// `claude`: the plugins, by name and directory.
     pub plugins: Vec<(Arc<str>, Arc<str>)>,
@@ -170,6 +175,8 @@ pub struct StreamInfo {
     pub output_style: Arc<str>,
     /// `loom`: which families are written; empty means all.
     pub stream_modes: Vec<StreamMode>,
+    /// `acp`: what the client can show.
+    pub acp: AcpClient,
     /// Seeds the ids that an encoder mints, so that the same events give the same lines.
     pub seed: u64,
 }
@@ -193,6 +200,7 @@ impl StreamInfo {
             plugins: Vec::new(),
             output_style: "default".into(),
             stream_modes: Vec::new(),
+            acp: AcpClient::default(),
             seed: 0,
         }
     }

@@ -37,7 +37,7 @@ impl Document {
             Dialect::Qwen => Shape::Terminal,
             Dialect::Claude => Shape::TerminalNamed(br#"{"type":"result","#),
             Dialect::Loom | Dialect::LoomExport => Shape::Whole { events: Vec::new(), ends_with_reply: true },
-            Dialect::ClaudeLite | Dialect::Core => {
+            Dialect::ClaudeLite | Dialect::Core | Dialect::Acp => {
                 Shape::Whole { events: Vec::new(), ends_with_reply: false }
             }
         };

@@ -24,5 +24,6 @@ fn stream_encoder(info: &StreamInfo) -> Box<dyn Encoder> {
         Dialect::LoomExport => Box::new(ExportEncoder::new(info)),
         Dialect::Qwen => crate::qwen::encoder(info),
         Dialect::Core => crate::core::encoder(info),
+        Dialect::Acp => crate::acp::encoder(info),
     }
 }

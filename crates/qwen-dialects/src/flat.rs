@@ -17,12 +17,12 @@ use crate::payload::Payload;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum ResultNote<'a> {
-    /// A heartbeat.
+    /// A periodic sign of life.
     #[serde(rename = "result/heartbeat")]
     Heartbeat {
         /// The id of the session.
         session_id: Cow<'a, str>,
-        /// Always `ok`.
+        /// Always the literal `ok`.
         status: Cow<'a, str>,
         /// The activity of the running turn: `thinking`, `tool`, or `waiting` while the host runs a tool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,13 +40,13 @@ pub enum ResultNote<'a> {
         session_id: Cow<'a, str>,
         /// The `prompt_id` of the request.
         prompt_id: Cow<'a, str>,
-        /// `slash` or `at`.
+        /// Either `slash` or `at`.
         trigger: Cow<'a, str>,
         /// `ok`, `loading` or `error`.
         status: Cow<'a, str>,
         /// The suggestions, best first.
         suggestions: Vec<HintSuggestion<'a>>,
-        /// Additional information.
+        /// Additional information about the suggestions.
         metadata: HintMetadata,
         /// The error message for users.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub enum ResultNote<'a> {
         /// The id of the turn's prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt_id: Option<Cow<'a, str>>,
-        /// `ok` or `noop`.
+        /// `ok` if a prompt was cancelled, otherwise `noop`.
         status: Cow<'a, str>,
         /// A message for users about what was cancelled.
         message: Cow<'a, str>,
@@ -123,7 +123,7 @@ pub struct HintMetadata {
 pub enum FlatQuestion<'a> {
     /// A permission request for a tool call.
     CanUseTool {
-        /// The tool call.
+        /// The tool call that needs permission.
         tool: FlatTool<'a>,
         /// The reason for the request.
         metadata: FlatReason<'a>,
@@ -203,12 +203,12 @@ pub enum ControlResponse<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub enum FlatResponse<'a> {
-    /// The request succeeded.
+    /// The answer to a request that succeeded.
     Success {
         /// The result of the request.
         result: Payload<'a>,
     },
-    /// The request failed.
+    /// The answer to a request that failed.
     Error {
         /// The error, if the request failed.
         error: FlatError<'a>,
@@ -232,7 +232,7 @@ pub struct FlatError<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "subtype", rename_all = "snake_case")]
 pub enum NestedResponse<'a> {
-    /// The request succeeded.
+    /// The answer to a request that succeeded.
     Success {
         /// The id of the control request.
         request_id: Cow<'a, str>,
@@ -240,7 +240,7 @@ pub enum NestedResponse<'a> {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         response: Option<Payload<'a>>,
     },
-    /// The request failed.
+    /// The answer to a request that failed.
     Error {
         /// The id of the control request.
         request_id: Cow<'a, str>,

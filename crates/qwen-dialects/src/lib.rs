@@ -2,6 +2,7 @@
 //! event to the lines it becomes, a decoder turns a line into commands, and neither does I/O, waits, or reads
 //! a clock.
 
+pub mod acp;
 pub mod atif;
 pub mod check;
 pub mod claude;

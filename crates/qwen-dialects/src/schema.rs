@@ -3,6 +3,7 @@
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator, json_schema, schema_for};
 
+use crate::acp::wire as acp;
 use crate::core::wire::CoreLine;
 use crate::qwen::wire::control::{
     ControlCancelLine, ControlRequestLine, ControlResponseLine, NestedResponseLine,
@@ -20,6 +21,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
     let mut schemas = Vec::new();
     schemas.extend(qwen());
     schemas.extend(core());
+    schemas.extend(acp());
     schemas.extend(crate::claude::schemas());
     schemas.extend(crate::claude_lite::schemas());
     schemas.extend(crate::loom::schemas());
@@ -62,6 +64,22 @@ fn core() -> [(&'static str, Schema); 1] {
             lines
         }),
     )]
+}
+
+fn acp() -> [(&'static str, Schema); 1] {
+    [("acp-stream", any_line("A line of the acp dialect", acp_lines))]
+}
+
+fn acp_lines(of: &mut SchemaGenerator) -> Vec<Schema> {
+    vec![
+        of.subschema_for::<acp::Notification<acp::UpdateMethod, acp::UpdateParams<'_>>>(),
+        of.subschema_for::<acp::Request<'_, acp::PermissionMethod, acp::PermissionRequest<'_>>>(),
+        of.subschema_for::<acp::Request<'_, acp::ElicitationMethod, acp::Elicitation<'_>>>(),
+        of.subschema_for::<acp::Notification<acp::CancelMethod, acp::CancelParams<'_>>>(),
+        of.subschema_for::<acp::Notification<acp::InternalMethod, acp::Internal<'_>>>(),
+        of.subschema_for::<acp::PromptResponse<'_>>(),
+        of.subschema_for::<acp::ErrorResponse<'_>>(),
+    ]
 }
 
 /// The lines that a host writes.

@@ -69,6 +69,8 @@ pub struct Prompt {
     pub session_id: Option<Arc<str>>,
     /// The turn's id; minted when absent.
     pub prompt_id: Option<PromptId>,
+    /// The number of the line of input that held it, if one did.
+    pub input: Option<u64>,
     /// The client's own id of the message.
     pub uuid: Option<Arc<str>>,
     /// The author of the message, as the client described it; echoed in the terminal record.
@@ -135,13 +137,13 @@ pub struct PromptOptions {
 /// Sampling parameters; the provider chooses the absent ones.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sampling {
-    /// `temperature`
+    /// The parameter `temperature` of the model.
     pub temperature: Option<f64>,
-    /// `top_p`
+    /// The parameter `top_p` of the model.
     pub top_p: Option<f64>,
     /// The maximum length of the answer, in tokens.
     pub max_tokens: Option<u64>,
-    /// `seed`
+    /// The parameter `seed` of the model.
     pub seed: Option<i64>,
     /// Texts at which the model stops.
     pub stop: Vec<Arc<str>>,
@@ -159,7 +161,7 @@ pub struct Sampling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reasoning {
     Off,
-    /// The model decides.
+    /// The model decides how much it reasons.
     Adaptive,
     /// At most this many tokens.
     Budget(u64),
@@ -200,11 +202,11 @@ impl Thoughts {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandKind {
-    /// `/name`
+    /// A command of the form `/name`.
     Slash,
-    /// `@path`
+    /// A reference of the form `@path`.
     At,
-    /// `?`
+    /// The command `?`, which shows the help.
     Help,
 }
 
@@ -220,9 +222,9 @@ pub struct CommandCall {
 /// The character that triggers suggestions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HintTrigger {
-    /// `/`
+    /// The character `/`, for commands.
     Slash,
-    /// `@`
+    /// The character `@`, for files.
     At,
 }
 

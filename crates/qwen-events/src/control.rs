@@ -7,7 +7,7 @@ use crate::{CallId, Confirmation, ErrorInfo, Json, SessionControl, ToolCall};
 /// A control request from the client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ControlBody {
-    /// The handshake.
+    /// The handshake, with the host's options.
     Initialize(Box<Initialize>),
     /// Stop the running turn.
     Interrupt,
@@ -104,7 +104,7 @@ pub struct Initialize {
     pub skills: Option<Vec<Arc<str>>>,
     /// The schema of the result.
     pub json_schema: Option<Json>,
-    /// The reasoning effort.
+    /// The reasoning effort of the session.
     pub effort: Option<Arc<str>>,
     /// The deadline of permission requests.
     pub permission_timeout_ms: Option<u64>,
@@ -146,7 +146,7 @@ pub enum ControlCall {
     HookCallback {
         /// The host's id of the callback.
         callback_id: Arc<str>,
-        /// The hook's input.
+        /// The input of the hook.
         input: Json,
         /// The call that the hook applies to.
         tool_use_id: Option<Arc<str>>,
@@ -195,7 +195,7 @@ pub enum PermissionUpdate {
     SetMode(Arc<str>),
     /// Adds rules, such as `Bash(git log *)`.
     AddRules { behavior: Behavior, rules: Vec<Arc<str>> },
-    /// Removes rules.
+    /// Removes rules from the session.
     RemoveRules { behavior: Behavior, rules: Vec<Arc<str>> },
     /// Adds directories to the workspace.
     AddDirectories(Vec<Arc<str>>),

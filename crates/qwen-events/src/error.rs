@@ -92,6 +92,8 @@ pub struct ErrorInfo {
     pub retryable: bool,
     /// The prompt that the error refuses before it became a turn.
     pub refused: Option<Box<RefusedPrompt>>,
+    /// The number of the refused line of input, if a line was refused. No dialect shows it.
+    pub input: Option<u64>,
 }
 
 /// A prompt that became no turn.
@@ -116,6 +118,7 @@ impl ErrorInfo {
             status: None,
             retryable: false,
             refused: None,
+            input: None,
         }
     }
 
@@ -129,6 +132,12 @@ impl ErrorInfo {
     pub fn for_prompt(mut self, session_id: Option<&str>, prompt_id: Option<PromptId>) -> Self {
         let session_id = session_id.and_then(|id| SessionId::parse(id).ok());
         self.refused = prompt_id.map(|prompt_id| Box::new(RefusedPrompt { session_id, prompt_id }));
+        self
+    }
+
+    /// Sets the number of the line of input that the error refuses.
+    pub fn for_input(mut self, input: Option<u64>) -> Self {
+        self.input = input;
         self
     }
 

@@ -48,7 +48,7 @@ pub struct Event {
 pub enum Body {
     /// The worker accepts input. Written once, before anything else, in structured mode.
     Ready,
-    /// A turn starts.
+    /// The start of a turn.
     TurnStart(Box<TurnStart>),
     /// A node run starts; the scope names it.
     NodeEnter,
@@ -93,7 +93,7 @@ pub enum Body {
         /// The reason for the request.
         reason: Arc<str>,
     },
-    /// A tool starts.
+    /// The start of a tool.
     ToolStart(Arc<ToolCall>),
     /// A tool wrote something.
     ToolOutput {
@@ -123,6 +123,8 @@ pub enum Body {
     Task(Box<TaskEvent>),
     /// The model's server reported a change of its rate limits. Transient, too.
     RateLimit(Box<RateLimit>),
+    /// A stored session continues; what its turns spent in earlier processes. Transient, too.
+    Resumed(Box<[ModelUsage]>),
     /// A log record that the host may show.
     Console {
         level: ConsoleLevel,
@@ -140,7 +142,7 @@ pub enum Body {
     Error(Box<ErrorInfo>),
     /// The turn ended. Exactly one per turn, and its last event.
     TurnEnd(Box<TurnEnd>),
-    /// A command ended.
+    /// The end of a slash command.
     CommandResult(Box<CommandResult>),
     /// Completion suggestions for the current input.
     HintResult(Box<HintResult>),
@@ -189,15 +191,15 @@ pub struct MessageEnd {
     pub message_id: Arc<str>,
     /// The model that wrote it.
     pub model: Arc<str>,
-    /// All text, joined.
+    /// The text of the message, all pieces joined.
     pub text: Arc<str>,
-    /// All thinking, joined.
+    /// The thinking of the message, all pieces joined.
     pub thought: Arc<str>,
     /// The provider's signature, if the thinking is one block.
     pub signature: Option<Arc<str>>,
     /// The blocks of the thinking, if there are several: each has its own signature.
     pub thoughts: Vec<ThoughtBlock>,
-    /// The complete calls.
+    /// The tool calls, with complete arguments.
     pub calls: Vec<Arc<ToolCall>>,
     /// Why the model stopped.
     pub finish: Finish,

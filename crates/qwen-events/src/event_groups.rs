@@ -45,6 +45,7 @@ macro_rules! notices {
     () => {
         $crate::Body::Task(..)
             | $crate::Body::RateLimit(..)
+            | $crate::Body::Resumed(..)
             | $crate::Body::Console { .. }
             | $crate::Body::Hook(..)
     };

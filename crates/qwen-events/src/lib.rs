@@ -3,6 +3,7 @@
 //! This crate does no JSON and no I/O. Every dialect, the terminal, the session log and the tests read the
 //! same events; JSON appears here only as [`Json`], a text that is carried and never parsed.
 
+mod agent_name;
 mod command;
 mod control;
 mod error;
@@ -20,6 +21,7 @@ mod tool;
 mod trace;
 mod turn;
 
+pub use agent_name::AgentName;
 pub use command::{
     Command, CommandCall, CommandKind, Delivery, HintRequest, HintTrigger, Prompt, PromptOptions,
     PromptOrigin, Reasoning, Sampling, Thoughts,
@@ -49,11 +51,13 @@ pub use tool::declaration::{
 };
 pub use tool::file_lines::{FileLines, NO_LAST_LINE_END};
 pub use tool::hunk::DiffHunk;
+pub use tool::rule_offer::offer_rule;
+pub use tool::search_result::{FoundFiles, FoundLines, NO_OUTPUT, command_output};
 pub use tool::{
     Channel, Confirmation, Decision, DiffStat, Display, FileDiff, TaskProgress, Todo, TodoStatus, ToolCall,
     ToolEnd, ToolSpec, ToolStatus, Verdict,
 };
 pub use trace::TraceContext;
 pub use turn::rate_limit::{RateLimit, RateLimitStatus};
-pub use turn::usage::{ModelUsage, Usage};
+pub use turn::usage::{AgentUsage, ModelUsage, Usage};
 pub use turn::{Checkpoint, Denial, EndStatus, Journal, McpServer, Thinking, TurnEnd, TurnStart};

@@ -14,6 +14,9 @@ pub enum Role {
     Tool,
 }
 
+/// The tags that begin notes of this program to the model.
+const NOTE_TAGS: [&str; 2] = ["<situation>", "<system-reminder>"];
+
 /// One entry of the conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
@@ -27,6 +30,12 @@ impl Message {
         self.parts.iter().any(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()))
     }
 
+    /// True if a message holds only notes that this program added, such as a change of the situation.
+    pub fn is_note(&self) -> bool {
+        let is_tagged = |text: &str| NOTE_TAGS.iter().any(|tag| text.trim_start().starts_with(tag));
+        self.parts.iter().all(|part| part.as_text().is_some_and(is_tagged))
+    }
+
     /// A message with one text part.
     pub fn text(role: Role, text: impl Into<Arc<str>>) -> Self {
         Self { role, parts: vec![Part::Text(text.into())] }
@@ -36,7 +45,7 @@ impl Message {
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
-    /// Plain text.
+    /// A plain text of the message.
     Text(Arc<str>),
     /// The model's thinking; some providers require the `signature` back.
     Thought {
@@ -71,7 +80,7 @@ pub struct Media {
 /// The location of the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MediaSource {
-    /// Inline, as base64.
+    /// The data itself, encoded as base64.
     Base64(Arc<str>),
     Url(Arc<str>),
 }

@@ -65,11 +65,11 @@ pub struct TaskEnd {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskStatus {
-    /// It finished successfully.
+    /// The task finished without an error.
     Completed,
     /// It finished with a failure.
     Failed,
-    /// It was stopped.
+    /// The user or the model stopped the task.
     Stopped,
 }
 

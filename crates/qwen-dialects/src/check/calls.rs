@@ -22,6 +22,11 @@ impl Calls {
         }
     }
 
+    /// Records a result whose call the stream may not have.
+    pub(super) fn forget(&mut self, id: &str) {
+        self.0.remove(id);
+    }
+
     /// Records the result of a call.
     pub(super) fn answered(&mut self, id: &str, report: &mut Report) {
         if self.0.remove(id).is_none() {

@@ -12,6 +12,9 @@ pub(crate) fn dialect(object: &Object<'_>) -> Option<Dialect> {
         let mut events = document.events.iter().filter_map(|event| Object::parse(event.get()).ok());
         return events.find_map(|event| dialect(&event));
     }
+    if object.has("jsonrpc") {
+        return Some(Dialect::Acp);
+    }
     match object.kind() {
         Some(kind) => by_type(object, kind),
         None if object.has("choices") || object.has("error") => Some(Dialect::Qwen),

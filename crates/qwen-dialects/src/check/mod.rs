@@ -4,6 +4,7 @@
 //! order of lines. Memory is bounded: digests instead of texts, and only as many names as fit a fixed
 //! table.
 
+mod acp;
 pub(crate) mod bounded;
 mod calls;
 mod channel;
@@ -85,6 +86,7 @@ fn rules_of(dialect: Dialect) -> Box<dyn Rules> {
         Dialect::Loom => Box::new(loom::LoomRules::default()),
         Dialect::LoomExport => Box::new(loom::LoomRules::export()),
         Dialect::Core => Box::new(core::CoreRules::default()),
+        Dialect::Acp => Box::new(acp::AcpRules::default()),
     }
 }
 

@@ -77,6 +77,11 @@ impl<'a> Object<'a> {
         self.str("type")
     }
 
+    /// True for a numbered line of a hub that is not the first of its session.
+    pub(crate) fn is_later_line(&self) -> bool {
+        self.get("seq").and_then(Value::as_u64).is_some_and(|number| number > 1)
+    }
+
     /// The key of an object with a single key.
     pub(crate) fn only_key(&self) -> Option<&str> {
         let mut keys = self.fields.keys();

@@ -68,7 +68,7 @@ struct ReaderOptions {
     replay_user_messages: bool,
 }
 
-/// The usage of all turns of the stream so far.
+/// The usage of all turns of the session so far.
 #[derive(Debug, Default)]
 struct SessionTotals {
     usage: Usage,
@@ -80,7 +80,20 @@ impl SessionTotals {
     fn add(&mut self, end: &TurnEnd) {
         self.usage.add(&end.usage);
         self.cost_usd += end.cost_usd;
-        for more in &end.usage_by_model {
+        self.add_shares(&end.usage_by_model);
+    }
+
+    /// Adds what turns spent whose ends this stream does not contain.
+    fn add_models(&mut self, spent: &[ModelUsage]) {
+        for model in spent {
+            self.usage.add(&model.usage);
+            self.cost_usd += model.cost_usd;
+        }
+        self.add_shares(spent);
+    }
+
+    fn add_shares(&mut self, by_model: &[ModelUsage]) {
+        for more in by_model {
             match self.by_model.iter_mut().find(|known| known.model == more.model) {
                 Some(known) => {
                     known.calls += more.calls;
@@ -143,16 +156,14 @@ impl Encoder for ClaudeEncoder {
             Body::Hook(_) if self.stream.qwen_sdk && !self.in_turn => {}
             Body::Hook(notice) => self.hook(notice, out),
             Body::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text, .. } if self.in_turn => {
-                // A warning that the hook's own line contained is not repeated.
-                if *std::mem::take(&mut self.warned) != **text {
-                    self.stream.push_warning(out, text);
-                }
+                self.write_warning(text, out);
             }
             Body::Task(task) if self.must_stay_silent() => self.tasks.hold(task, event.at),
             Body::Task(task) => self.tasks.write_event(&mut self.stream, task, event.at, out),
             Body::RateLimit(limit) if self.reader.rate_limits => {
                 rate_limit::push(&mut self.stream, limit, out);
             }
+            Body::Resumed(spent) => self.totals.add_models(spent),
             Body::Thinking(step) => {
                 self.stream.push_system(out, Notice::ThinkingProgress { text: sentence(step).into() });
             }
@@ -186,6 +197,13 @@ impl Encoder for ClaudeEncoder {
 }
 
 impl ClaudeEncoder {
+    /// Writes a warning, unless the line of a hook contained it.
+    fn write_warning(&mut self, text: &str, out: &mut Vec<u8>) {
+        if *std::mem::take(&mut self.warned) != *text {
+            self.stream.push_warning(out, text);
+        }
+    }
+
     /// An encoder for the stream that `info` describes.
     pub fn new(info: &StreamInfo) -> Self {
         Self {

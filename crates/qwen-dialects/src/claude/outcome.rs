@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use qwen_events::{EndStatus, ErrorInfo, Json, ModelUsage, TurnEnd, Usage};
+use qwen_events::{AgentUsage, EndStatus, ErrorInfo, Finish, Json, ModelUsage, TurnEnd, Usage};
 
 use super::stream::limit::{cut_middle, json_len, pieces, text_limit};
 use super::stream::{AssistantBlock, Stream};
 use super::wire::message::{Block, Content, TokenUsage, UserMessage, UserRole};
-use super::wire::result::{DeferredToolUse, ModelTokens, PermissionDenial, ResultError, ResultLine, Subtype};
+use super::wire::result::{
+    AgentTokens, DeferredToolUse, ModelTokens, PermissionDenial, ResultError, ResultLine, Subtype,
+};
 use super::wire::{Message, UserLine};
 use super::words::{
     NO_STRUCTURED_OUTPUT, SYNTHETIC, TOOL_DEFERRED, api_error_kind, api_error_text, claude_reason,
@@ -79,7 +81,7 @@ impl Stream {
                 num_turns: end.model_calls,
                 stop_reason: match &end.postponed {
                     Some(_) => Some(TOOL_DEFERRED.into()),
-                    None => (end.status == EndStatus::Done || end.status.is_limit())
+                    None => (end.status == EndStatus::Done || end.is_refused() || end.status.is_limit())
                         .then(|| stop_reason(end.finish).into()),
                 },
                 total_cost_usd: spent.cost_usd,
@@ -88,6 +90,7 @@ impl Stream {
                     if self.claude_host { with_claude_fields(usage) } else { usage }
                 },
                 model_usage: self.model_usage(spent.by_model),
+                agent_usage: self.agent_usage(&end.usage_by_agent),
                 permission_denials: end.denials.iter().map(PermissionDenial::from).collect(),
                 deferred_tool_use: end.postponed.as_deref().map(|call| DeferredToolUse {
                     id: call.id.as_str().into(),
@@ -119,6 +122,23 @@ impl Stream {
             }
         };
         by_model.iter().map(|spent| (spent.model.as_ref().into(), report(spent))).collect()
+    }
+
+    fn agent_usage<'a>(&self, by_agent: &'a [AgentUsage]) -> BTreeMap<Cow<'a, str>, AgentTokens> {
+        let report = |spent: &AgentUsage| {
+            let usage = tokens(&spent.usage, self.qwen_sdk);
+            AgentTokens {
+                runs: spent.runs,
+                model_calls: spent.model_calls,
+                tool_calls: spent.tool_calls,
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                cache_read_input_tokens: usage.cache_read_input_tokens,
+                cache_creation_input_tokens: usage.cache_creation_input_tokens,
+                cost_usd: spent.cost_usd,
+            }
+        };
+        by_agent.iter().map(|spent| (spent.agent.as_ref().into(), report(spent))).collect()
     }
 
     /// Writes the end of a command that was not sent to the model: its output as a message, then a
@@ -172,26 +192,30 @@ impl Stream {
             terminal_reason,
             api_error_status: None,
         };
+        let answered = |text: Cow<'a, str>, is_error, terminal_reason| Outcome {
+            subtype: Subtype::Success,
+            is_error,
+            result: Some(text),
+            error: None,
+            terminal_reason,
+            api_error_status: None,
+        };
         match (end.status, api_error) {
-            (EndStatus::Done, _) => Outcome {
-                subtype: Subtype::Success,
-                is_error: false,
-                result: Some(end.reply.as_ref().into()),
-                error: None,
-                terminal_reason: if end.postponed.is_some() { TOOL_DEFERRED } else { "completed" },
-                api_error_status: None,
-            },
+            // An answer that was cut off is not the answer that was asked for.
+            (EndStatus::Done, _) if end.finish == Finish::Length && !self.qwen_sdk => {
+                answered(end.reply.as_ref().into(), true, "api_error")
+            }
+            (EndStatus::Done, _) => {
+                let reason = if end.postponed.is_some() { TOOL_DEFERRED } else { "completed" };
+                answered(end.reply.as_ref().into(), false, reason)
+            }
             (EndStatus::Error, Some(error)) if self.qwen_sdk => Outcome {
                 api_error_status: error.status,
                 ..failed(Subtype::ErrorDuringExecution, "The model could not be reached.", "api_error")
             },
             (EndStatus::Error, Some(error)) => Outcome {
-                subtype: Subtype::Success,
-                is_error: true,
-                result: Some(api_error_text(error).into()),
-                error: None,
-                terminal_reason: "api_error",
                 api_error_status: error.status,
+                ..answered(api_error_text(error).into(), true, "api_error")
             },
             (EndStatus::Error, None)
                 if end.error.as_ref().is_some_and(|error| error.code == NO_STRUCTURED_OUTPUT) =>
@@ -217,22 +241,16 @@ impl Stream {
                 "The process was told to stop before the turn was over.",
                 end.status.name(),
             ),
-            (EndStatus::MaxTurns, _) => {
-                failed(Subtype::ErrorMaxTurns, "The limit on model calls was reached.", end.status.name())
-            }
-            (EndStatus::Budget, _) => {
-                failed(Subtype::ErrorMaxBudgetUsd, "The limit on money was reached.", end.status.name())
-            }
-            (EndStatus::MaxToolCalls, _) => failed(
-                Subtype::ErrorDuringExecution,
-                "The limit on tool calls was reached.",
-                end.status.name(),
-            ),
-            (EndStatus::MaxWallTime, _) => {
-                failed(Subtype::ErrorDuringExecution, "The limit on time was reached.", end.status.name())
-            }
-            (EndStatus::MaxTokens, _) => {
-                failed(Subtype::ErrorDuringExecution, "The limit on tokens was reached.", end.status.name())
+            (
+                EndStatus::MaxTurns
+                | EndStatus::Budget
+                | EndStatus::MaxToolCalls
+                | EndStatus::MaxWallTime
+                | EndStatus::MaxTokens,
+                _,
+            ) => {
+                let (subtype, text) = describe_limit(end.status);
+                failed(subtype, text, end.status.name())
             }
         }
     }
@@ -272,6 +290,7 @@ impl Stream {
             total_cost_usd: 0.0,
             usage: TokenUsage::default(),
             model_usage: BTreeMap::new(),
+            agent_usage: BTreeMap::new(),
             permission_denials: Vec::new(),
             terminal_reason: Some(if self.claude_host {
                 claude_reason(outcome.terminal_reason).into()
@@ -329,5 +348,19 @@ impl Stream {
                 is_replay: false,
             }),
         );
+    }
+}
+
+/// The subtype and the text of a turn that ended at a limit.
+fn describe_limit(status: EndStatus) -> (Subtype, &'static str) {
+    match status {
+        EndStatus::MaxTurns => (Subtype::ErrorMaxTurns, "The limit on model calls was reached."),
+        EndStatus::Budget => (Subtype::ErrorMaxBudgetUsd, "The limit on money was reached."),
+        EndStatus::MaxToolCalls => (Subtype::ErrorDuringExecution, "The limit on tool calls was reached."),
+        EndStatus::MaxWallTime => (Subtype::ErrorDuringExecution, "The limit on time was reached."),
+        EndStatus::MaxTokens => (Subtype::ErrorDuringExecution, "The limit on tokens was reached."),
+        EndStatus::Done | EndStatus::Error | EndStatus::Cancelled | EndStatus::Interrupted => {
+            (Subtype::ErrorDuringExecution, "The turn failed.")
+        }
     }
 }

@@ -174,12 +174,12 @@ pub struct FileData<'a> {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ShownResult<'a> {
-    /// A plain text.
+    /// A plain text to display.
     Text(Cow<'a, str>),
-    /// A changed file.
+    /// The change of a file.
     #[serde(rename_all = "camelCase")]
     FileDiff {
-        /// The unified diff.
+        /// The change as unified diff.
         file_diff: Cow<'a, str>,
         /// The name of the file, without its directory.
         file_name: Cow<'a, str>,
@@ -187,7 +187,7 @@ pub enum ShownResult<'a> {
         original_content: Option<Cow<'a, str>>,
         /// The text after the change.
         new_content: Cow<'a, str>,
-        /// Line counts.
+        /// The numbers of changed lines.
         diff_stat: LineCounts,
     },
     /// An object that names its kind in `type`.

@@ -40,7 +40,7 @@ pub enum CoreLine<'a> {
     ModeChanged(#[serde(borrow)] ModeValue<'a>),
     /// A prompt joins the running turn before its next model call.
     Steered(#[serde(borrow)] SteeredValue<'a>),
-    /// Any other event.
+    /// An event that has no type in this dialect.
     Custom(
         #[serde(borrow)]
         #[schemars(with = "serde_json::Value")]

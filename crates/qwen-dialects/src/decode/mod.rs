@@ -1,6 +1,7 @@
 //! Decodes lines into commands. Liberal: a line is recognised by its shape, in any dialect. Strict: an
 //! invalid line costs one error that names the field.
 
+mod acp;
 mod claude;
 mod control;
 mod error;
@@ -93,6 +94,9 @@ fn command(object: &Object<'_>, demands: bool) -> Result<Vec<Command>> {
                 ))
             }
         };
+    }
+    if object.get("jsonrpc").is_some() {
+        return acp::message(object).map(|command| command.into_iter().collect());
     }
     if object.get("input").is_some() {
         return one(prompt::request(object)?);

@@ -37,6 +37,7 @@ pub(super) fn conversation(object: &Object<'_>) -> Result<Command> {
         overrides = nearer(options(&value.object()?)?, overrides);
     }
     Ok(Command::Prompt(Box::new(Prompt {
+        input: None,
         verbatim: false,
         session_id: session_id(object)?,
         prompt_id: name(object, "prompt_id")?.map(PromptId::new),

@@ -70,6 +70,7 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
     let model = name(object, "model")?;
     options.model = options.model.or(model);
     Ok(Command::Prompt(Box::new(Prompt {
+        input: None,
         verbatim: false,
         session_id: session_id(object)?,
         prompt_id: name(object, "prompt_id")?.map(PromptId::new),

@@ -11,9 +11,9 @@ use super::field::{Kind, Object};
 /// Turns the error of a line into what answers it. A control request is answered with the error, an answer on
 /// the control channel fails its question at once, and the error of a prompt names that prompt.
 pub(super) fn reject(object: &Object<'_>, error: ErrorInfo) -> Result<Vec<Command>> {
-    let kind = only(object, "type");
+    let kind = find_text(object, "type");
     match kind.as_deref() {
-        Some("control_request" | "control/cancel") => match only(object, "request_id") {
+        Some("control_request" | "control/cancel") => match find_text(object, "request_id") {
             Some(request_id) => {
                 let nested = object.get("request").is_some();
                 Ok(vec![control::malformed(request_id, nested, Arc::default(), error)])
@@ -22,14 +22,14 @@ pub(super) fn reject(object: &Object<'_>, error: ErrorInfo) -> Result<Vec<Comman
         },
         Some("control_response") => {
             let response = object.get("response").and_then(|response| response.object().ok());
-            let nested_id = response.and_then(|response| only(&response, "request_id"));
+            let nested_id = response.and_then(|response| find_text(&response, "request_id"));
             let nested = nested_id.is_some();
-            match nested_id.or_else(|| only(object, "request_id")) {
+            match nested_id.or_else(|| find_text(object, "request_id")) {
                 Some(request_id) => {
                     let reply = ControlReply { request_id, nested, result: Err(error) };
                     Ok(vec![Command::Reply {
                         reply: Box::new(reply),
-                        session_id: only(object, "session_id"),
+                        session_id: find_text(object, "session_id"),
                     }])
                 }
                 None => Err(error),
@@ -39,14 +39,14 @@ pub(super) fn reject(object: &Object<'_>, error: ErrorInfo) -> Result<Vec<Comman
         Some("command_hint_request" | "command_hint_cancel") => Err(error),
         _ if error.refused.is_some() => Err(error),
         _ => {
-            let prompt_id = only(object, "prompt_id").map(PromptId::new);
-            Err(error.for_prompt(only(object, "session_id").as_deref(), prompt_id))
+            let prompt_id = find_text(object, "prompt_id").map(PromptId::new);
+            Err(error.for_prompt(find_text(object, "session_id").as_deref(), prompt_id))
         }
     }
 }
 
 /// The text of a field that occurs once and is not empty.
-fn only(object: &Object<'_>, name: &str) -> Option<Arc<str>> {
+fn find_text(object: &Object<'_>, name: &str) -> Option<Arc<str>> {
     let mut values = object.entries().filter(|(key, _)| *key == name);
     let (_, value) = values.next()?;
     if values.next().is_some() || value.kind() != Kind::String {

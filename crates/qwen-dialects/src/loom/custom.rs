@@ -19,7 +19,7 @@ use crate::payload::Payload;
 pub enum CustomValue<'a> {
     /// A value defined by this program, identified by `kind`.
     Known(Box<Custom<'a>>),
-    /// Any other event.
+    /// An event whose kind has no type here.
     Other(Payload<'a>),
 }
 
@@ -54,9 +54,9 @@ pub enum Custom<'a> {
         /// The text of the message.
         text: Cow<'a, str>,
     },
-    /// An error.
+    /// An error of the turn or of a line.
     Error(ErrorObject<'a>),
-    /// A sub-agent's event.
+    /// An event of a sub-agent.
     Subagent {
         /// The id of the tool call that started the sub-agent.
         parent: Cow<'a, str>,
@@ -65,7 +65,7 @@ pub enum Custom<'a> {
     },
     /// A slash command ended.
     Command {
-        /// The command.
+        /// The command that the user entered.
         command: Command<'a>,
         /// The outcome of the command.
         result: CommandOutcome<'a>,
@@ -115,7 +115,7 @@ pub enum CommandOutcome<'a> {
     },
     /// A prompt was submitted to the model; its turn follows.
     SubmitPrompt {
-        /// The prompt.
+        /// The prompt that the command submits.
         content: Cow<'a, str>,
     },
 }

@@ -20,7 +20,7 @@ use crate::payload::Payload;
 #[serde(untagged)]
 #[schemars(rename = "LoomExportLine")]
 pub enum Line<'a> {
-    /// An event.
+    /// An event of the run.
     Event(Exported<'a>),
     /// The reply: the last line of a turn.
     Reply {

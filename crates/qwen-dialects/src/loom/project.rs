@@ -129,7 +129,7 @@ impl Projector {
         let body = Body::RunStart {
             run_id: Some(start.run_id.as_ref().into()),
             message: Some(start.message.as_ref().into()),
-            agent: Some(start.agent.as_ref().into()),
+            agent: Some(start.agent.name().into()),
         };
         sink.event(node_id(node), body);
     }
@@ -253,6 +253,7 @@ impl Speaker {
             | In::Journal(..)
             | In::Task(..)
             | In::RateLimit(..)
+            | In::Resumed(..)
             | In::Hook(..)
             | In::History(..)
             | In::TurnEnd(..)

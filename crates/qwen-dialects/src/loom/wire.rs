@@ -15,7 +15,7 @@ use crate::qwen::wire::wire_struct;
 #[serde(untagged)]
 #[schemars(rename = "LoomLine")]
 pub enum Line<'a> {
-    /// An event.
+    /// An event of the run.
     Event(Frame<'a>),
     /// The reply: the last line of a turn.
     Reply(ReplyFrame<'a>),

@@ -121,6 +121,7 @@ impl Annotator {
             | Body::ThoughtSignature(..)
             | Body::Decision { .. }
             | Body::RateLimit(..)
+            | Body::Resumed(..)
             | Body::Hook(..)
             | Body::History(..)
             | Body::Error(..)

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use qwen_events::{EndStatus, ErrorInfo, Finish, MessageEnd, TurnEnd};
+use qwen_events::{AgentUsage, EndStatus, ErrorInfo, Finish, MessageEnd, ModelUsage, TurnEnd};
 
-use super::wire::{ErrorBody, Metadata, ModelTokens, PermissionDenial, TurnSummary, raw};
+use super::wire::{AgentTokens, ErrorBody, Metadata, ModelTokens, PermissionDenial, TurnSummary, raw};
 
 /// The state of the turn's messages.
 #[derive(Debug, Default)]
@@ -71,28 +71,19 @@ pub(super) fn message_finish(message: &MessageEnd) -> &'static str {
 
 /// The `finish_reason` of the terminal record: the model's if it was done, `stop` if we ended the turn.
 pub(super) fn turn_finish(end: &TurnEnd) -> &'static str {
-    if end.status == EndStatus::Done { end.finish.openai() } else { Finish::Stop.openai() }
+    if end.status == EndStatus::Done || end.is_refused() {
+        end.finish.openai()
+    } else {
+        Finish::Stop.openai()
+    }
 }
 
 /// The summary in the terminal record.
 pub(super) fn turn_metadata(end: &TurnEnd) -> Metadata<'_> {
-    let usage_by_model = end
-        .usage_by_model
-        .iter()
-        .map(|spent| {
-            let some = |tokens: u64| (tokens > 0).then_some(tokens);
-            let tokens = ModelTokens {
-                calls: spent.calls,
-                prompt_tokens: spent.usage.prompt_tokens,
-                completion_tokens: spent.usage.completion_tokens,
-                total_tokens: spent.usage.total(),
-                cached_tokens: some(spent.usage.cached_tokens),
-                reasoning_tokens: some(spent.usage.thought_tokens),
-                cost_usd: (spent.cost_usd > 0.0).then_some(spent.cost_usd),
-            };
-            (Cow::Borrowed(&*spent.model), tokens)
-        })
-        .collect();
+    let by_model = end.usage_by_model.iter();
+    let usage_by_model = by_model.map(|spent| (Cow::Borrowed(&*spent.model), model_tokens(spent))).collect();
+    let by_agent = end.usage_by_agent.iter();
+    let usage_by_agent = by_agent.map(|spent| (Cow::Borrowed(&*spent.agent), agent_tokens(spent))).collect();
     let permission_denials = end
         .denials
         .iter()
@@ -115,11 +106,44 @@ pub(super) fn turn_metadata(end: &TurnEnd) -> Metadata<'_> {
             permission_denials,
             control_errors: control_errors(),
             usage_by_model,
+            usage_by_agent,
             structured_output: end.structured.as_ref().map(raw),
             continuation: end.continuation,
         }),
         ..Metadata::default()
     }
+}
+
+fn model_tokens(spent: &ModelUsage) -> ModelTokens {
+    let usage = &spent.usage;
+    ModelTokens {
+        calls: spent.calls,
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
+        total_tokens: usage.total(),
+        cached_tokens: above_zero(usage.cached_tokens),
+        reasoning_tokens: above_zero(usage.thought_tokens),
+        cost_usd: (spent.cost_usd > 0.0).then_some(spent.cost_usd),
+    }
+}
+
+fn agent_tokens(spent: &AgentUsage) -> AgentTokens {
+    let usage = &spent.usage;
+    AgentTokens {
+        runs: spent.runs,
+        model_calls: spent.model_calls,
+        tool_calls: spent.tool_calls,
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
+        total_tokens: usage.total(),
+        cached_tokens: above_zero(usage.cached_tokens),
+        reasoning_tokens: above_zero(usage.thought_tokens),
+        cost_usd: (spent.cost_usd > 0.0).then_some(spent.cost_usd),
+    }
+}
+
+fn above_zero(tokens: u64) -> Option<u64> {
+    (tokens > 0).then_some(tokens)
 }
 
 /// The error that ended the turn, unless it was done.

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, Channel, Checkpoint, Confirmation, ControlCall, Decision, Denial, EndStatus, ErrorInfo,
-    Event, Finish, Json, MessageEnd, ModelUsage, NodeRun, PromptId, Scope, SessionEvent, SessionId, Thinking,
-    Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage, Verdict,
+    AgentName, Body, CallId, Channel, Checkpoint, Confirmation, ControlCall, Decision, Denial, EndStatus,
+    ErrorInfo, Event, Finish, Json, MessageEnd, ModelUsage, NodeRun, PromptId, Scope, SessionEvent,
+    SessionId, Thinking, Timestamp, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ pub struct Trace {
     parent: Option<CallId>,
     runs: HashMap<String, u64>,
     steps: u64,
-    agent: &'static str,
+    agent: AgentName,
     /// The tools that each turn starts with.
     tools: &'static [&'static str],
     /// The conversation, as the graph's state shows it.
@@ -70,7 +70,7 @@ impl Trace {
             parent: None,
             runs: HashMap::new(),
             steps: 0,
-            agent: "react",
+            agent: AgentName::React,
             tools: &["read_file", "edit", "run_shell_command"],
             conversation: Vec::new(),
             pending: Vec::new(),
@@ -83,7 +83,7 @@ impl Trace {
     }
 
     /// Another agent than `react`.
-    pub fn agent(mut self, agent: &'static str) -> Self {
+    pub fn agent(mut self, agent: AgentName) -> Self {
         self.agent = agent;
         self
     }
@@ -111,7 +111,7 @@ impl Trace {
             parts: Vec::new(),
             turn,
             run_id: format!("run-{turn}").into(),
-            agent: self.agent.into(),
+            agent: self.agent,
             message: message.into(),
             model: MODEL.into(),
             cwd: "/workspace/demo".into(),

@@ -1,10 +1,10 @@
 //! The traces of the corpus: what can happen in a turn, one story each.
 
 use qwen_events::{
-    Body, CancelResult, Channel, CommandCall, CommandKind, CommandResult, CommandResultBody, Confirmation,
-    ConsoleLevel, ControlReply, DiffStat, Display, EndStatus, ErrorInfo, ErrorKind, FileDiff, HintResult,
-    HintStatus, HintTrigger, Json, Level, LogScope, PromptId, SessionEvent, Suggestion, TaskProgress,
-    Thinking, ToolStatus,
+    AgentName, Body, CancelResult, Channel, CommandCall, CommandKind, CommandResult, CommandResultBody,
+    Confirmation, ConsoleLevel, ControlReply, DiffStat, Display, EndStatus, ErrorInfo, ErrorKind, FileDiff,
+    HintResult, HintStatus, HintTrigger, Json, Level, LogScope, PromptId, SessionEvent, Suggestion,
+    TaskProgress, Thinking, ToolStatus,
 };
 
 use crate::builder::{Trace, call, session};
@@ -245,7 +245,7 @@ fn max_tokens() -> Trace {
 }
 
 fn tot() -> Trace {
-    let mut t = Trace::new().agent("tot");
+    let mut t = Trace::new().agent(AgentName::Tot);
     t.asks("4 9 10 13");
     t.node("expand", |t| {
         t.says(&["13 - 9 = 4", "\n", "10 - 4 = 6", "\n", "9 + 4 = 13"], &[]);
@@ -268,7 +268,7 @@ fn tot() -> Trace {
 }
 
 fn got() -> Trace {
-    let mut t = Trace::new().agent("got");
+    let mut t = Trace::new().agent(AgentName::Got);
     t.asks("Sort ascending: 5 3 1");
     t.node("plan", |t| {
         t.step(Thinking::GotPlan {

@@ -26,7 +26,7 @@ pub fn through_wire_type(dialect: Dialect, line: &Value) -> Result<Value, String
         Dialect::LoomExport => {
             serde_json::from_str::<loom::export::Line<'_>>(&text).map(|line| written(&line))
         }
-        Dialect::Qwen | Dialect::Core => unreachable!("judged elsewhere"),
+        Dialect::Qwen | Dialect::Core | Dialect::Acp => unreachable!("judged elsewhere"),
     };
     again.map_err(|error| format!("{error}: {text}"))
 }

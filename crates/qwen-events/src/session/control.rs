@@ -11,7 +11,7 @@ pub enum SettingChange<T> {
     Keep,
     /// Restores the value from the start of the session.
     Reset,
-    /// Sets this value.
+    /// Sets the setting to this value.
     Be(T),
 }
 
@@ -22,7 +22,7 @@ pub enum SessionControl {
     Thinking {
         /// The budget in tokens.
         tokens: SettingChange<u64>,
-        /// `summarized` or `omitted`.
+        /// Either `summarized` or `omitted`.
         display: SettingChange<Arc<str>>,
     },
     /// Replaces the MCP servers that the host configured before: name and configuration.
@@ -35,7 +35,7 @@ pub enum SessionControl {
         /// The file's modification time, in milliseconds since the Unix epoch.
         mtime_ms: u64,
     },
-    /// Reads a file.
+    /// Reads a file of the workspace.
     ReadFile {
         path: Arc<str>,
         /// The maximum number of bytes.
@@ -58,7 +58,7 @@ pub enum SessionControl {
         /// True if the host wants to add some.
         adds_some: bool,
     },
-    /// Names the session.
+    /// Changes the title of the session.
     Rename(Arc<str>),
     /// Reads a resource of an MCP server for the host to show.
     ReadResource { server: Arc<str>, uri: Arc<str> },

@@ -12,9 +12,9 @@ pub enum SessionEvent {
     Finished,
     /// The history was replaced by a summary.
     Compressed {
-        /// Tokens before.
+        /// The tokens before the compaction.
         original_tokens: u64,
-        /// Tokens after.
+        /// The tokens after the compaction.
         new_tokens: u64,
         /// True if the user asked for it.
         manual: bool,
@@ -63,7 +63,7 @@ pub enum SessionEvent {
     },
     /// The approval mode changed.
     ModeChanged {
-        /// The new mode.
+        /// The mode from now on.
         mode: Arc<str>,
     },
     /// A prompt joined the running turn before its next model call ([`Delivery::Steer`](crate::Delivery)).
@@ -96,10 +96,10 @@ pub enum ConsoleLevel {
 /// The part of the program that logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogScope {
-    /// The program itself.
+    /// A message of the program itself.
     System,
     Tool,
-    /// Debug output only.
+    /// A message for debugging only.
     Debug,
 }
 
@@ -152,7 +152,7 @@ pub enum CommandResultBody {
         /// The content of the dialog.
         data: Json,
     },
-    /// A tool ran.
+    /// The command ran a tool.
     Tool { name: Arc<str>, arguments: Json },
     /// A prompt is sent to the model; its turn follows.
     SubmitPrompt { content: Arc<str> },
@@ -169,12 +169,12 @@ pub enum HintStatus {
     Error,
 }
 
-/// A completion suggestion.
+/// A suggestion to complete what the user typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
-    /// The displayed text.
+    /// The text that is displayed.
     pub label: Arc<str>,
-    /// The inserted text.
+    /// The text that is inserted.
     pub value: Arc<str>,
     pub description: Option<Arc<str>>,
 }

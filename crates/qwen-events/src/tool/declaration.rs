@@ -5,22 +5,22 @@ use std::borrow::Cow;
 /// The kind of work that a tool does. Permission rules depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolKind {
-    /// Reads files.
+    /// Reads files of the workspace.
     Read,
-    /// Changes files.
+    /// Changes files of the workspace.
     Edit,
-    /// Runs a command.
+    /// Runs a shell command.
     Execute,
-    /// Fetches a URL.
+    /// Fetches the content of a URL.
     Fetch,
     /// Calls a tool of an MCP server.
     Mcp,
     /// Affects only the session itself: lists, background tasks, sub-agents. The calls of a sub-agent are
     /// checked individually.
     Session,
-    /// Asks the user; the question always reaches a person.
+    /// Asks the user; the question always reaches a user.
     Ask,
-    /// Ends plan mode.
+    /// Ends plan mode, with approval.
     ExitPlan,
     /// Writes to the user's memory files.
     Memory,
@@ -52,7 +52,7 @@ pub enum ArgumentRole {
     Path,
     /// The directory in which a command starts.
     WorkingDirectory,
-    /// A command line.
+    /// A command line for a shell.
     Command,
     Url,
     Plain,
@@ -99,7 +99,7 @@ impl Argument {
         Self { name: "", role: ArgumentRole::Plain, value, required: false, description }
     }
 
-    /// Sets the role.
+    /// Sets the role of the argument.
     pub const fn role(mut self, role: ArgumentRole) -> Self {
         self.role = role;
         self

@@ -3,6 +3,8 @@
 pub mod declaration;
 pub mod file_lines;
 pub mod hunk;
+pub mod rule_offer;
+pub mod search_result;
 
 use std::sync::Arc;
 
@@ -42,7 +44,7 @@ impl ToolCall {
 /// The permission decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The call runs.
+    /// The call runs without approval.
     Allow,
     /// The user or the host must approve the call.
     Ask,
@@ -54,7 +56,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     pub verdict: Verdict,
-    /// In a sentence.
+    /// The reason, as a sentence for users.
     pub reason: Arc<str>,
     /// The rule that decided, such as `Bash(git log *)`.
     pub rule: Option<Arc<str>>,
@@ -88,7 +90,7 @@ pub enum Confirmation {
     },
     /// A plan to approve.
     Plan {
-        /// In Markdown.
+        /// The plan, written in Markdown.
         plan: Arc<str>,
     },
 }
@@ -165,9 +167,9 @@ pub enum Display {
     FileDiff(FileDiff),
     TodoList(Vec<Todo>),
     Plan {
-        /// A one-line description.
+        /// A description on one line.
         message: Arc<str>,
-        /// In Markdown.
+        /// The plan, written in Markdown.
         plan: Arc<str>,
     },
     /// The progress of a sub-agent.
@@ -178,13 +180,13 @@ pub enum Display {
 pub struct FileDiff {
     /// The display path, relative to the workspace.
     pub file_name: Arc<str>,
-    /// The absolute path.
+    /// The absolute path of the file.
     pub file_path: Arc<str>,
-    /// A unified diff.
+    /// The change as unified diff.
     pub diff: Arc<str>,
     /// The text before; none for a new file.
     pub original: Option<Arc<str>>,
-    /// The text after.
+    /// The text after the change.
     pub modified: Arc<str>,
     pub stat: DiffStat,
 }

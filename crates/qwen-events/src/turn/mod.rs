@@ -6,8 +6,8 @@ pub mod usage;
 use std::sync::Arc;
 
 use crate::{
-    CallId, ErrorInfo, Finish, Json, ModelUsage, Part, PromptId, SessionId, Timestamp, ToolCall, ToolSpec,
-    Usage,
+    AgentName, AgentUsage, CallId, ErrorInfo, Finish, Json, ModelUsage, Part, PromptId, SessionId, Timestamp,
+    ToolCall, ToolSpec, Usage,
 };
 
 /// The start of a turn, with the current state of the session.
@@ -17,10 +17,9 @@ pub struct TurnStart {
     pub prompt_id: PromptId,
     /// The turn's number in its session, from 1.
     pub turn: u64,
-    /// `run-<n>`.
+    /// The id of the run, `run-<n>`.
     pub run_id: Arc<str>,
-    /// The agent: `react`, `tot`, `got`.
-    pub agent: Arc<str>,
+    pub agent: AgentName,
     pub message: Arc<str>,
     /// The same content as sent to the model, including images.
     pub parts: Vec<Part>,
@@ -54,7 +53,7 @@ impl TurnStart {
             prompt_id,
             turn: 1,
             run_id: "run-1".into(),
-            agent: "react".into(),
+            agent: AgentName::React,
             message: Arc::default(),
             parts: Vec::new(),
             message_uuid: None,
@@ -84,7 +83,7 @@ pub struct McpServer {
 /// The reason why a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndStatus {
-    /// The agent finished.
+    /// The agent finished its work.
     Done,
     /// [`TurnEnd::error`] has the cause.
     Error,
@@ -175,8 +174,10 @@ pub struct TurnEnd {
     pub finish: Finish,
     /// The tokens of the whole turn.
     pub usage: Usage,
-    /// `usage` by model.
+    /// The same as `usage`, separated by model.
     pub usage_by_model: Vec<ModelUsage>,
+    /// The part of the turn that sub-agents spent, by name.
+    pub usage_by_agent: Vec<AgentUsage>,
     /// The price in US dollars, if prices are known.
     pub cost_usd: f64,
     /// From start to end of the turn.
@@ -199,6 +200,11 @@ pub struct TurnEnd {
 }
 
 impl TurnEnd {
+    /// True if the model or its provider refused to give the last answer.
+    pub fn is_refused(&self) -> bool {
+        self.status == EndStatus::Error && self.finish == Finish::ContentFilter
+    }
+
     /// The end of a turn that did nothing.
     pub fn new(prompt_id: PromptId, status: EndStatus) -> Self {
         Self {
@@ -209,6 +215,7 @@ impl TurnEnd {
             finish: Finish::Stop,
             usage: Usage::default(),
             usage_by_model: Vec::new(),
+            usage_by_agent: Vec::new(),
             cost_usd: 0.0,
             duration_ms: 0,
             api_duration_ms: 0,
@@ -262,7 +269,7 @@ pub enum Journal {
         version: u32,
         /// The node that runs first.
         next: Arc<str>,
-        /// The initial state.
+        /// The state at the start of the run.
         state: Json,
     },
     /// An effect that must not be repeated, such as a model call.
@@ -299,7 +306,7 @@ pub enum Thinking {
         /// The depth at which the search continues.
         to_depth: u64,
     },
-    /// Graph: the plan.
+    /// The plan of a graph of thoughts.
     GotPlan {
         /// The ids of its nodes.
         node_ids: Vec<Arc<str>>,

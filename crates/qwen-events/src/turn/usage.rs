@@ -36,6 +36,31 @@ impl Usage {
     }
 }
 
+/// What the runs of one sub-agent spent within a turn, without the sub-agents that it started.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AgentUsage {
+    /// The name of its definition, such as `explore`.
+    pub agent: Arc<str>,
+    /// How often it was started.
+    pub runs: u64,
+    pub model_calls: u64,
+    pub tool_calls: u64,
+    pub usage: Usage,
+    /// The price of its model calls in US dollars, if prices are known.
+    pub cost_usd: f64,
+}
+
+impl AgentUsage {
+    /// Adds what further runs of the same sub-agent spent.
+    pub fn add(&mut self, more: &Self) {
+        self.runs += more.runs;
+        self.model_calls += more.model_calls;
+        self.tool_calls += more.tool_calls;
+        self.usage.add(&more.usage);
+        self.cost_usd += more.cost_usd;
+    }
+}
+
 /// The usage of one model within a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelUsage {

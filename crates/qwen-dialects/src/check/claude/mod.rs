@@ -163,6 +163,14 @@ impl Rules for ClaudeRules {
             report.warning("uuid", format!("the `uuid` {uuid} names another line already"));
         }
         let session = self.sessions.get_or_insert(&self.last_session);
+        // A notice may come before its turn; a control request belongs to no turn.
+        let is_of_turn = matches!(
+            message,
+            Message::StreamEvent(_) | Message::Assistant(_) | Message::User(_) | Message::Result(_)
+        );
+        if is_of_turn || object.has("seq") {
+            session.begin(is_of_turn && object.is_later_line());
+        }
         match &message {
             Message::System(line) => session.notice(&line.notice, report),
             Message::Assistant(line) => {

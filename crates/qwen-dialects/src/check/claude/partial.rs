@@ -11,6 +11,8 @@ use crate::decode::scan;
 /// Where in its message an agent is.
 #[derive(Default)]
 pub(super) struct Partial {
+    /// True while the stream may be in a message whose beginning it does not have.
+    is_cut: bool,
     /// A message is open, and this is the index that its next block has.
     next: Option<u32>,
     /// The block that is open.
@@ -66,6 +68,11 @@ impl Kind {
 }
 
 impl Partial {
+    /// A message whose beginning the stream may not have.
+    pub(super) fn cut() -> Self {
+        Self { is_cut: true, ..Self::default() }
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.next.is_some()
     }
@@ -82,6 +89,8 @@ impl Partial {
                 *self = Self { next: Some(0), ..Self::default() };
             }
             StreamEvent::ToolProgress { .. } => {}
+            StreamEvent::MessageStop if self.is_cut => self.is_cut = false,
+            _ if self.is_cut => {}
             _ if !self.is_open() => {
                 report.error("message", "a piece of a message outside of `message_start` and `message_stop`");
             }

@@ -30,6 +30,11 @@ pub(super) struct Session {
     messages: Open<Partial>,
     /// The main agent's last message.
     last: MessageText,
+    /// True once a line arrived.
+    has_begun: bool,
+    /// True until the first `result` if the stream begins with a later line of the session, after a client
+    /// attached: the turn, its calls and its message may have begun before.
+    is_cut: bool,
 }
 
 #[derive(Default, PartialEq)]
@@ -143,8 +148,21 @@ impl Session {
         let Content::Blocks(blocks) = content else { return };
         for block in blocks {
             if let Block::ToolResult { tool_use_id, .. } = block {
-                self.calls.answered(tool_use_id, report);
+                if self.is_cut {
+                    // The call may have come before the first line.
+                    self.calls.forget(tool_use_id);
+                } else {
+                    self.calls.answered(tool_use_id, report);
+                }
             }
+        }
+    }
+
+    /// Notes how the lines begin, with the first of them.
+    pub(super) fn begin(&mut self, is_later_line: bool) {
+        if !std::mem::replace(&mut self.has_begun, true) && is_later_line {
+            self.is_cut = true;
+            self.turn = Turn::Running;
         }
     }
 
@@ -158,7 +176,8 @@ impl Session {
         self.judge_parent(parent, report);
         let parent = parent.unwrap_or_default();
         if !self.messages.contains(parent) {
-            self.messages.insert(parent, Partial::default());
+            let message = if self.is_cut { Partial::cut() } else { Partial::default() };
+            self.messages.insert(parent, message);
         }
         if let Some(partial) = self.messages.get_mut(parent) {
             partial.event(event, report);
@@ -179,6 +198,7 @@ impl Session {
             self.judge_end(result, report);
         }
         self.turn = Turn::None;
+        self.is_cut = false;
         self.forget_turn();
     }
 

@@ -21,6 +21,8 @@ pub(super) struct QwenRules {
     chunks: Option<bool>,
     /// True once the process reported a fatal error.
     fatal: bool,
+    /// True if the current line has a number and is not the first of its session.
+    is_later_line: bool,
     sessions: Sessions<Session>,
 }
 
@@ -51,9 +53,17 @@ impl Rules for QwenRules {
         if self.fatal {
             report.error("after-terminal", "the line comes after an error that ended the process");
         }
+        self.is_later_line = object.is_later_line();
         let late = std::mem::replace(&mut self.any, true);
         match line {
-            QwenLine::Channel => {}
+            QwenLine::Channel => {
+                // The answer to `attach` has no number.
+                if object.has("seq")
+                    && let Some(session) = object.str("session_id")
+                {
+                    self.sessions.get_or_insert(session).begin(self.is_later_line);
+                }
+            }
             QwenLine::Fatal => {
                 // A fatal error ends every turn.
                 self.fatal = true;
@@ -67,7 +77,7 @@ impl Rules for QwenRules {
                     report.error("envelope", "every line of a stream has a `session_id`");
                     return;
                 };
-                self.sessions.get_or_insert(session).record(&record, report);
+                self.sessions.get_or_insert(session).begin(self.is_later_line).record(&record, report);
             }
         }
     }
@@ -130,7 +140,8 @@ impl QwenRules {
             report.error("envelope", message);
         }
         let documents = self.opening == Opening::Documents;
-        self.sessions.get_or_insert(session_id).completion(completion, documents, report);
+        let session = self.sessions.get_or_insert(session_id).begin(self.is_later_line);
+        session.completion(completion, documents, report);
     }
 
     /// Checks how the stream begins: with the handshake, or as a sequence of documents.

@@ -13,6 +13,19 @@ pub(super) struct Session {
     /// The ended turns.
     ended: Names,
     count: u64,
+    begin: Begin,
+}
+
+/// How the lines of a session begin.
+#[derive(Default, Clone, Copy, PartialEq)]
+enum Begin {
+    /// No line has arrived.
+    #[default]
+    Unknown,
+    /// With its first line.
+    Whole,
+    /// With a later line, after a client attached: the first turn and its message may have begun before.
+    Cut,
 }
 
 impl Idle for Session {
@@ -22,6 +35,18 @@ impl Idle for Session {
 }
 
 impl Session {
+    /// Notes how the lines begin, with the first of them.
+    pub(super) fn begin(&mut self, is_later_line: bool) -> &mut Self {
+        if self.begin == Begin::Unknown {
+            self.begin = if is_later_line { Begin::Cut } else { Begin::Whole };
+        }
+        self
+    }
+
+    fn new_turn(&self) -> Turn {
+        Turn::new(self.begin == Begin::Cut && self.count == 0)
+    }
+
     pub(super) fn completion(&mut self, completion: &Completion<'_>, document: bool, report: &mut Report) {
         if completion.is_error_notice() {
             return;
@@ -41,7 +66,7 @@ impl Session {
             report.error("one-terminal", format!("the turn {prompt_id:?} has a terminal record already"));
             return;
         }
-        let mut turn = self.turns.remove(prompt_id).unwrap_or_default();
+        let mut turn = self.turns.remove(prompt_id).unwrap_or_else(|| self.new_turn());
         turn.end(completion, document, report);
         self.count += 1;
         // A turn that waits for the host's tools continues under the same id.
@@ -84,7 +109,7 @@ impl Session {
     /// record shows whether it is.
     fn turn(&mut self, prompt_id: &str) -> Option<&mut Turn> {
         if !self.turns.contains(prompt_id) {
-            self.turns.insert(prompt_id, Turn::default());
+            self.turns.insert(prompt_id, self.new_turn());
         }
         self.turns.get_mut(prompt_id)
     }

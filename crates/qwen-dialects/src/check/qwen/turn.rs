@@ -9,6 +9,10 @@ use crate::qwen::wire::record::ToolDisplayRecord;
 /// The state of a running turn that later lines are checked against.
 #[derive(Default)]
 pub(super) struct Turn {
+    /// True if the stream may begin in the middle of the turn.
+    is_cut: bool,
+    /// True while the stream may be in a message whose beginning it does not have.
+    is_message_cut: bool,
     /// Chunks: true while a message is incomplete.
     message_open: bool,
     /// Chunks: the indices of the calls that have begun in the open message.
@@ -38,6 +42,11 @@ impl CallStatus {
 }
 
 impl Turn {
+    /// A turn; with `is_cut`, one whose first lines the stream may not have.
+    pub(super) fn new(is_cut: bool) -> Self {
+        Self { is_cut, is_message_cut: is_cut, ..Self::default() }
+    }
+
     /// Checks a message other than the turn's last, or a piece of one.
     pub(super) fn message(&mut self, completion: &Completion<'_>, report: &mut Report) {
         if completion.metadata.is_some() {
@@ -71,7 +80,10 @@ impl Turn {
             Record::ToolDisplay(record) => self.display(record, report),
             Record::Terminal(record) => {
                 let call = record.tool_call_id.as_deref().filter(|_| record.source == "tool");
-                let running = |call: &str| self.calls.get(call) == Some(&CallStatus::Executing);
+                let running = |call: &str| match self.calls.get(call) {
+                    Some(status) => *status == CallStatus::Executing,
+                    None => self.is_cut,
+                };
                 if let Some(call) = call.filter(|call| !running(call)) {
                     report.error("tool", format!("output of {call:?}, which is not running"));
                 }
@@ -126,19 +138,20 @@ impl Turn {
                 report.error("role", "a message begins before the one before it has its `finish_reason`");
             }
             self.message_open = true;
+            self.is_message_cut = false;
             self.begun_calls.clear();
         }
         for (index, begins) in &choice.call_pieces {
             if *begins {
                 self.begun_calls.push(*index);
-            } else if !self.begun_calls.contains(index) {
+            } else if !self.begun_calls.contains(index) && !self.is_message_cut {
                 report.error(
                     "tool",
                     format!("a piece of call {index}, whose first chunk with its id and name is missing"),
                 );
             }
         }
-        if !self.message_open {
+        if !self.message_open && !self.is_message_cut {
             report.error("role", "the first chunk of a message declares the role");
         }
         if choice.finish_reason.is_some() {
@@ -146,6 +159,7 @@ impl Turn {
                 report.error("finish-reason", "the chunk with the `finish_reason` says nothing more");
             }
             self.message_open = false;
+            self.is_message_cut = false;
         } else if choice.says || choice.role {
             self.message_open = true;
         }

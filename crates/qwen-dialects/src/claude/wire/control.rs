@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{Confirmation, ControlCall, FileDiff};
+use qwen_events::{Confirmation, ControlCall, FileDiff, ToolCall, offer_rule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -139,10 +139,10 @@ pub enum Suggestion<'a> {
         /// The scope of the change, such as `session`.
         destination: Cow<'a, str>,
     },
-    /// Add permission rules.
+    /// Adds permission rules to a destination.
     #[serde(rename_all = "camelCase")]
     AddRules {
-        /// The rules.
+        /// The rules that are added.
         rules: Vec<Rule<'a>>,
         /// The effect of the rules: `allow`, `ask` or `deny`.
         behavior: Cow<'a, str>,
@@ -163,6 +163,9 @@ pub enum Suggestion<'a> {
 pub struct Rule<'a> {
     /// The name of the tool.
     pub tool_name: Cow<'a, str>,
+    /// The commands that the rule covers; absent for all calls of the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule_content: Option<Cow<'a, str>>,
 }
 
 /// A button that the host may show.
@@ -190,7 +193,7 @@ pub(in crate::claude) fn question<'a>(call: &'a ControlCall, stream: &Stream) ->
                 permission_suggestions: if qwen_sdk {
                     buttons(confirmation)
                 } else {
-                    rule_changes(confirmation, &call.name)
+                    rule_changes(confirmation, call)
                 },
                 tool_use_id: call.id.as_str().into(),
                 blocked_path: blocked_path.as_deref().map(Cow::Borrowed),
@@ -233,19 +236,24 @@ fn description(confirmation: &Confirmation) -> Cow<'_, str> {
     }
 }
 
-/// The changes of the rules that would make this question unnecessary next time. A command gets none: no rule can be
-/// read off one command line without allowing more than was asked.
-fn rule_changes<'a>(confirmation: &Confirmation, tool_name: &'a str) -> Vec<Suggestion<'a>> {
+/// The changes of the rules that would make this question unnecessary next time.
+fn rule_changes<'a>(confirmation: &Confirmation, call: &'a ToolCall) -> Vec<Suggestion<'a>> {
+    let add = |rule_content| Suggestion::AddRules {
+        rules: vec![Rule { tool_name: call.name.as_ref().into(), rule_content }],
+        behavior: "allow".into(),
+        destination: "session".into(),
+    };
     match confirmation {
         Confirmation::Edit(_) | Confirmation::Plan { .. } => {
             vec![Suggestion::SetMode { mode: "acceptEdits".into(), destination: "session".into() }]
         }
-        Confirmation::Mcp { .. } => vec![Suggestion::AddRules {
-            rules: vec![Rule { tool_name: tool_name.into() }],
-            behavior: "allow".into(),
-            destination: "session".into(),
-        }],
-        Confirmation::Exec { .. } | Confirmation::Info { .. } => Vec::new(),
+        Confirmation::Mcp { .. } => vec![add(None)],
+        Confirmation::Exec { .. } => {
+            let rule = offer_rule(call, confirmation);
+            let pattern = rule.as_deref().and_then(|rule| rule.strip_prefix("Bash(")?.strip_suffix(')'));
+            pattern.map(|pattern| add(Some(pattern.to_owned().into()))).into_iter().collect()
+        }
+        Confirmation::Info { .. } => Vec::new(),
     }
 }
 

@@ -37,9 +37,9 @@ pub struct ToolOutcome<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ResultDisplay<'a> {
-    /// A plain text.
+    /// A plain text to display.
     Text(Cow<'a, str>),
-    /// A structured result.
+    /// A structured result to display.
     Rich(RichDisplay<'a>),
 }
 
@@ -47,30 +47,30 @@ pub enum ResultDisplay<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RichDisplay<'a> {
-    /// A changed file.
+    /// The change of a file.
     FileDiff {
         /// The path relative to the workspace.
         file_name: Cow<'a, str>,
         /// The absolute path of the file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file_path: Option<Cow<'a, str>>,
-        /// The unified diff.
+        /// The change as unified diff.
         diff: Cow<'a, str>,
         /// The text before the change; null for a new file.
         original: Option<Cow<'a, str>>,
         /// The text after the change.
         modified: Cow<'a, str>,
-        /// Line counts.
+        /// The numbers of changed lines.
         stat: LineCounts,
     },
-    /// A to-do list.
+    /// The to-do list of the session.
     TodoList {
         /// The items of the list.
         todos: Vec<TodoItem<'a>>,
     },
     /// A plan for approval.
     PlanSummary {
-        /// A one-line summary.
+        /// A summary on one line.
         message: Cow<'a, str>,
         /// The plan, in Markdown.
         plan: Cow<'a, str>,

@@ -136,12 +136,12 @@ pub enum Notice<'a> {
     TaskUpdated {
         /// The id of the task.
         task_id: Cow<'a, str>,
-        /// The changed fields.
+        /// The fields that changed, with their new values.
         patch: TaskPatch<'a>,
     },
     /// The running background tasks, sent after one started or ended.
     BackgroundTasksChanged {
-        /// The running tasks.
+        /// The tasks that run now.
         tasks: Vec<LiveTask<'a>>,
     },
     /// A call was refused without a permission request.
@@ -162,7 +162,7 @@ pub enum Notice<'a> {
         /// The text that the model receives.
         message: Cow<'a, str>,
     },
-    /// A hook started.
+    /// A hook of the session started.
     HookStarted {
         /// The hook and its run.
         #[serde(flatten)]
@@ -177,7 +177,7 @@ pub enum Notice<'a> {
         #[serde(flatten)]
         words: HookWords<'a>,
     },
-    /// A hook ended.
+    /// A hook of the session ended.
     HookResponse {
         /// The hook and its run.
         #[serde(flatten)]
@@ -188,7 +188,7 @@ pub enum Notice<'a> {
         /// The exit code of a hook command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
-        /// The outcome.
+        /// How the hook ended.
         outcome: Outcome,
     },
     /// A message for users.
@@ -233,7 +233,7 @@ pub enum Notice<'a> {
     },
     /// A prompt joins the running turn before its next model call.
     Steered {
-        /// The prompt.
+        /// The prompt that joined the turn.
         prompt_id: Cow<'a, str>,
         /// The client's own id of its message.
         #[serde(default, skip_serializing_if = "Option::is_none")]

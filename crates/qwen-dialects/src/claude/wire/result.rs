@@ -49,6 +49,9 @@ pub struct ResultLine<'a> {
     /// Tokens by model, summed over all turns of this process.
     #[serde(rename = "modelUsage", default)]
     pub model_usage: BTreeMap<Cow<'a, str>, ModelTokens>,
+    /// The part of the turn that sub-agents spent, by name; absent without sub-agents.
+    #[serde(rename = "agentUsage", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agent_usage: BTreeMap<Cow<'a, str>, AgentTokens>,
     /// The tool calls that were refused.
     #[serde(default)]
     pub permission_denials: Vec<PermissionDenial<'a>>,
@@ -124,6 +127,31 @@ pub struct ModelTokens {
     /// The output limit of one message in tokens; 0 if unknown.
     #[serde(default)]
     pub max_output_tokens: u64,
+    /// The cost in US dollars; 0 if the model's prices are unknown.
+    #[serde(rename = "costUSD", default)]
+    pub cost_usd: f64,
+}
+
+/// What the runs of one sub-agent spent, without the sub-agents that it started.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentTokens {
+    /// How often it was started.
+    pub runs: u64,
+    /// The number of model calls.
+    pub model_calls: u64,
+    /// The number of tool calls.
+    pub tool_calls: u64,
+    /// Tokens read by the model.
+    pub input_tokens: u64,
+    /// Tokens written by the model.
+    pub output_tokens: u64,
+    /// Tokens read from the provider's cache.
+    #[serde(default)]
+    pub cache_read_input_tokens: u64,
+    /// Tokens newly written to the provider's cache.
+    #[serde(default)]
+    pub cache_creation_input_tokens: u64,
     /// The cost in US dollars; 0 if the model's prices are unknown.
     #[serde(rename = "costUSD", default)]
     pub cost_usd: f64,

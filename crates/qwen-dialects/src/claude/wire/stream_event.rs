@@ -11,12 +11,12 @@ use super::message::{AssistantMessage, Block, TokenUsage};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StreamEvent<'a> {
-    /// A message starts.
+    /// The start of a message.
     MessageStart {
         /// The message without content.
         message: AssistantMessage<'a>,
     },
-    /// A block starts.
+    /// The start of a content block.
     ContentBlockStart {
         /// The index of the block in its message, from 0.
         index: u32,
@@ -48,7 +48,7 @@ pub enum StreamEvent<'a> {
     ToolProgress {
         /// The id of the tool call.
         tool_use_id: Cow<'a, str>,
-        /// The progress.
+        /// The progress, as the tool describes it.
         content: Progress,
     },
 }
@@ -57,7 +57,7 @@ pub enum StreamEvent<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Delta<'a> {
-    /// A text block.
+    /// A piece of a text block.
     TextDelta {
         /// The text of this piece.
         text: Cow<'a, str>,

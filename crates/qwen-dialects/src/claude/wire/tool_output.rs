@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{DiffHunk, Display, FileDiff, FileLines, TaskProgress, ToolEnd};
+use qwen_events::{
+    DiffHunk, Display, FileDiff, FileLines, FoundFiles, FoundLines, TaskProgress, ToolEnd, command_output,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -11,18 +13,18 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum ToolOutput<'a> {
-    /// `Write`.
+    /// The result of `Write`.
     Written {
-        /// `create` or `update`.
+        /// Either `create` or `update`.
         #[serde(rename = "type")]
         kind: Cow<'a, str>,
         /// The text after the change.
         content: Cow<'a, str>,
-        /// The change.
+        /// The change of the file.
         #[serde(flatten)]
         change: FileChange<'a>,
     },
-    /// `Edit`.
+    /// The result of `Edit`.
     Edited {
         /// The piece that was replaced.
         old_string: Cow<'a, str>,
@@ -30,21 +32,21 @@ pub enum ToolOutput<'a> {
         new_string: Cow<'a, str>,
         /// Whether every occurrence was replaced.
         replace_all: bool,
-        /// The change.
+        /// The change of the file.
         #[serde(flatten)]
         change: FileChange<'a>,
     },
-    /// `MultiEdit` and `NotebookEdit`.
+    /// The result of `MultiEdit` and `NotebookEdit`.
     Changed(FileChange<'a>),
     /// `Read`, of a text.
     Read {
-        /// `text`.
+        /// Always the literal `text`.
         #[serde(rename = "type")]
         kind: Cow<'a, str>,
         /// The lines that were read.
         file: ReadFile<'a>,
     },
-    /// `Bash`.
+    /// The result of `Bash`.
     Command {
         /// What it wrote, on either channel.
         stdout: Cow<'a, str>,
@@ -52,10 +54,10 @@ pub enum ToolOutput<'a> {
         stderr: Cow<'a, str>,
         /// Whether it was ended before it was done.
         interrupted: bool,
-        /// Always false.
+        /// Always false: output is text.
         is_image: bool,
     },
-    /// `Task`.
+    /// The result of `Task`.
     Agent {
         /// Names the transcript of the sub-agent.
         agent_id: Cow<'a, str>,
@@ -63,25 +65,54 @@ pub enum ToolOutput<'a> {
         agent_type: Cow<'a, str>,
         /// What it was asked.
         prompt: Cow<'a, str>,
-        /// Its report.
+        /// The report of the sub-agent.
         content: Vec<ReportText<'a>>,
-        /// Its tool calls.
+        /// The number of its tool calls.
         total_tool_use_count: u64,
-        /// Its tokens.
+        /// The number of tokens that it used.
         total_tokens: u64,
         /// How long it worked.
         total_duration_ms: u64,
     },
-    /// `TodoWrite`.
+    /// The result of `TodoWrite`.
     Todos {
         /// The list as the call gave it.
         new_todos: Value,
     },
-    /// `ExitPlanMode`.
+    /// The result of `Grep`. Which fields exist depends on its mode.
+    FoundLines {
+        /// `content`, `count` or `files_with_matches`.
+        mode: Cow<'a, str>,
+        /// How many files match.
+        num_files: usize,
+        /// The files, unless they are in `content`.
+        filenames: Vec<Cow<'a, str>>,
+        /// The lines or counts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<Cow<'a, str>>,
+        /// How many lines `content` has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        num_lines: Option<usize>,
+        /// How many lines match.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        num_matches: Option<u64>,
+    },
+    /// The result of `Glob`.
+    FoundFiles {
+        /// How many files are listed.
+        num_files: usize,
+        /// The files that match.
+        filenames: Vec<Cow<'a, str>>,
+        /// True if there are more.
+        truncated: bool,
+        /// The duration in milliseconds.
+        duration_ms: u64,
+    },
+    /// The result of `ExitPlanMode`.
     Plan {
-        /// The plan.
+        /// The plan that was approved.
         plan: Cow<'a, str>,
-        /// Always false.
+        /// Always false: the main agent plans.
         is_agent: bool,
     },
 }
@@ -135,7 +166,7 @@ pub struct ReadFile<'a> {
 /// A piece of a sub-agent's report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReportText<'a> {
-    /// `text`.
+    /// Always the literal `text`.
     #[serde(rename = "type")]
     pub kind: Cow<'a, str>,
     /// The text of the block.
@@ -167,18 +198,41 @@ impl<'a> ToolOutput<'a> {
                 Self::Read { kind: "text".into(), file: ReadFile::from_result(text("file_path"), &end.text) }
             }
             ("Bash", _) => Self::Command {
-                stdout: end.text.as_ref().into(),
+                stdout: command_output(&end.text).into(),
                 stderr: "".into(),
                 interrupted: false,
                 is_image: false,
             },
             ("Task" | "Agent", Some(Display::Task(task))) => Self::agent(end, task, text("prompt")),
             ("TodoWrite", _) => Self::Todos { new_todos: given("todos") },
+            ("Grep", _) => Self::search(&end.text, text("output_mode")),
+            ("Glob", _) => {
+                let found = FoundFiles::parse(&end.text);
+                Self::FoundFiles {
+                    num_files: found.filenames.len(),
+                    filenames: found.filenames.into_iter().map(Cow::Borrowed).collect(),
+                    truncated: found.is_truncated,
+                    duration_ms: end.duration_ms,
+                }
+            }
             ("ExitPlanMode", Some(Display::Plan { plan, .. })) => {
                 Self::Plan { plan: plan.as_ref().into(), is_agent: false }
             }
             _ => return None,
         })
+    }
+
+    fn search(text: &'a str, mode: Cow<'a, str>) -> Self {
+        let mode = if mode.is_empty() { "files_with_matches".into() } else { mode };
+        let found = FoundLines::parse(text, &mode);
+        Self::FoundLines {
+            num_files: found.num_files,
+            filenames: found.filenames.into_iter().map(Cow::Borrowed).collect(),
+            content: found.content.map(Cow::Borrowed),
+            num_lines: found.num_lines,
+            num_matches: found.num_matches,
+            mode,
+        }
     }
 
     fn agent(end: &'a ToolEnd, task: &'a TaskProgress, prompt: Cow<'a, str>) -> Self {

@@ -162,7 +162,7 @@ wire_struct! {
 pub struct WireToolCall<'a> {
     /// The id of the call, unique in its session.
     pub id: Cow<'a, str>,
-    /// `function`
+    /// Always the literal `function`.
     #[serde(rename = "type")]
     pub kind: FunctionType,
     /// The function that is called.
@@ -333,6 +333,9 @@ wire_struct! {
         pub control_errors: Vec<ErrorBody<'a>>,
         /// The usage of the turn by model.
         pub usage_by_model: BTreeMap<Cow<'a, str>, ModelTokens>,
+        /// The part of the turn that sub-agents spent, by name; absent without sub-agents.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub usage_by_agent: BTreeMap<Cow<'a, str>, AgentTokens>,
         /// The validated structured output, if a schema was given.
         #[schemars(with = "Option<serde_json::Value>")]
         #[serde(borrow)]
@@ -359,6 +362,31 @@ pub struct PermissionDenial<'a> {
 }
 
 wire_struct! {
+    /// What the runs of one sub-agent spent, without the sub-agents that it started.
+    #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+    pub struct AgentTokens {
+        /// How often it was started.
+        pub runs: u64,
+        /// The number of model calls.
+        pub model_calls: u64,
+        /// The number of tool calls.
+        pub tool_calls: u64,
+        /// The number of input tokens.
+        pub prompt_tokens: u64,
+        /// The number of output tokens.
+        pub completion_tokens: u64,
+        /// The sum of both.
+        pub total_tokens: u64,
+        /// The part of the prompt tokens served from the provider's cache.
+        pub cached_tokens?: u64,
+        /// The part of the completion tokens spent on thinking.
+        pub reasoning_tokens?: u64,
+        /// The cost in US dollars; absent if the model's prices are unknown.
+        pub cost_usd?: f64,
+    }
+}
+
+wire_struct! {
     /// The usage of one model.
     #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
     pub struct ModelTokens {
@@ -374,7 +402,7 @@ wire_struct! {
         pub cached_tokens?: u64,
         /// The part of the completion tokens spent on thinking.
         pub reasoning_tokens?: u64,
-        /// The cost in US dollars; 0 if the model's prices are unknown.
+        /// The cost in US dollars; absent if the model's prices are unknown.
         pub cost_usd?: f64,
     }
 }

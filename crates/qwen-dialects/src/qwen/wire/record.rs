@@ -1,4 +1,4 @@
-//! The four `x-qwen-*` records as they are written: lines of their own beside the messages.
+//! The four `x-qwen-*` records as they are written: separate lines between the messages.
 
 use std::borrow::Cow;
 

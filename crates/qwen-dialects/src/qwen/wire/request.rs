@@ -94,11 +94,11 @@ wire_struct! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeclaredKind {
-    /// `/name`
+    /// A command of the form `/name`.
     Slash,
-    /// `@path`
+    /// A reference of the form `@path`.
     At,
-    /// `?`
+    /// The command `?`, which shows the help.
     Help,
 }
 
@@ -118,11 +118,11 @@ pub enum Origin {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RequestParts {
-    /// A plain text.
+    /// The message as one plain text.
     Text(String),
-    /// One part.
+    /// The message as a single part.
     One(Box<RequestPart>),
-    /// Several parts.
+    /// The message as several parts.
     Many(Vec<RequestPart>),
 }
 
@@ -221,9 +221,9 @@ wire_struct! {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ResponseFormat {
-    /// Plain text.
+    /// Plain text without a schema.
     Text,
-    /// Any JSON object.
+    /// A JSON object of any shape.
     JsonObject,
     /// A value that satisfies a JSON Schema.
     JsonSchema {
@@ -247,7 +247,7 @@ wire_struct! {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Stop {
-    /// A single text.
+    /// A single stop sequence.
     One(String),
     /// A list of texts.
     Many(Vec<String>),
@@ -349,7 +349,7 @@ wire_struct! {
 /// A message of the user.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct UserMessage {
-    /// `user`
+    /// Always the literal `user`.
     pub role: UserType,
     /// A plain text or a list of blocks.
     pub content: RequestParts,
@@ -382,9 +382,9 @@ wire_struct! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
-    /// `/`
+    /// The character `/`, for commands.
     Slash,
-    /// `@`
+    /// The character `@`, for files.
     At,
 }
 
@@ -480,7 +480,7 @@ pub struct NestedRequest {
 /// A request on the control channel is withdrawn.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ControlCancelInput {
-    /// `control_cancel_request`
+    /// Always the literal `control_cancel_request`.
     #[serde(rename = "type")]
     pub kind: ControlCancelType,
     /// The id of the control request.

@@ -1,5 +1,6 @@
 //! Readers that turn lines into viewer events, one per dialect.
 
+mod acp;
 mod claude;
 mod claude_lite;
 mod core;
@@ -27,6 +28,7 @@ pub(super) fn reader(dialect: Dialect) -> Box<dyn Reader> {
         Dialect::Loom => Box::new(loom::LoomReader { export: false }),
         Dialect::LoomExport => Box::new(loom::LoomReader { export: true }),
         Dialect::Core => Box::new(core::CoreReader),
+        Dialect::Acp => Box::new(acp::AcpReader::default()),
     }
 }
 

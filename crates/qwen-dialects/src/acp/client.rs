@@ -1,0 +1,88 @@
+//! What the client advertised, as far as it changes the lines.
+
+/// How the client shows the output of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TerminalOutput {
+    /// As text in the content of the call.
+    #[default]
+    Text,
+    /// In a display-only terminal, fed through `_meta.terminal_output`.
+    Terminal,
+    /// The same, fed through `_meta.terminal_output_delta`.
+    TerminalDelta,
+}
+
+/// The capabilities of a client that change what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AcpClient {
+    pub terminal: TerminalOutput,
+    /// True if the client advertised `session.notices`: it receives `notice` updates.
+    pub notices: bool,
+    /// True if the client advertised `session.compaction`; otherwise a notice reports a compaction.
+    pub compaction: bool,
+    /// True if the client advertised `elicitation.form`: questions to the user are sent as forms.
+    pub forms: bool,
+    /// The client shows nested transcripts of sub-agents.
+    pub transcripts: bool,
+    /// True with `--acp-unstable usage`: prompt responses contain the turn's token counts.
+    pub unstable_usage: bool,
+}
+
+impl AcpClient {
+    /// Parses the names that [`Self::names`] returns, separated by commas. Unknown names are an error.
+    pub fn parse(names: &str) -> Result<Self, String> {
+        let mut client = Self::default();
+        for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match name {
+                "terminal" => client.terminal = TerminalOutput::Terminal,
+                "terminal-delta" => client.terminal = TerminalOutput::TerminalDelta,
+                "notices" => client.notices = true,
+                "compaction" => client.compaction = true,
+                "forms" => client.forms = true,
+                "transcripts" => client.transcripts = true,
+                "usage" => client.unstable_usage = true,
+                other => return Err(format!("'{other}' is not a capability of an ACP client")),
+            }
+        }
+        Ok(client)
+    }
+
+    /// The names of the capabilities, separated by commas.
+    pub fn names(&self) -> String {
+        let terminal = match self.terminal {
+            TerminalOutput::Text => None,
+            TerminalOutput::Terminal => Some("terminal"),
+            TerminalOutput::TerminalDelta => Some("terminal-delta"),
+        };
+        let flags = [
+            (self.notices, "notices"),
+            (self.compaction, "compaction"),
+            (self.forms, "forms"),
+            (self.transcripts, "transcripts"),
+            (self.unstable_usage, "usage"),
+        ];
+        let named = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name);
+        terminal.into_iter().chain(named).collect::<Vec<_>>().join(",")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed_back() {
+        let all = AcpClient {
+            terminal: TerminalOutput::TerminalDelta,
+            notices: true,
+            compaction: true,
+            forms: true,
+            transcripts: true,
+            unstable_usage: true,
+        };
+        for client in [AcpClient::default(), all] {
+            assert_eq!(AcpClient::parse(&client.names()), Ok(client));
+        }
+        assert!(AcpClient::parse("telepathy").is_err());
+    }
+}

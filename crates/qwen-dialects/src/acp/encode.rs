@@ -1,0 +1,745 @@
+//! Encodes events as messages of the protocol.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use qwen_events::{
+    Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, ControlReply, EndStatus,
+    ErrorInfo, ErrorKind, Event, Finish, MessageEnd, Part, PromptId, Scope, SessionEvent, SessionId,
+    TaskEvent, Thinking, Timestamp, Todo, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage,
+    graph_events,
+};
+use serde_json::{Value, json};
+
+use super::call::{announced, describe, is_command, raw_input};
+use super::client::{AcpClient, TerminalOutput};
+use super::content::{self, media_block};
+use super::message::OpenMessage;
+use super::open_calls::OpenCalls;
+use super::permission::{self, ASK_QUESTION_TOOLS};
+use super::sizes::{MAX_PART, one_line, split_at_size};
+use super::wire::{
+    CancelMethod, CancelParams, Chunk, ContentBlock, Cost, ElicitationMethod, ErrorObject, ErrorResponse,
+    Internal, InternalMethod, Notification, PermissionMethod, PermissionRequest, PlanEntry, PromptResponse,
+    PromptResult, RawJson, Request, SessionUpdate, StopReason, TokenCounts, ToolContent, ToolUpdate, Version,
+};
+use crate::line::{push_line, push_value};
+use crate::qwen::PROTOCOL_VERSION;
+use crate::qwen::thought::Thought;
+use crate::qwen::turn::{Last, end_words};
+use crate::{Encoder, StreamInfo};
+
+/// The encoder of a stream.
+pub(crate) fn encoder(info: &StreamInfo) -> Box<dyn Encoder> {
+    Box::new(AcpEncoder::new(info))
+}
+
+/// Appends a `session/update` line for a session.
+pub fn push_update(session_id: &str, update: &SessionUpdate<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(&update_head(session_id));
+    push_value(out, update);
+    out.extend_from_slice(b"}}\n");
+}
+
+/// Everything before the update in a line.
+fn update_head(session_id: &str) -> Vec<u8> {
+    let mut head = b"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":".to_vec();
+    push_value(&mut head, &session_id);
+    head.extend_from_slice(b",\"update\":");
+    head
+}
+
+/// The code of an error in JSON-RPC.
+pub fn error_code(error: &ErrorInfo) -> i64 {
+    match (error.kind, error.code) {
+        (ErrorKind::Auth, _) => -32000,
+        (_, "unknown_session" | "file_not_found") => -32002,
+        (ErrorKind::Input | ErrorKind::Usage, _) => -32602,
+        _ => -32603,
+    }
+}
+
+struct AcpEncoder {
+    session_id: SessionId,
+    /// The beginning of every update, rendered once.
+    head: Vec<u8>,
+    client: AcpClient,
+    /// Repeat the user's messages: the stream is a replay.
+    replays: bool,
+    /// The context window in tokens; 0 if unknown.
+    window: u64,
+    cwd: Arc<str>,
+    prompt_id: Option<PromptId>,
+    message: OpenMessage,
+    last: Last,
+    calls: OpenCalls,
+    /// Tokens in the context after the last message.
+    used: u64,
+    /// The cost of the turns of this stream in US dollars.
+    cost: f64,
+    /// The number of compactions, for their ids.
+    compactions: u64,
+}
+
+impl AcpEncoder {
+    fn new(info: &StreamInfo) -> Self {
+        Self {
+            head: update_head(info.session_id.as_str()),
+            session_id: info.session_id.clone(),
+            client: info.acp,
+            replays: info.replay_user_messages,
+            window: info.model_limits.context_window,
+            cwd: Arc::default(),
+            prompt_id: None,
+            message: OpenMessage::default(),
+            last: Last::default(),
+            calls: OpenCalls::default(),
+            used: 0,
+            cost: 0.0,
+            compactions: 0,
+        }
+    }
+
+    fn enter_session(&mut self, session_id: &SessionId) {
+        if *session_id != self.session_id {
+            self.session_id = session_id.clone();
+            self.head = update_head(session_id.as_str());
+        }
+    }
+
+    fn update(&self, update: &SessionUpdate<'_>, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.head);
+        push_value(out, update);
+        out.extend_from_slice(b"}}\n");
+    }
+
+    fn internal(&self, method: InternalMethod, params: Internal<'_>, out: &mut Vec<u8>) {
+        let params = match params.session_id {
+            Some(_) => params,
+            None => Internal { session_id: Some(self.session_id.as_str().into()), ..params },
+        };
+        push_line(out, &Notification { jsonrpc: Version::Word, method, params });
+    }
+
+    fn start_turn(&mut self, start: &TurnStart, out: &mut Vec<u8>) {
+        self.enter_session(&start.session_id);
+        self.prompt_id = Some(start.prompt_id.clone());
+        self.cwd = start.cwd.clone();
+        self.last = Last::Nothing;
+        if !self.replays {
+            return;
+        }
+        // The text as the user sent it: the parts also have what was added for the model.
+        let message = Part::Text(start.message.clone());
+        let media = start.parts.iter().filter(|part| matches!(part, Part::Media(_)));
+        for part in std::iter::once(&message).chain(media) {
+            let message_id = Some(start.prompt_id.as_str().into());
+            let content = match part {
+                Part::Text(text) => {
+                    let mut rest: &str = text;
+                    while !rest.is_empty() {
+                        let (piece, after) = split_at_size(rest, MAX_PART);
+                        let content = ContentBlock::Text { text: piece.into() };
+                        let chunk = Chunk { message_id: message_id.clone(), content, meta: None };
+                        self.update(&SessionUpdate::UserMessageChunk(chunk), out);
+                        rest = after;
+                    }
+                    continue;
+                }
+                Part::Media(media) => media_block(media),
+                Part::Thought { .. } | Part::Call(_) | Part::Result(_) => continue,
+            };
+            self.update(&SessionUpdate::UserMessageChunk(Chunk { message_id, content, meta: None }), out);
+        }
+    }
+
+    /// Writes a whole text as a message of the agent.
+    fn push_message(&self, id: &str, text: &str, out: &mut Vec<u8>) {
+        OpenMessage::new(id, &self.head).push_text(text, out);
+    }
+
+    fn text(&self, scope: &Scope, text: &str, out: &mut Vec<u8>) {
+        if scope.parent.is_some() {
+            self.nested_chunk(scope, text, false, out);
+        } else if scope.thought.is_some() {
+            self.message.push_thought(text, out);
+        } else {
+            self.message.push_text(text, out);
+        }
+    }
+
+    fn thought(&self, scope: &Scope, text: &str, out: &mut Vec<u8>) {
+        if scope.parent.is_some() {
+            self.nested_chunk(scope, text, true, out);
+        } else {
+            self.message.push_thought(text, out);
+        }
+    }
+
+    /// A piece of a sub-agent's message, for clients that show nested transcripts.
+    fn nested_chunk(&self, scope: &Scope, text: &str, is_thought: bool, out: &mut Vec<u8>) {
+        let Some(parent) = scope.parent.as_ref().filter(|_| self.client.transcripts) else { return };
+        let (piece, _) = split_at_size(text, MAX_PART);
+        let chunk = Chunk {
+            message_id: Some(format!("{parent}-agent").into()),
+            content: ContentBlock::Text { text: piece.into() },
+            meta: Some(nested_meta(parent)),
+        };
+        let update = if is_thought {
+            SessionUpdate::AgentThoughtChunk(chunk)
+        } else {
+            SessionUpdate::AgentMessageChunk(chunk)
+        };
+        self.update(&update, out);
+    }
+
+    fn step(&self, step: &Thinking, out: &mut Vec<u8>) {
+        let Thought { subject, description } = Thought::of_step(step);
+        let text = if description.is_empty() {
+            format!("**{subject}**\n")
+        } else {
+            format!("**{subject}**\n{description}\n")
+        };
+        let (piece, _) = split_at_size(&text, MAX_PART);
+        let chunk = Chunk {
+            message_id: None,
+            content: ContentBlock::Text { text: piece.into() },
+            meta: Some(json!({"qwen": {"thinking": thinking(step)}})),
+        };
+        self.update(&SessionUpdate::AgentThoughtChunk(chunk), out);
+    }
+
+    fn end_message(&mut self, scope: &Scope, end: &MessageEnd, out: &mut Vec<u8>) {
+        for call in self.calls.take_undescribed(scope.parent.as_ref()) {
+            self.fail(&call.id, "The model's message ended before the call was complete.", out);
+        }
+        if scope.parent.is_some() || scope.thought.is_some() {
+            return;
+        }
+        self.last = if end.calls.is_empty() { Last::Held(Box::new(end.clone())) } else { Last::Calls };
+        let used = end.usage.total();
+        if used > 0 && self.window > 0 && !self.replays {
+            self.used = used;
+            self.usage(out);
+        }
+    }
+
+    fn usage(&self, out: &mut Vec<u8>) {
+        let cost = (self.cost > 0.0).then(|| Cost { amount: self.cost, currency: "USD".into() });
+        self.update(&SessionUpdate::UsageUpdate { used: self.used, size: self.window, cost }, out);
+    }
+
+    /// Shows that a call begins, while its arguments still arrive.
+    fn announce(&mut self, scope: &Scope, id: &CallId, name: &Arc<str>, out: &mut Vec<u8>) {
+        if self.calls.find(id).is_some() {
+            return;
+        }
+        let (kind, title) = announced(name);
+        let title = self.titled(scope, title);
+        self.calls.open(id.clone(), scope.parent.clone());
+        self.update(
+            &SessionUpdate::ToolCall(ToolUpdate {
+                tool_call_id: id.as_str().into(),
+                title: Some(title.into()),
+                name: Some(Cow::Borrowed(name)),
+                kind: Some(kind.into()),
+                status: Some("pending".into()),
+                meta: scope.parent.as_ref().map(nested_meta),
+                ..ToolUpdate::default()
+            }),
+            out,
+        );
+    }
+
+    /// The title of a call, which names the sub-agent that makes it.
+    fn titled(&self, scope: &Scope, title: String) -> String {
+        let agent = scope.parent.as_ref().and_then(|parent| self.calls.find(parent)?.agent.as_deref());
+        match agent {
+            Some(agent) => format!("{agent}: {title}"),
+            None => title,
+        }
+    }
+
+    /// Shows the complete arguments of a call, once.
+    fn describe(&mut self, scope: &Scope, call: &ToolCall, out: &mut Vec<u8>) {
+        let is_new = self.calls.find(&call.id).is_none();
+        let described = describe(call, &self.cwd);
+        let title = self.titled(scope, described.title);
+        let open = self.calls.open(call.id.clone(), scope.parent.clone());
+        if std::mem::replace(&mut open.is_described, true) {
+            return;
+        }
+        open.agent = described.agent;
+        let update = ToolUpdate {
+            tool_call_id: call.id.as_str().into(),
+            title: Some(title.into()),
+            kind: Some(described.kind.into()),
+            status: Some("pending".into()),
+            locations: (!described.locations.is_empty()).then_some(described.locations),
+            raw_input: Some(raw_input(call)),
+            ..ToolUpdate::default()
+        };
+        if is_new {
+            let meta = scope.parent.as_ref().map(nested_meta);
+            let update = ToolUpdate { name: Some(Cow::Borrowed(&call.name)), meta, ..update };
+            self.update(&SessionUpdate::ToolCall(update), out);
+        } else {
+            self.update(&SessionUpdate::ToolCallUpdate(update), out);
+        }
+    }
+
+    fn start_call(&mut self, scope: &Scope, call: &ToolCall, out: &mut Vec<u8>) {
+        self.describe(scope, call, out);
+        let has_terminal = is_command(&call.name) && self.client.terminal != TerminalOutput::Text;
+        let mut update = ToolUpdate {
+            tool_call_id: call.id.as_str().into(),
+            status: Some("in_progress".into()),
+            ..ToolUpdate::default()
+        };
+        if has_terminal {
+            if let Some(open) = self.calls.find_mut(&call.id) {
+                open.has_terminal = true;
+            }
+            let id = call.id.as_str();
+            update.content = Some(vec![ToolContent::Terminal { terminal_id: id.into() }]);
+            update.meta = Some(json!({"terminal_info": {"terminal_id": id, "cwd": &*self.cwd}}));
+        }
+        self.update(&SessionUpdate::ToolCallUpdate(update), out);
+    }
+
+    fn output(&mut self, call: &ToolCall, text: &str, at: Timestamp, out: &mut Vec<u8>) {
+        let field = match self.client.terminal {
+            TerminalOutput::TerminalDelta => "terminal_output_delta",
+            TerminalOutput::Terminal | TerminalOutput::Text => "terminal_output",
+        };
+        let Some(open) = self.calls.find_mut(&call.id) else { return };
+        let mut update = ToolUpdate { tool_call_id: call.id.as_str().into(), ..ToolUpdate::default() };
+        if open.has_terminal {
+            let mut rest = text;
+            while !rest.is_empty() {
+                let (piece, after) = split_at_size(rest, MAX_PART);
+                update.meta = Some(json!({field: {"terminal_id": call.id.as_str(), "data": piece}}));
+                self.update(&SessionUpdate::ToolCallUpdate(update.clone()), out);
+                rest = after;
+            }
+            return;
+        }
+        let Some(shown) = open.add_output(text, at) else { return };
+        update.content = Some(vec![content::fenced(&qwen_events::without_escapes(shown))]);
+        self.update(&SessionUpdate::ToolCallUpdate(update), out);
+    }
+
+    fn plan(&self, todos: &[Todo], out: &mut Vec<u8>) {
+        let entries = todos.iter().map(|todo| PlanEntry {
+            content: Cow::Borrowed(&*todo.content),
+            priority: "medium".into(),
+            status: todo.status.name().into(),
+        });
+        self.update(&SessionUpdate::Plan { entries: entries.collect() }, out);
+    }
+
+    fn display(&self, call: &ToolCall, display: &qwen_events::Display, out: &mut Vec<u8>) {
+        use qwen_events::Display;
+        let mut update = ToolUpdate { tool_call_id: call.id.as_str().into(), ..ToolUpdate::default() };
+        if self.calls.find(&call.id).is_none() {
+            return;
+        }
+        match display {
+            Display::TodoList(todos) => return self.plan(todos, out),
+            Display::FileDiff(change) => {
+                let (diffs, locations) = content::diffs(change);
+                update.content = Some(diffs);
+                update.locations = Some(locations);
+            }
+            Display::Task(task) => {
+                let words = format!("{} calls, {} tokens", task.tool_calls, task.tokens);
+                update.content =
+                    Some(vec![ToolContent::Content { content: ContentBlock::Text { text: words.into() } }]);
+            }
+            Display::Text(text) | Display::Plan { plan: text, .. } => {
+                update.content = Some(vec![content::text(text)]);
+            }
+        }
+        self.update(&SessionUpdate::ToolCallUpdate(update), out);
+    }
+
+    fn end_call(&mut self, scope: &Scope, end: &ToolEnd, out: &mut Vec<u8>) {
+        self.describe(scope, &end.call, out);
+        let Some(open) = self.calls.close(&end.call.id) else { return };
+        if let Some(qwen_events::Display::TodoList(todos)) = &end.display {
+            self.plan(todos, out);
+        }
+        let (contents, locations) = content::result(end, is_command(&end.call.name));
+        let id = end.call.id.as_str();
+        let status = if end.status == ToolStatus::Success { "completed" } else { "failed" };
+        let mut update = ToolUpdate {
+            tool_call_id: id.into(),
+            status: Some(status.into()),
+            locations: (!locations.is_empty()).then_some(locations),
+            raw_output: Some(content::raw_output(end)),
+            ..ToolUpdate::default()
+        };
+        if open.has_terminal {
+            update.meta = Some(
+                json!({"terminal_exit": {"terminal_id": id, "exit_code": end.exit_code, "signal": null}}),
+            );
+        } else {
+            update.content = Some(contents);
+        }
+        self.update(&SessionUpdate::ToolCallUpdate(update), out);
+    }
+
+    /// Reports the status `failed` for a call that has no end event.
+    fn fail(&self, id: &CallId, why: &str, out: &mut Vec<u8>) {
+        let update = ToolUpdate {
+            tool_call_id: id.as_str().into(),
+            status: Some("failed".into()),
+            content: Some(vec![content::text(why)]),
+            ..ToolUpdate::default()
+        };
+        self.update(&SessionUpdate::ToolCallUpdate(update), out);
+    }
+
+    fn ask(&mut self, scope: &Scope, request_id: &str, request: &ControlCall, out: &mut Vec<u8>) {
+        // Hooks and servers in the host do not exist on this wire.
+        let ControlCall::CanUseTool { call, confirmation, reason, .. } = request else { return };
+        self.describe(scope, call, out);
+        if self.client.forms
+            && ASK_QUESTION_TOOLS.contains(&&*call.name)
+            && let Some(params) = permission::form(self.session_id.as_str(), call)
+        {
+            let (jsonrpc, method) = (Version::Word, ElicitationMethod::Word);
+            return push_line(out, &Request { jsonrpc, id: request_id.into(), method, params });
+        }
+        let rule = permission::rule(call, confirmation);
+        let described = describe(call, &self.cwd);
+        let params = PermissionRequest {
+            session_id: self.session_id.as_str().into(),
+            tool_call: ToolUpdate {
+                tool_call_id: call.id.as_str().into(),
+                title: Some(self.titled(scope, described.title).into()),
+                kind: Some(described.kind.into()),
+                status: Some("pending".into()),
+                content: Some(content::confirmation(call, confirmation, reason)),
+                locations: (!described.locations.is_empty()).then_some(described.locations),
+                raw_input: Some(raw_input(call)),
+                ..ToolUpdate::default()
+            },
+            options: permission::options(confirmation, rule.as_deref()),
+            meta: rule.map(|rule| json!({"qwen": {"rule": rule}})),
+        };
+        let (jsonrpc, method) = (Version::Word, PermissionMethod::Word);
+        push_line(out, &Request { jsonrpc, id: request_id.into(), method, params });
+    }
+
+    fn notice(&self, severity: &'static str, text: &str, out: &mut Vec<u8>) {
+        let title = one_line(text);
+        if self.client.notices && !self.replays && !title.is_empty() {
+            let notice =
+                SessionUpdate::Notice { severity: severity.into(), title: title.into(), description: None };
+            self.update(&notice, out);
+        }
+    }
+
+    fn session_event(&mut self, event: &SessionEvent, out: &mut Vec<u8>) {
+        match event {
+            SessionEvent::Finished | SessionEvent::Cancelled => {}
+            SessionEvent::Compressed { original_tokens, new_tokens, .. } => {
+                if self.client.compaction {
+                    self.compactions += 1;
+                    let id = format!("compaction-{}", self.compactions);
+                    let status = "completed".into();
+                    self.update(&SessionUpdate::CompactionUpdate { compaction_id: id.into(), status }, out);
+                } else {
+                    let words = format!(
+                        "The conversation was compressed from {original_tokens} to {new_tokens} tokens."
+                    );
+                    self.notice("info", &words, out);
+                }
+                if self.window > 0 && !self.replays {
+                    self.used = *new_tokens;
+                    self.usage(out);
+                }
+            }
+            SessionEvent::MaxTokens { message } => self.notice("warning", message, out),
+            SessionEvent::MaxTurns { limit } => {
+                self.notice("warning", &format!("The limit of {limit} model calls was reached."), out);
+            }
+            SessionEvent::Retry { attempt, max_retries, error, .. } => {
+                let words = format!("The model call failed (attempt {attempt} of {max_retries}): {error}");
+                self.notice("warning", &words, out);
+            }
+            SessionEvent::Waiting { reason, delay_ms, .. } => {
+                let seconds = delay_ms.div_ceil(1000);
+                self.notice("info", &format!("Waiting {seconds} s for the model server: {reason}"), out);
+            }
+            SessionEvent::ModelFallback { from, to, reason } => {
+                self.notice("warning", &format!("{to} continues in place of {from}: {reason}"), out);
+            }
+            SessionEvent::LoopDetected { message } => self.notice("warning", message, out),
+            SessionEvent::ModeChanged { mode } => {
+                if !self.replays {
+                    let current_mode_id = Cow::Borrowed(&**mode);
+                    self.update(&SessionUpdate::CurrentModeUpdate { current_mode_id }, out);
+                }
+            }
+            SessionEvent::Steered { prompt_id, .. } => {
+                let prompt_id = Some(prompt_id.as_str().into());
+                self.internal(InternalMethod::Steered, Internal { prompt_id, ..Internal::default() }, out);
+            }
+        }
+    }
+
+    fn task(&self, event: &TaskEvent, out: &mut Vec<u8>) {
+        if let Some((_, words)) = crate::task::notice(event) {
+            self.notice("info", &words, out);
+        }
+    }
+
+    fn command(&mut self, result: &CommandResult, out: &mut Vec<u8>) {
+        self.enter_session(&result.session_id);
+        let text = match &result.body {
+            CommandResultBody::SubmitPrompt { .. } => return,
+            CommandResultBody::Message { content, .. } => content.to_string(),
+            CommandResultBody::Dialog { name, data } => {
+                format!("**{name}**\n```json\n{}\n```\n", data.as_str())
+            }
+            CommandResultBody::Tool { name, .. } => format!("Ran {name}."),
+        };
+        let prompt_id = result.prompt_id.as_str();
+        self.push_message(&format!("{prompt_id}-command"), &text, out);
+        let meta = Some(json!({"qwen": {"command": result.command.path.join(" ")}}));
+        let result = PromptResult { stop_reason: StopReason::EndTurn, usage: None, meta };
+        push_line(out, &PromptResponse { jsonrpc: Version::Word, id: prompt_id.into(), result });
+    }
+
+    fn end_turn(&mut self, end: &TurnEnd, out: &mut Vec<u8>) {
+        if let Some(session_id) = &end.session_id {
+            self.enter_session(session_id);
+        }
+        if self.prompt_id.as_ref() == Some(&end.prompt_id) {
+            let closing = self.last.close(end);
+            if !closing.streamed && !closing.content.is_empty() {
+                self.push_message(&format!("{}-reply", end.prompt_id), &closing.content, out);
+            }
+            for call in self.calls.take_all() {
+                self.fail(&call.id, "The turn ended before the call did.", out);
+            }
+            self.prompt_id = None;
+        }
+        if end.cost_usd > 0.0 {
+            self.cost += end.cost_usd;
+            if self.window > 0 && self.used > 0 && !self.replays {
+                self.usage(out);
+            }
+        }
+        push_end(end, self.client.unstable_usage, out);
+    }
+
+    fn reply(&self, reply: &ControlReply, out: &mut Vec<u8>) {
+        let request_id = Some(Cow::Borrowed(&*reply.request_id));
+        let params = match &reply.result {
+            Ok(json) => Internal {
+                request_id,
+                result: Some(RawJson(Cow::Borrowed(json.as_str()))),
+                ..Internal::default()
+            },
+            Err(error) => Internal { request_id, error: Some(error_object(error)), ..Internal::default() },
+        };
+        self.internal(InternalMethod::ControlResponse, params, out);
+    }
+
+    fn error(&mut self, error: &ErrorInfo, out: &mut Vec<u8>) {
+        if let Some(refused) = &error.refused {
+            let response = ErrorResponse {
+                jsonrpc: Version::Word,
+                id: refused.prompt_id.as_str().into(),
+                error: error_object(error),
+            };
+            return push_line(out, &response);
+        }
+        if self.prompt_id.is_some() {
+            return self.notice("warning", &error.message, out);
+        }
+        let params = Internal { error: Some(error_object(error)), ..Internal::default() };
+        self.internal(InternalMethod::Error, params, out);
+    }
+}
+
+impl Encoder for AcpEncoder {
+    fn encode(&mut self, event: &Event, out: &mut Vec<u8>) {
+        let scope = &event.scope;
+        let is_main = scope.parent.is_none();
+        match &event.body {
+            Body::TextDelta(text) => self.text(scope, text, out),
+            Body::ThoughtDelta(text) => self.thought(scope, text, out),
+            Body::MessageStart { message_id, .. } if is_main => {
+                self.message = OpenMessage::new(message_id, &self.head);
+                if scope.thought.is_none() {
+                    self.last = Last::Open;
+                }
+            }
+            Body::ToolCallDelta { call_id, name, .. } => self.announce(scope, call_id, name, out),
+            Body::ToolCall(call) => self.describe(scope, call, out),
+            Body::MessageEnd(end) => self.end_message(scope, end, out),
+            Body::ToolStart(call) => self.start_call(scope, call, out),
+            Body::ToolOutput { call, text, .. } => self.output(call, text, event.at, out),
+            Body::ToolDisplay { call, display } => self.display(call, display, out),
+            Body::ToolEnd(end) => self.end_call(scope, end, out),
+            Body::ControlRequest { request_id, session_id, call, .. } => {
+                self.enter_session(session_id);
+                self.ask(scope, request_id, call, out);
+            }
+            Body::ControlCancel { request_id } => {
+                let params = CancelParams { request_id: Cow::Borrowed(request_id) };
+                push_line(out, &Notification::<CancelMethod, _>::new(params));
+            }
+            Body::TurnStart(start) if is_main => self.start_turn(start, out),
+            Body::TurnEnd(end) if is_main => self.end_turn(end, out),
+            Body::Thinking(step) => self.step(step, out),
+            Body::Session(event) if is_main => self.session_event(event, out),
+            Body::Task(event) => self.task(event, out),
+            Body::Console { level: ConsoleLevel::Warn, text, .. } => self.notice("warning", text, out),
+            Body::Console { level: ConsoleLevel::Error, text, .. } => self.notice("error", text, out),
+            Body::CommandResult(result) => self.command(result, out),
+            Body::ControlReply(reply) => self.reply(reply, out),
+            Body::Heartbeat(heartbeat) => {
+                let session_id = Some(heartbeat.session_id.as_str().into());
+                self.internal(InternalMethod::Heartbeat, Internal { session_id, ..Internal::default() }, out);
+            }
+            Body::Ready => {
+                let protocol_version = Some(PROTOCOL_VERSION.into());
+                self.internal(
+                    InternalMethod::Ready,
+                    Internal { protocol_version, ..Internal::default() },
+                    out,
+                );
+            }
+            Body::Error(error) => self.error(error, out),
+            Body::Fatal(error) => {
+                let params = Internal { error: Some(error_object(error)), ..Internal::default() };
+                self.internal(InternalMethod::Fatal, params, out);
+            }
+            Body::Custom(value) => {
+                let result = Some(RawJson(Cow::Borrowed(value.as_str())));
+                self.internal(InternalMethod::Custom, Internal { result, ..Internal::default() }, out);
+            }
+            Body::TurnStart(..)
+            | graph_events!()
+            | Body::MessageStart { .. }
+            | Body::Resumed(..)
+            | Body::ThoughtSignature(..)
+            | Body::Decision { .. }
+            | Body::Approval { .. }
+            | Body::Session(..)
+            | Body::RateLimit(..)
+            | Body::Console { .. }
+            | Body::Hook(..)
+            | Body::History(..)
+            | Body::TurnEnd(..)
+            | Body::HintResult(..)
+            | Body::CancelResult(..) => {}
+        }
+    }
+}
+
+/// The call whose sub-agent an update belongs to.
+fn nested_meta(parent: &CallId) -> Value {
+    json!({"qwen": {"parentToolCallId": parent.as_str()}})
+}
+
+fn error_object(error: &ErrorInfo) -> ErrorObject<'static> {
+    let message = one_line(&error.message);
+    let message = if message.is_empty() { "The request failed.".to_owned() } else { message };
+    ErrorObject {
+        code: error_code(error),
+        message: message.into(),
+        data: Some(json!({"qwen": {"code": error.code, "retryable": error.retryable}})),
+    }
+}
+
+/// Writes the response to the prompt.
+fn push_end(end: &TurnEnd, with_usage: bool, out: &mut Vec<u8>) {
+    let id = Cow::Borrowed(end.prompt_id.as_str());
+    let stop_reason = match end.status {
+        EndStatus::Done => match end.finish {
+            Finish::Stop | Finish::ToolCalls => StopReason::EndTurn,
+            Finish::Length => StopReason::MaxTokens,
+            Finish::ContentFilter => StopReason::Refusal,
+        },
+        EndStatus::Cancelled => StopReason::Cancelled,
+        EndStatus::MaxTokens => StopReason::MaxTokens,
+        EndStatus::MaxTurns | EndStatus::MaxToolCalls | EndStatus::MaxWallTime | EndStatus::Budget => {
+            StopReason::MaxTurnRequests
+        }
+        // The model or its provider refused to answer.
+        EndStatus::Error if end.finish == Finish::ContentFilter => StopReason::Refusal,
+        EndStatus::Error | EndStatus::Interrupted => {
+            let unexplained = || ErrorInfo::new(ErrorKind::Internal, end.status.name(), end_words(end));
+            let cause = end.error.clone().unwrap_or_else(unexplained);
+            let mut error = error_object(&cause);
+            // A failed turn is not an invalid request.
+            if error.code == -32602 {
+                error.code = -32603;
+            }
+            error.data = Some(json!({"qwen": {"status": end.status.name(), "code": cause.code,
+                "retryable": cause.retryable, "costUsd": end.cost_usd}}));
+            return push_line(out, &ErrorResponse { jsonrpc: Version::Word, id, error });
+        }
+    };
+    let mut meta = json!({"status": end.status.name(), "modelCalls": end.model_calls,
+        "toolCalls": end.tool_calls, "durationMs": end.duration_ms, "usage": counts(&end.usage)});
+    if end.cost_usd > 0.0 {
+        meta["costUsd"] = end.cost_usd.into();
+    }
+    if end.status != EndStatus::Done {
+        meta["message"] = one_line(end_words(end)).into();
+    }
+    if !end.denials.is_empty() {
+        meta["denied"] = end.denials.iter().map(|denial| denial.call_id.as_str()).collect();
+    }
+    let usage = with_usage.then(|| counts(&end.usage));
+    let result = PromptResult { stop_reason, usage, meta: Some(json!({"qwen": meta})) };
+    push_line(out, &PromptResponse { jsonrpc: Version::Word, id, result });
+}
+
+fn counts(usage: &Usage) -> TokenCounts {
+    TokenCounts {
+        input_tokens: usage.prompt_tokens.saturating_sub(usage.cached_tokens),
+        output_tokens: usage.completion_tokens,
+        total_tokens: usage.total(),
+        cached_read_tokens: usage.cached_tokens,
+        cached_write_tokens: usage.cache_write_tokens,
+        thought_tokens: usage.thought_tokens,
+    }
+}
+
+/// The structure of a step, for clients that draw it.
+fn thinking(step: &Thinking) -> Value {
+    match step {
+        Thinking::TotExpand { candidates } => {
+            let candidates: Vec<&str> = candidates.iter().map(|text| &**text).collect();
+            json!({"type": "tot_expand", "candidates": candidates})
+        }
+        Thinking::TotEvaluate { chosen, scores } => {
+            json!({"type": "tot_evaluate", "chosen": chosen, "scores": scores})
+        }
+        Thinking::TotBacktrack { reason, to_depth } => {
+            json!({"type": "tot_backtrack", "reason": &**reason, "toDepth": to_depth})
+        }
+        Thinking::GotPlan { node_ids, edge_count } => {
+            let nodes: Vec<&str> = node_ids.iter().map(|id| &**id).collect();
+            json!({"type": "got_plan", "nodes": nodes, "edgeCount": edge_count})
+        }
+        Thinking::GotNodeStart { id } => json!({"type": "got_node_start", "id": &**id}),
+        Thinking::GotNodeComplete { id, result_summary } => {
+            json!({"type": "got_node_complete", "id": &**id, "summary": &**result_summary})
+        }
+        Thinking::GotNodeFailed { id, error } => {
+            json!({"type": "got_node_failed", "id": &**id, "error": &**error})
+        }
+        Thinking::GotExpand { id, nodes_added, edges_added } => {
+            json!({"type": "got_expand", "id": &**id, "nodesAdded": nodes_added, "edgesAdded": edges_added})
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The `acp` dialect: version 1 of the Agent Client Protocol.
+//!
+//! A turn is a series of `session/update` notifications; its terminal record is the JSON-RPC response to the
+//! prompt, whose id is the turn's `prompt_id`. Questions are requests with the worker's request id. What the
+//! protocol has no message for (the handshake of a worker, answers on our control channel) is a notification
+//! below `_qwen/`, which only `qwen --acp` reads.
+//!
+//! The encoder keeps message ids, tool updates, command output and the end of a turn in separate modules, so
+//! that version 2 of the protocol can become a second projection.
+
+mod answer;
+mod call;
+mod client;
+mod content;
+mod encode;
+mod message;
+mod open_calls;
+mod permission;
+mod prompt;
+mod sizes;
+pub mod wire;
+
+pub use answer::{Answer, elicitation_answer, permission_answer};
+pub use client::{AcpClient, TerminalOutput};
+pub use permission::{ASK_QUESTION_TOOLS, OptionId};
+pub use prompt::{PromptContent, prompt_parts};
+pub use sizes::{MAX_FRAME, one_line};
+
+pub(crate) use encode::encoder;
+pub use encode::{error_code, push_update};
