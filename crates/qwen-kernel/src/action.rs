@@ -34,7 +34,7 @@ pub enum RouterAction {
     Spawn { worker: WorkerId, key: Arc<WorkerKey> },
     /// Writes whole lines to the worker's standard input.
     Write { worker: WorkerId, lines: Vec<u8> },
-    /// Sends a heartbeat probe.
+    /// Sends a ping on the worker's commit socket, and reports its memory.
     Probe { worker: WorkerId },
     /// Writes whole lines to the worker's commit socket.
     Reply { worker: WorkerId, lines: Vec<u8> },
@@ -62,13 +62,8 @@ pub enum RouterAction {
         /// The turn that is open after these lines.
         open: Option<String>,
     },
-    /// Reads a session's numbered lines after `after` for the request.
-    ReadEvents {
-        session: SessionId,
-        /// The last number that the client has received.
-        after: u64,
-        request: ClientRequest,
-    },
+    /// Reads about `limit` bytes of a session's numbered lines after `after`, for a client that attached.
+    ReadEvents { session: SessionId, after: u64, limit: usize },
     /// Finds out whether another process has the session whose worker starts a turn without a log, and reports
     /// it.
     CheckDriver { worker: WorkerId, session: SessionId, commit: u64, prompt_id: String },
@@ -78,8 +73,14 @@ pub enum RouterAction {
     ReleaseLog { worker: WorkerId, log: SessionId, epoch: u64 },
     /// Stops or resumes reading the session's worker, because its client reads slowly.
     SetPaused { session: SessionId, paused: bool },
-    /// Tells people on standard error.
+    /// Reports an error to the user, on standard error.
     Report(String),
+    /// Passes a warning of a worker on to the user.
+    Warn {
+        /// The kind of warning.
+        code: String,
+        text: String,
+    },
     /// All work is finished; the process exits with this code.
     Exit(u8),
 }

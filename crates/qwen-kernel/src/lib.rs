@@ -12,6 +12,7 @@ pub mod process_manager;
 pub mod router;
 pub mod store;
 mod tenant;
+mod turn_span;
 pub mod worker_pool;
 
 pub use action::{ClientRequest, ProcessSignal, RouterAction};
@@ -19,7 +20,7 @@ pub use hub::{EventStores, Hub, HubParts, SessionLogs, TurnEnds, WorkerStderr, W
 pub use manager::{
     AgentError, AgentManager, AgentMessage, AgentOptions, Logger, MessageKind, MessageToolCall,
     PermissionDenial, Session, SessionAgent, SessionLimits, SessionStore, SessionTimeouts, StderrCallback,
-    TurnError, TurnOptions, TurnResult, TurnStream, TurnUsage,
+    SubagentUsage, TurnError, TurnOptions, TurnResult, TurnStream, TurnUsage,
 };
 pub use metrics::{Histogram, Metric, MetricData, Metrics};
 pub use router::{

@@ -105,7 +105,7 @@ pub struct Metrics {
     pub refused: u64,
     /// Lines written to the client.
     pub relayed: u64,
-    /// Turns whose first line was seen.
+    /// Turns that workers reported as started.
     pub turns_started: u64,
     /// Turns that a worker ended.
     pub turns: u64,
@@ -115,6 +115,8 @@ pub struct Metrics {
     pub retried: u64,
     /// Lines of workers that violated their protocol.
     pub garbage_lines: u64,
+    /// Messages of workers on their commit sockets.
+    pub messages: u64,
     /// Fatal errors that workers reported.
     pub worker_fatals: u64,
     /// Tokens of the prompts and of the answers, according to the terminal records.
@@ -126,11 +128,11 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn turn_took(&mut self, took: Duration) {
+    pub(crate) fn record_turn_time(&mut self, took: Duration) {
         self.turn_seconds.add(took);
     }
 
-    pub(crate) fn queued(&mut self, waited: Duration) {
+    pub(crate) fn record_queue_time(&mut self, waited: Duration) {
         self.queue_seconds.add(waited);
     }
 
@@ -140,7 +142,7 @@ impl Metrics {
         self.turn_seconds.sum / count
     }
 
-    pub(crate) fn ended(&mut self, status: &str) {
+    pub(crate) fn count_end(&mut self, status: &str) {
         *self.ends.entry(status.to_owned()).or_default() += 1;
     }
 

@@ -1,10 +1,12 @@
-//! Wire-specific knowledge of the router: where a line carries its session id, its request id and the end
-//! of a turn.
+//! Wire-specific knowledge of the router: where a line carries its session id and its request id, and what a
+//! turn has open when its worker dies.
 //!
-//! A front never decodes payloads. It reads the top-level keys of a client's line (which are rare) and
-//! classifies a worker's line (which are many) by its prefix, so that a relayed chunk costs a few dozen
-//! nanoseconds. Adding a wire means adding a front; the router does not change.
+//! A front never decodes payloads. It reads the top-level keys of a client's line (which are rare). Workers report
+//! what their lines mean on their commit sockets; of a worker's line (which are many) a front only notes by its
+//! prefix whether it begins or ends a message or a call. Adding a wire means adding a front; the router does not
+//! change.
 
+mod acp;
 mod claude;
 mod input;
 mod open_parts;
@@ -17,55 +19,13 @@ use std::borrow::Cow;
 use qwen_dialects::{Dialect, Format};
 use qwen_events::{ErrorInfo, SessionId};
 
+pub use acp::AcpFront;
 pub use claude::ClaudeFront;
 pub use input::{ClientInput, InputKind};
 pub use open_parts::{OpenParts, ShownCall};
 pub use qwen::QwenFront;
 pub(crate) use summary::command_summary;
 pub use write::LineWriter;
-
-/// The meaning of a worker's line to the router.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WorkerOutput<'a> {
-    /// The line is relayed unchanged.
-    Plain,
-    /// The first line of a worker, with its protocol version.
-    Handshake(Cow<'a, str>),
-    /// A turn ended.
-    TurnEnd {
-        /// The turn, if the line names it.
-        prompt_id: Option<Cow<'a, str>>,
-        /// The end status, if the line has it.
-        status: Option<Cow<'a, str>>,
-        /// The tokens of the prompts and of the answers of the turn.
-        tokens: (u64, u64),
-    },
-    /// A line was refused without a turn.
-    Refused { prompt_id: Option<Cow<'a, str>> },
-    /// A command ended; `ends` is false when it submitted a prompt, whose turn follows.
-    Command {
-        /// The prompt that contained the command.
-        prompt_id: Option<Cow<'a, str>>,
-        /// True when no turn follows.
-        ends: bool,
-    },
-    /// The worker sends its client a control request.
-    Question { request_id: Cow<'a, str> },
-    /// A control request was withdrawn.
-    Withdrawn { request_id: Cow<'a, str> },
-    /// The worker answers a request.
-    Answer { request_id: Cow<'a, str> },
-    /// The answer to one of the kernel's probes.
-    Probe(u64),
-    /// The worker reports the reason why it is about to end.
-    Fatal { message: Option<Cow<'a, str>> },
-    /// A prompt joined the running turn; it gets no terminal record.
-    Joined { prompt_id: Option<Cow<'a, str>> },
-    /// A tool started; the turn may have had effects.
-    ToolStarted,
-    /// Not a line of this wire.
-    Garbage,
-}
 
 /// The knowledge about one wire.
 pub trait Front: Send + Sync {
@@ -77,21 +37,15 @@ pub trait Front: Send + Sync {
     /// Reads the keys of a client's line that the router needs.
     fn input<'a>(&self, line: &'a [u8]) -> Result<ClientInput<'a>, ErrorInfo>;
 
-    /// Classifies a worker's line.
-    fn output<'a>(&self, line: &'a [u8]) -> WorkerOutput<'a>;
-
-    /// Notes what a worker's line opens and closes in its turn.
+    /// Notes what a worker's line opens and closes in its turn, so that the turn can be ended in the worker's
+    /// place.
     fn note_parts(&self, line: &[u8], open: &mut OpenParts);
 
     /// True for the line that begins a message of several lines.
     fn begins_message(&self, line: &[u8]) -> bool;
 
-    /// The turn of a plain line, if it names one.
-    fn prompt_id<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, str>>;
-
-    /// A line that a live worker answers at once with [`WorkerOutput::Probe`] of the same number; none if the
-    /// wire has none.
-    fn probe(&self, number: u64) -> Option<Vec<u8>>;
+    /// The protocol version in a handshake line, for the error about a worker of another version.
+    fn handshake_version(&self, line: &[u8]) -> Option<String>;
 
     /// The flags that make a worker use this wire.
     fn worker_flags(&self) -> Vec<String>;
@@ -105,19 +59,6 @@ pub trait Front: Send + Sync {
 
     /// True if the first line of a worker is a handshake that the hub replaces by its own.
     fn has_handshake(&self) -> bool;
-}
-
-/// The prefix of the session id in the kernel's own heartbeats; their number follows.
-const PROBE: &str = "hub.probe.";
-
-/// A heartbeat request that a worker answers with the same session id.
-fn probe(number: u64) -> Vec<u8> {
-    format!("{{\"type\":\"heartbeat_request\",\"session_id\":\"{PROBE}{number}\"}}\n").into_bytes()
-}
-
-/// The number of the probe that an answer with this session id belongs to.
-fn probe_number(session_id: &str) -> Option<u64> {
-    session_id.strip_prefix(PROBE)?.parse().ok()
 }
 
 /// The session that a line names.

@@ -10,7 +10,7 @@ use qwen_events::{
     PromptId, Scope, SessionId, Timestamp, ToolCall, ToolEnd, TurnEnd, TurnStart,
 };
 
-use super::{Front, OpenParts};
+use super::{Front, OpenParts, ShownCall};
 
 /// Writes lines of one wire on behalf of a session.
 pub struct LineWriter {
@@ -152,6 +152,11 @@ impl LineWriter {
         let mut seen = Vec::new();
         encoder.encode(&event(Body::Ready), &mut seen);
         encoder.encode(&event(Body::TurnStart(Box::new(start))), &mut seen);
+        if self.dialect == Dialect::Acp {
+            for call in open.calls() {
+                encoder.encode(&event(Body::ToolCall(Arc::new(shown_call(call)))), &mut seen);
+            }
+        }
         if open.is_message_open {
             encoder.encode(&event(self.message_start()), &mut seen);
             for index in 0..open.block.map_or(0, |block| block.saturating_add(1)) {
@@ -226,11 +231,15 @@ impl LineWriter {
     }
 }
 
+/// A call of which only the id and the name are known.
+fn shown_call(call: &ShownCall) -> ToolCall {
+    ToolCall::new(CallId::new(&*call.id), call.name.as_str().into(), Json::trusted("{}".to_owned()))
+}
+
 /// Ends the open calls: their progress is unknown.
 fn end_calls(encoder: &mut dyn Encoder, open: &OpenParts, lines: &mut Vec<u8>) {
     for call in open.calls() {
-        let call =
-            ToolCall::new(CallId::new(&*call.id), call.name.as_str().into(), Json::trusted("{}".to_owned()));
+        let call = shown_call(call);
         let text = "The process that ran this call is gone; what the call did is unknown.";
         let end = ToolEnd::interrupted(Arc::new(call), text.into());
         encoder.encode(&event(Body::ToolEnd(Box::new(end))), lines);

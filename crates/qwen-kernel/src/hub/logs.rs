@@ -47,7 +47,7 @@ impl Hub {
             },
             None => (None, Appended::Ok),
         };
-        self.0.router.borrow_mut().log_committed(worker, wanted, position, outcome);
+        self.0.router.borrow_mut().note_log_committed(worker, wanted, position, outcome);
     }
 
     pub(super) fn release_log(&self, worker: WorkerId, log: &SessionId, epoch: u64) {

@@ -26,9 +26,11 @@ pub use self::output::WriteNow;
 use self::polling::AnswerPolling;
 use self::process::Process;
 use crate::action::{ProcessSignal, RouterAction};
+use crate::front::OpenParts;
+use crate::ipc::HubMessage;
 use crate::process_manager::{ExitCause, Spawner, WorkerExit};
-use crate::router::Router;
-use crate::store::{Appended, Events, Read, Taken};
+use crate::router::{PAGE_BYTES, Router};
+use crate::store::{Appended, Events, Read, Taken, count_lines};
 use crate::worker_pool::{WorkerId, WorkerKey};
 
 /// With more pending bytes for the client, workers are not read: back-pressure reaches them through their
@@ -61,18 +63,6 @@ pub struct HubParts {
 
 /// Receives what workers write to standard error, line by line.
 pub type WorkerStderr = Box<dyn Fn(&str)>;
-
-/// All lines of a session that are stored.
-fn stored_lines(events: &dyn Events, session: &SessionId) -> Vec<u8> {
-    let read = match events.read(session, 0) {
-        Read::TooOld { oldest } => events.read(session, oldest.saturating_sub(1)),
-        read => read,
-    };
-    match read {
-        Read::Lines { lines, .. } => lines,
-        Read::TooOld { .. } | Read::Future { .. } | Read::Failed(_) => Vec::new(),
-    }
-}
 
 /// A running hub. Clones share it.
 #[derive(Clone)]
@@ -138,7 +128,7 @@ impl Hub {
         if hub.0.session_logs.is_some() {
             hub.0.router.borrow_mut().commit_logs();
         }
-        hub.with(Router::start);
+        hub.drive(Router::start);
         tokio::task::spawn_local(hub.clone().run_timer());
         tokio::task::spawn_local(hub.clone().run_polling());
         Ok(hub)
@@ -150,9 +140,9 @@ impl Hub {
     }
 
     /// Passes an input to the router and executes the resulting actions.
-    fn with(&self, tell: impl FnOnce(&mut Router, Duration)) {
+    fn drive(&self, handle: impl FnOnce(&mut Router, Duration)) {
         let now = self.now();
-        tell(&mut self.0.router.borrow_mut(), now);
+        handle(&mut self.0.router.borrow_mut(), now);
         self.apply();
     }
 
@@ -163,27 +153,33 @@ impl Hub {
 
     /// Processes one line of the client.
     pub fn client_line(&self, line: &[u8]) {
-        self.with(|router, now| router.client_line(line, now));
+        self.drive(|router, now| router.client_line(line, now));
+    }
+
+    /// Adds a line of the program that runs the hub to a session's stream, numbered like the worker's lines.
+    /// A session that is not open has no stream.
+    pub fn session_line(&self, session: &SessionId, line: &[u8]) {
+        self.drive(|router, _| router.session_line_of_host(session, line));
     }
 
     /// Reports that a line of the client was too long.
     pub fn client_line_too_long(&self) {
-        self.with(Router::client_line_too_long);
+        self.drive(Router::client_line_too_long);
     }
 
     /// Reports the end of the client's input.
     pub fn client_eof(&self) {
-        self.with(Router::client_eof);
+        self.drive(Router::client_eof);
     }
 
     /// Drains and exits; a second call exits at once.
     pub fn drain(&self, exit_code: u8) {
-        self.with(|router, now| router.drain(now, exit_code));
+        self.drive(|router, now| router.drain(now, exit_code));
     }
 
     /// Changes the limits of the pool and the key of its spares.
     pub fn reconfigure(&self, limits: crate::PoolLimits, key: Arc<WorkerKey>) {
-        self.with(|router, now| router.reconfigure(limits, key, now));
+        self.drive(|router, now| router.reconfigure(limits, key, now));
     }
 
     /// The exit code, once all work is finished.
@@ -209,22 +205,6 @@ impl Hub {
         }
     }
 
-    /// Counts workers that are not read at the moment as alive: their signs of life wait in their pipes.
-    fn excuse_unread(&self, router: &mut Router, now: Duration) {
-        let paused = self.0.paused.borrow();
-        let is_full = router.output().len() >= HIGH_WATER;
-        if paused.is_empty() && !is_full {
-            return;
-        }
-        for worker in self.0.processes.borrow().keys() {
-            let is_paused =
-                || router.session_of(*worker).is_some_and(|session| paused.contains(session.as_str()));
-            if is_full || is_paused() {
-                router.worker_wrote(*worker, now);
-            }
-        }
-    }
-
     /// True while this worker should be read.
     fn has_room(&self, worker: WorkerId) -> bool {
         let router = self.0.router.borrow();
@@ -247,6 +227,10 @@ impl Hub {
         loop {
             let actions = self.0.router.borrow_mut().take_actions();
             if actions.is_empty() {
+                // Written output makes room for more.
+                if self.flush_output() {
+                    continue;
+                }
                 break;
             }
             for action in actions {
@@ -259,7 +243,6 @@ impl Hub {
                 log(&record);
             }
         }
-        self.flush_output();
         let deadline = self.0.router.borrow_mut().next_deadline();
         if let Some(deadline) = deadline
             && self.0.deadline.replace(deadline) != deadline
@@ -282,12 +265,11 @@ impl Hub {
                 }
             }
             RouterAction::Probe { worker } => {
-                let probe = self.0.router.borrow().probe();
-                if let (Some(process), Some(probe)) = (self.process(worker), probe) {
-                    process.write(&probe);
+                if let Some(process) = self.process(worker) {
+                    process.reply(HubMessage::Ping.to_line());
                     if let Some(memory) = process.memory() {
                         let now = self.now();
-                        self.0.router.borrow_mut().worker_memory(worker, memory, now);
+                        self.0.router.borrow_mut().note_worker_memory(worker, memory, now);
                     }
                 }
             }
@@ -307,37 +289,12 @@ impl Hub {
                     process.signal(signal);
                 }
             }
-            RouterAction::TakeEvents { session, from_driver, if_stored } => {
-                if if_stored && self.is_new_session(&session) {
-                    return self.0.router.borrow_mut().events_absent(&session);
-                }
-                if !from_driver && self.is_driven_elsewhere(&session) {
-                    return self.0.router.borrow_mut().events_in_use(&session);
-                }
-                let taken = self.take_events(&session);
-                self.0.router.borrow_mut().events_taken(&session, taken);
-            }
-            RouterAction::Append { session, epoch, first, lines, open } => {
-                let outcome = match self.events_of(&session) {
-                    Ok(events) => events.append(&session, epoch, first, &lines, open.as_deref()),
-                    Err(_) => Appended::Unknown,
-                };
-                self.0.router.borrow_mut().appended(&session, first, outcome);
-            }
-            RouterAction::ReadEvents { session, after, request } => {
-                let read = match self.events_of(&session) {
-                    Ok(events) => events.read(&session, after),
-                    Err(error) => Read::Failed(error.to_string()),
-                };
-                self.0.router.borrow_mut().events_read(&session, &request, after, read);
-            }
-            RouterAction::CheckDriver { worker, session, commit, prompt_id } => {
-                let is_elsewhere = self.is_driven_elsewhere(&session);
-                let mut router = self.0.router.borrow_mut();
-                router.driver_checked(worker, &session, commit, &prompt_id, is_elsewhere);
-            }
-            RouterAction::CommitLog { worker, commit } => self.commit_log(worker, &commit),
-            RouterAction::ReleaseLog { worker, log, epoch } => self.release_log(worker, &log, epoch),
+            RouterAction::TakeEvents { .. }
+            | RouterAction::Append { .. }
+            | RouterAction::ReadEvents { .. }
+            | RouterAction::CheckDriver { .. }
+            | RouterAction::CommitLog { .. }
+            | RouterAction::ReleaseLog { .. } => self.act_on_store(action),
             RouterAction::SetPaused { session, paused } => self.set_paused(session.as_str(), paused),
             RouterAction::Report(text) => {
                 if let Some(pass_on) = &self.0.worker_stderr {
@@ -345,10 +302,58 @@ impl Hub {
                 }
                 self.log(|| serde_json::json!({"event": "error", "text": text}));
             }
+            RouterAction::Warn { code, text } => {
+                if let Some(pass_on) = &self.0.worker_stderr {
+                    pass_on(&format!("qwen: {text}"));
+                }
+                self.log(|| serde_json::json!({"event": "warning", "code": code, "text": text}));
+            }
             RouterAction::Exit(code) => {
                 self.0.exit.set(Some(code));
                 self.0.output.ready.notify_one();
             }
+        }
+    }
+
+    /// Executes an action on the stores.
+    fn act_on_store(&self, action: RouterAction) {
+        match action {
+            RouterAction::TakeEvents { session, from_driver, if_stored } => {
+                if if_stored && self.is_new_session(&session) {
+                    return self.0.router.borrow_mut().note_events_absent(&session);
+                }
+                if !from_driver && self.is_driven_elsewhere(&session) {
+                    return self.0.router.borrow_mut().note_events_in_use(&session);
+                }
+                let taken = self.take_events(&session);
+                let open = match &taken {
+                    Ok(taken) if taken.open.is_some() => self.stored_parts(&session),
+                    _ => OpenParts::default(),
+                };
+                self.0.router.borrow_mut().note_events_taken(&session, taken, &open);
+            }
+            RouterAction::Append { session, epoch, first, lines, open } => {
+                let outcome = match self.events_of(&session) {
+                    Ok(events) => events.append(&session, epoch, first, &lines, open.as_deref()),
+                    Err(_) => Appended::Unknown,
+                };
+                self.0.router.borrow_mut().note_appended(&session, first, outcome);
+            }
+            RouterAction::ReadEvents { session, after, limit } => {
+                let read = match self.events_of(&session) {
+                    Ok(events) => events.read(&session, after, limit),
+                    Err(error) => Read::Failed(error.to_string()),
+                };
+                self.0.router.borrow_mut().send_events(&session, read);
+            }
+            RouterAction::CheckDriver { worker, session, commit, prompt_id } => {
+                let is_elsewhere = self.is_driven_elsewhere(&session);
+                let mut router = self.0.router.borrow_mut();
+                router.note_driver_checked(worker, &session, commit, &prompt_id, is_elsewhere);
+            }
+            RouterAction::CommitLog { worker, commit } => self.commit_log(worker, &commit),
+            RouterAction::ReleaseLog { worker, log, epoch } => self.release_log(worker, &log, epoch),
+            _ => {}
         }
     }
 
@@ -358,10 +363,28 @@ impl Hub {
         if let Some(turn) = &taken.open {
             // A former owner that still runs must start no tool in a turn that is about to be ended.
             self.fence_log(session);
-            taken.lines = stored_lines(&*events, session);
             taken.end = self.logged_end(session, turn);
         }
         Ok(taken)
+    }
+
+    /// The parts that are open after a session's stored lines, which are read in pages.
+    fn stored_parts(&self, session: &SessionId) -> OpenParts {
+        let mut open = OpenParts::default();
+        let Ok(events) = self.events_of(session) else { return open };
+        let mut after = 0;
+        loop {
+            match events.read(session, after, PAGE_BYTES) {
+                Read::Lines { lines, .. } if !lines.is_empty() => {
+                    self.0.router.borrow().note_stored_parts(&lines, &mut open);
+                    after += count_lines(&lines);
+                }
+                Read::TooOld { oldest } if oldest > after + 1 => after = oldest - 1,
+                Read::Lines { .. } | Read::TooOld { .. } | Read::Future { .. } | Read::Failed(_) => {
+                    return open;
+                }
+            }
+        }
     }
 
     fn tenant_of(&self, session: &SessionId) -> String {
@@ -384,14 +407,14 @@ impl Hub {
         self.0.processes.borrow().get(&worker).cloned()
     }
 
-    fn exited(&self, worker: WorkerId, exit: &WorkerExit) {
+    fn finish_exit(&self, worker: WorkerId, exit: &WorkerExit) {
         self.log(|| {
             let session = self.0.router.borrow().session_of(worker).map(ToString::to_string);
             let reason = exit.cause.reason();
             serde_json::json!({"event": "worker_exit", "worker": worker.to_string(), "session_id": session, "reason": reason, "detail": exit.detail})
         });
         self.write_logged_end(worker);
-        self.with(|router, now| router.worker_exited(worker, exit, now));
+        self.drive(|router, now| router.note_worker_exit(worker, exit, now));
         self.0.processes.borrow_mut().remove(&worker);
     }
 
@@ -413,8 +436,8 @@ impl Hub {
         self.0.turn_ends.as_ref()?(&directory, session, turn)
     }
 
-    fn not_started(&self, worker: WorkerId, error: &io::Error) {
-        self.exited(worker, &WorkerExit { cause: ExitCause::NotStarted, detail: error.to_string() });
+    fn report_failed_start(&self, worker: WorkerId, error: &io::Error) {
+        self.finish_exit(worker, &WorkerExit { cause: ExitCause::NotStarted, detail: error.to_string() });
     }
 
     async fn run_timer(self) {
@@ -427,10 +450,7 @@ impl Hub {
                 }
             };
             tokio::select! {
-                () = due => self.with(|router, now| {
-                    self.excuse_unread(router, now);
-                    router.tick(now);
-                }),
+                () = due => self.drive(Router::tick),
                 () = self.0.timer.notified() => {}
             }
         }

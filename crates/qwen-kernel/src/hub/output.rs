@@ -37,6 +37,8 @@ impl Hub {
             if !bytes.is_empty() {
                 self.0.room.notify_waiters();
                 output.in_progress.set(true);
+                // Lines that waited for room follow.
+                self.apply();
                 return Some(bytes);
             }
             if self.0.exit.get().is_some() {
@@ -46,8 +48,9 @@ impl Hub {
         }
     }
 
-    /// Passes pending output on: at once if the client accepts it, otherwise through [`Hub::next_output`].
-    pub(super) fn flush_output(&self) {
+    /// Passes pending output on: at once if the client accepts it, otherwise through [`Hub::next_output`]. Returns
+    /// true if there is room for output that waited for it.
+    pub(super) fn flush_output(&self) -> bool {
         let output = &self.0.output;
         let mut router = self.0.router.borrow_mut();
         if let Some(write_now) = output.write_now.as_ref().filter(|_| !output.in_progress.get()) {
@@ -61,5 +64,6 @@ impl Hub {
         if !router.output().is_empty() || self.0.exit.get().is_some() {
             output.ready.notify_one();
         }
+        router.has_actions()
     }
 }

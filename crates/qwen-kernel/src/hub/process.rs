@@ -16,11 +16,11 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWriteExt, Interest, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc};
 
 use super::Hub;
 use crate::action::ProcessSignal;
-use crate::ipc::{CommitMessage, FramedLine, LineBuffer, Tail};
+use crate::ipc::{FramedLine, LineBuffer, Tail, WorkerMessage};
 use crate::process_manager::{Child, ExitCause, WorkerExit, kill_group};
 use crate::worker_pool::{WorkerId, WorkerKey};
 
@@ -42,7 +42,9 @@ pub(super) struct Process {
     stderr: RefCell<Tail>,
     /// A signal that was requested before the process was started.
     early: Cell<Option<ProcessSignal>>,
-    /// Answers for the commit socket.
+    /// The commit socket, and the incomplete message that was read from it.
+    socket: RefCell<Option<(std::os::unix::net::UnixStream, LineBuffer)>>,
+    /// Messages for the commit socket.
     replies: RefCell<Option<mpsc::UnboundedSender<Vec<u8>>>>,
 }
 
@@ -59,11 +61,12 @@ impl Process {
             wake: Notify::new(),
             stderr: RefCell::default(),
             early: Cell::new(None),
+            socket: RefCell::default(),
             replies: RefCell::default(),
         }
     }
 
-    /// Answers on the commit socket.
+    /// Sends messages on the commit socket.
     pub fn reply(&self, lines: Vec<u8>) {
         if let Some(replies) = &*self.replies.borrow() {
             // The worker may have exited at this moment.
@@ -160,7 +163,7 @@ pub(super) async fn run(hub: Hub, process: Rc<Process>) {
     let key = process.key.clone();
     let child = match hub.0.spawner.spawn(key.spec.clone()).await {
         Ok(child) => child,
-        Err(error) => return hub.not_started(process.id, &error),
+        Err(error) => return hub.report_failed_start(process.id, &error),
     };
     let pid = child.pid;
     process.pid.set(Some(pid));
@@ -185,7 +188,7 @@ pub(super) async fn run(hub: Hub, process: Rc<Process>) {
     process.stdin.borrow_mut().take();
     process.wake.notify_one();
     let detail = process.stderr.borrow().text();
-    hub.exited(process.id, &WorkerExit { cause, detail });
+    hub.finish_exit(process.id, &WorkerExit { cause, detail });
 }
 
 async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<ExitCause> {
@@ -204,24 +207,24 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
     process.write(&Vec::from(early));
     let writer = tokio::task::spawn_local(process.clone().run_writer());
     let errors = tokio::task::spawn_local(read_stderr(hub.clone(), process.clone(), stderr));
-    let commits = child.commits.map(|socket| {
-        let (exited, told) = oneshot::channel();
-        (exited, tokio::task::spawn_local(serve_commits(hub.clone(), process.clone(), socket, told)))
-    });
+    let socket = std::os::unix::net::UnixStream::from(child.commits);
+    socket.set_nonblocking(true)?;
+    *process.socket.borrow_mut() = Some((socket.try_clone()?, LineBuffer::default()));
+    let commits = tokio::task::spawn_local(serve_commits(hub.clone(), process.clone(), socket));
     let mut lines = LineBuffer::default();
     let mut open = true;
-    let mut told = false;
+    let mut is_closed_reported = false;
     loop {
         tokio::select! {
             biased;
-            read = read_some(hub, process.id, &mut stdout, &mut lines), if open => open = read,
+            read = relay_output(hub, process, &mut stdout, &mut lines), if open => open = read,
             ready = ended.readable() => {
                 ready?.retain_ready();
                 break;
             }
-            () = tokio::time::sleep(AFTER_OUTPUT), if !open && !told => {
-                told = true;
-                hub.with(|router, now| router.worker_output_closed(process.id, now));
+            () = tokio::time::sleep(AFTER_OUTPUT), if !open && !is_closed_reported => {
+                is_closed_reported = true;
+                hub.drive(|router, now| router.note_output_closed(process.id, now));
             }
         }
     }
@@ -229,22 +232,29 @@ async fn watch(hub: &Hub, process: &Rc<Process>, child: Child) -> io::Result<Exi
     kill_group(child.pid, Signal::KILL);
     let rest = async {
         while open {
-            open = read_some(hub, process.id, &mut stdout, &mut lines).await;
+            open = relay_output(hub, process, &mut stdout, &mut lines).await;
         }
         let _ = errors.await;
     };
     let _ = tokio::time::timeout(AFTER_EXIT, rest).await;
     writer.abort();
-    if let Some((exited, commits)) = commits {
-        // The task may have ended with its socket.
-        let _ = exited.send(());
-        let _ = commits.await;
-    }
+    commits.abort();
+    // What it reported last decides how its turn is recovered. Its guardians may hold the socket open for a
+    // moment, so the end of the socket is not waited for.
+    read_messages(hub, process);
+    hub.apply();
+    process.socket.borrow_mut().take();
     reap(ended.get_ref())
 }
 
 /// Reads once and passes the lines on. False at the end of the output.
-async fn read_some(hub: &Hub, id: WorkerId, stdout: &mut pipe::Receiver, lines: &mut LineBuffer) -> bool {
+async fn relay_output(
+    hub: &Hub,
+    process: &Process,
+    stdout: &mut pipe::Receiver,
+    lines: &mut LineBuffer,
+) -> bool {
+    let id = process.id;
     while !hub.has_room(id) {
         let room = hub.0.room.notified();
         if hub.has_room(id) {
@@ -258,12 +268,14 @@ async fn read_some(hub: &Hub, id: WorkerId, stdout: &mut pipe::Receiver, lines: 
         ready!(Pin::new(&mut *stdout).poll_read(context, &mut buffer))?;
         let bytes = buffer.filled();
         if !bytes.is_empty() {
+            // What the worker reported before it wrote these lines must be known when they are relayed.
+            read_messages(hub, process);
             let now = hub.now();
             let mut router = hub.0.router.borrow_mut();
-            router.worker_wrote(id, now);
+            router.note_worker_output(id, now);
             lines.push(bytes, |piece| match piece {
-                FramedLine::Line(line) => router.worker_line(id, line, now),
-                FramedLine::TooLong => router.worker_line_too_long(id, now),
+                FramedLine::Line(line) => router.handle_worker_line(id, line, now),
+                FramedLine::TooLong => router.note_line_too_long(id, now),
             });
         }
         Poll::Ready(io::Result::Ok(bytes.len()))
@@ -276,67 +288,63 @@ async fn read_some(hub: &Hub, id: WorkerId, stdout: &mut pipe::Receiver, lines: 
     true
 }
 
-/// Answers the worker's questions on its commit socket. Once the worker has `exited`, reads what it reported
-/// last, which decides how its turn is recovered.
+/// Serves the worker's commit socket until its end.
 async fn serve_commits(
     hub: Hub,
     process: Rc<Process>,
-    socket: OwnedFd,
-    mut exited: oneshot::Receiver<()>,
+    socket: std::os::unix::net::UnixStream,
 ) -> io::Result<()> {
-    let socket = std::os::unix::net::UnixStream::from(socket);
-    socket.set_nonblocking(true)?;
     let (reader, mut writer) = UnixStream::from_std(socket)?.into_split();
     let (sender, mut replies) = mpsc::unbounded_channel::<Vec<u8>>();
     *process.replies.borrow_mut() = Some(sender);
-    let mut lines = LineBuffer::default();
     loop {
         tokio::select! {
             biased;
-            ready = reader.readable() => {
-                ready?;
-                match read_commits(&hub, process.id, &mut lines, |scratch| reader.try_read(scratch)) {
-                    Ok(0) => return Ok(()),
-                    Ok(_) => hub.apply(),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => return Err(error),
+            ready = reader.ready(Interest::READABLE) => {
+                let is_closed = ready?.is_read_closed();
+                // Reading through the reader clears its readiness.
+                let read = reader.as_ref().try_io(Interest::READABLE, || {
+                    read_messages(&hub, &process);
+                    Err::<(), _>(io::ErrorKind::WouldBlock.into())
+                });
+                debug_assert!(read.is_err());
+                hub.apply();
+                if is_closed {
+                    return Ok(());
                 }
             }
             Some(reply) = replies.recv() => {
                 // A worker that is gone needs no answer, but what it reported is still read.
                 let _ = writer.write_all(&reply).await;
             }
-            _ = &mut exited => break,
         }
     }
-    // Its guardians may hold the socket open for a moment, so the end of the socket is not waited for.
-    let socket: &std::os::unix::net::UnixStream =
-        &reader.reunite(writer).map_err(io::Error::other)?.into_std()?;
-    while read_commits(&hub, process.id, &mut lines, |scratch| (&*socket).read(scratch))? > 0 {
-        hub.apply();
-    }
-    Ok(())
 }
 
-/// Reads once from a commit socket and passes the lines on. Returns the number of bytes.
-fn read_commits(
-    hub: &Hub,
-    id: WorkerId,
-    lines: &mut LineBuffer,
-    read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
-) -> io::Result<usize> {
-    let mut scratch = hub.0.scratch.borrow_mut();
-    let count = read(&mut scratch)?;
-    let now = hub.now();
-    let mut router = hub.0.router.borrow_mut();
-    lines.push(&scratch[..count], |piece| {
-        if let FramedLine::Line(line) = piece
-            && let Some(message) = CommitMessage::parse(line)
-        {
-            router.commit_requested(id, &message, now);
+/// Reads everything that the worker has written to its commit socket.
+fn read_messages(hub: &Hub, process: &Process) {
+    let mut socket = process.socket.borrow_mut();
+    let Some((socket, lines)) = &mut *socket else { return };
+    let mut bytes = [0; 4096];
+    loop {
+        let count = match socket.read(&mut bytes) {
+            Ok(count) if count > 0 => count,
+            // Nothing more now, or the end of the socket.
+            Ok(_) | Err(_) => return,
+        };
+        let now = hub.now();
+        let mut router = hub.0.router.borrow_mut();
+        lines.push(&bytes[..count], |piece| {
+            if let FramedLine::Line(line) = piece
+                && let Some(message) = WorkerMessage::parse(line)
+            {
+                router.handle_worker_message(process.id, message, now);
+            }
+        });
+        if count < bytes.len() {
+            return;
         }
-    });
-    Ok(count)
+    }
 }
 
 /// The most lines of standard error that are passed on from one read. A worker that floods its standard error

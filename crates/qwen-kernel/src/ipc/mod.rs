@@ -5,10 +5,10 @@
 //! slices. Standard error is always drained, so that a full pipe never blocks a worker; its tail is stored
 //! to explain an exit.
 
-mod commit;
 mod lines;
+mod messages;
 mod tail;
 
-pub use commit::{CommitMessage, CommitReason, alive, committed, discard};
 pub use lines::{FramedLine, LineBuffer, MAX_LINE};
+pub use messages::{CommitReason, HUB_REQUEST, HubMessage, Place, Report, ReportedFact, WorkerMessage};
 pub use tail::Tail;

@@ -58,6 +58,15 @@ pub struct TurnUsage {
     pub cost_usd: Option<f64>,
 }
 
+/// What the runs of one sub-agent spent in a turn, without the sub-agents that it started.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SubagentUsage {
+    /// How often it was started.
+    pub runs: u64,
+    pub tool_calls: u64,
+    pub spent: TurnUsage,
+}
+
 /// A call that was refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PermissionDenial {
@@ -88,6 +97,8 @@ pub struct TurnResult {
     /// The usage of the whole turn, sub-agents included.
     pub usage: TurnUsage,
     pub usage_by_model: BTreeMap<String, TurnUsage>,
+    /// The part of the turn that sub-agents spent, by name.
+    pub usage_by_agent: BTreeMap<String, SubagentUsage>,
     pub permission_denials: Vec<PermissionDenial>,
     pub duration_ms: u64,
     pub model_calls: u64,
@@ -218,6 +229,17 @@ impl TurnUsage {
     }
 }
 
+impl SubagentUsage {
+    fn read(value: &Value) -> Self {
+        let number = |key: &str| value[key].as_u64().unwrap_or_default();
+        Self {
+            runs: number("runs"),
+            tool_calls: number("tool_calls"),
+            spent: TurnUsage { calls: number("model_calls"), ..TurnUsage::read(value) },
+        }
+    }
+}
+
 impl PermissionDenial {
     fn read(value: &Value) -> Self {
         Self {
@@ -238,6 +260,9 @@ impl TurnResult {
         let by_model = turn["usage_by_model"].as_object().into_iter().flatten();
         let usage_by_model: BTreeMap<String, TurnUsage> =
             by_model.map(|(model, usage)| (model.clone(), TurnUsage::read(usage))).collect();
+        let by_agent = turn["usage_by_agent"].as_object().into_iter().flatten();
+        let usage_by_agent =
+            by_agent.map(|(agent, usage)| (agent.clone(), SubagentUsage::read(usage))).collect();
         let costs: Option<Vec<f64>> = usage_by_model.values().map(|usage| usage.cost_usd).collect();
         let number = |key: &str| turn[key].as_u64().unwrap_or_default();
         let usage = TurnUsage {
@@ -263,6 +288,7 @@ impl TurnResult {
                 .or_else(|| command_failed.then(command_error)),
             usage,
             usage_by_model,
+            usage_by_agent,
             permission_denials: denials.map(PermissionDenial::read).collect(),
             duration_ms: number("duration_ms"),
             model_calls: number("model_calls"),

@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 pub use messages::{
-    AgentMessage, MessageKind, MessageToolCall, PermissionDenial, TurnError, TurnResult, TurnUsage,
+    AgentMessage, MessageKind, MessageToolCall, PermissionDenial, SubagentUsage, TurnError, TurnResult,
+    TurnUsage,
 };
 pub use options::{SessionAgent, SessionLimits, TurnOptions};
 pub use session::Session;

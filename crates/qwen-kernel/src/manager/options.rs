@@ -76,6 +76,11 @@ impl SessionOptions {
         self.announced("appendSystemPrompt", json!(text))
     }
 
+    /// The host's own rules about tool calls, in plain text for the model: what `can_use_tool` will refuse, and why.
+    pub fn policy_description(self, text: &str) -> Self {
+        self.announced("policyDescription", json!(text))
+    }
+
     /// `plan`, `default`, `auto-edit` or `yolo`.
     pub fn permission_mode(self, mode: &str) -> Self {
         self.flag("--approval-mode", mode)

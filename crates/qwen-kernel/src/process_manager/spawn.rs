@@ -31,8 +31,7 @@ pub struct SpawnSpec {
     pub max_open_files: Option<u64>,
     /// The limit on address space, in bytes.
     pub max_memory: Option<u64>,
-    /// The longest silence of the kernel during which the worker may start tools and model calls. With it,
-    /// the worker also asks the kernel to commit its log at sync points.
+    /// The longest silence of the kernel during which the worker may start tools and model calls.
     pub leash: Option<Duration>,
     /// What the worker of a tenant does not see.
     pub view: Option<TenantView>,
@@ -47,8 +46,8 @@ pub struct Child {
     pub stdin: OwnedFd,
     pub stdout: OwnedFd,
     pub stderr: OwnedFd,
-    /// The socket on which the worker asks for commits, if it has a leash.
-    pub commits: Option<OwnedFd>,
+    /// The socket on which the worker reports its turns and asks for commits.
+    pub commits: OwnedFd,
 }
 
 type Job = (SpawnSpec, oneshot::Sender<io::Result<Child>>);
@@ -119,12 +118,9 @@ fn is_single_threaded() -> bool {
 
 fn spawn(spec: &SpawnSpec, parent: Pid, inherited: Option<Rlimit>) -> io::Result<Child> {
     let mut command = Command::new(&spec.binary);
-    let commits = match spec.leash {
-        Some(leash) => Some((leash, socket_pair()?)),
-        None => None,
-    };
-    if let Some((leash, (_, theirs))) = &commits {
-        command.arg("--commit-fd").arg(theirs.as_raw_fd().to_string());
+    let (ours, theirs) = socket_pair()?;
+    command.arg("--commit-fd").arg(theirs.as_raw_fd().to_string());
+    if let Some(leash) = spec.leash {
         command.arg("--leash").arg(leash.as_secs_f64().to_string());
     }
     command.args(&spec.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -150,11 +146,8 @@ fn spawn(spec: &SpawnSpec, parent: Pid, inherited: Option<Rlimit>) -> io::Result
     }
     command.process_group(0);
     let (files, memory) = (spec.max_open_files, spec.max_memory);
-    let (ours, theirs) = commits.map(|(_, pair)| pair).unzip();
     let prepare = move || {
-        if let Some(socket) = &theirs {
-            rustix::io::fcntl_setfd(socket, rustix::io::FdFlags::empty())?;
-        }
+        rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty())?;
         if let Some(view) = &mut view {
             view.enter()?;
         }
@@ -179,9 +172,14 @@ fn spawn(spec: &SpawnSpec, parent: Pid, inherited: Option<Rlimit>) -> io::Result
     unsafe {
         command.pre_exec(prepare);
     }
-    let mut child = command.spawn()?;
+    let child = command.spawn()?;
     // Drops the child's end of the socket.
     drop(command);
+    connect(child, ours)
+}
+
+/// Takes the descriptors of a process that was started.
+fn connect(mut child: std::process::Child, commits: OwnedFd) -> io::Result<Child> {
     let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
     let missing = || io::Error::other("a pipe of the child is missing");
     let pidfd = Pid::from_raw(pid)
@@ -202,7 +200,7 @@ fn spawn(spec: &SpawnSpec, parent: Pid, inherited: Option<Rlimit>) -> io::Result
         stdin: child.stdin.take().ok_or_else(missing)?.into(),
         stdout: child.stdout.take().ok_or_else(missing)?.into(),
         stderr: child.stderr.take().ok_or_else(missing)?.into(),
-        commits: ours,
+        commits,
     })
 }
 

@@ -2,73 +2,76 @@
 
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 
-use super::{Router, Session, SessionOptions};
+use super::session::Session;
+use super::{Router, SessionOptions};
 use crate::front::{ClientInput, InputKind, session_id_of, with_session_id};
 
 impl Router {
-    /// Stands for one worker: every line goes to the same session, whatever id it names, and that session's
+    /// Represents one worker: every line goes to the same session, whatever id it names, and that session's
     /// worker judges the id. The worker's handshake and exit code become the hub's, and a signal ends it at
     /// once.
-    pub fn stand_for_worker(&mut self) {
-        self.stands_for_worker = true;
-        self.drives_default = true;
+    pub fn represent_worker(&mut self) {
+        self.client.represents_worker = true;
+        self.client.drives_default = true;
     }
 
-    /// Starts the worker that it stands for, so that a worker that refuses its flags says so before any
+    /// Starts the worker that it represents, so that a worker that refuses its flags reports it before any
     /// handshake.
     pub(super) fn start_only_session(&mut self) {
-        let id = self.default_session.clone();
+        let id = self.client.default_session.clone();
         match self.register_session(&id, "", &SessionOptions::default()) {
             Ok(()) => drop(self.claim(&id)),
             Err(error) => self.end_with(error),
         }
     }
 
-    /// The session of the worker that it stands for.
+    /// The session of the worker that it represents.
     pub(super) fn only_session(&self) -> SessionId {
-        self.sessions.keys().next().unwrap_or(&self.default_session).clone()
+        self.sessions.keys().next().unwrap_or(&self.client.default_session).clone()
     }
 
-    /// Passes the handshake of the worker that it stands for on.
-    pub(super) fn greet(&mut self, id: &SessionId, line: &[u8]) {
-        if !self.stands_for_worker || std::mem::replace(&mut self.is_greeted, true) {
+    /// Passes the handshake of the worker that it represents on.
+    pub(super) fn pass_handshake(&mut self, id: &SessionId, line: &[u8]) {
+        if !self.client.represents_worker
+            || line.is_empty()
+            || std::mem::replace(&mut self.client.has_passed_handshake, true)
+        {
             return;
         }
         if let Some(named) = session_id_of(line) {
             self.rename_session(id, &named);
-            self.default_session = named;
+            self.client.default_session = named;
         }
         self.out.extend_from_slice(line);
         self.out.push(b'\n');
     }
 
     /// The error for a line that names a session of another tenant, whatever it wants from it.
-    pub(super) fn foreign(&self, input: &ClientInput<'_>) -> Option<ErrorInfo> {
-        self.foreign_to(input, &SessionId::parse(input.session_id.as_deref()?).ok()?)
+    pub(super) fn check_tenant(&self, input: &ClientInput<'_>) -> Option<ErrorInfo> {
+        self.check_tenant_of(input, &SessionId::parse(input.session_id.as_deref()?).ok()?)
     }
 
     /// The error for a line that names a tenant and addresses a session of another one.
-    pub(super) fn foreign_to(&self, input: &ClientInput<'_>, id: &SessionId) -> Option<ErrorInfo> {
+    pub(super) fn check_tenant_of(&self, input: &ClientInput<'_>, id: &SessionId) -> Option<ErrorInfo> {
         let tenant = input.tenant.as_deref()?;
         let open = self.sessions.get(id).map(|session| session.tenant.as_str());
         // The id of a closed session stays with its tenant.
-        let closed = || self.closed.iter().rev().find(|closed| closed.id == *id);
-        open.or_else(|| closed().map(|closed| closed.tenant.as_str())).filter(|owner| *owner != tenant)?;
+        open.or_else(|| self.history.closed_tenant(id)).filter(|owner| *owner != tenant)?;
         let message = format!("the session '{id}' belongs to another tenant");
         Some(Self::refuse(ErrorKind::Input, "foreign_session", message).with_param("session_id"))
     }
 
     /// The session that a line addresses, and the line as its worker receives it.
-    pub(super) fn addressed(
+    pub(super) fn resolve_session(
         &mut self,
         input: &ClientInput<'_>,
         line: &[u8],
     ) -> Result<(SessionId, Vec<u8>), ErrorInfo> {
-        if self.stands_for_worker {
+        if self.client.represents_worker {
             return Ok((self.only_session(), line.to_vec()));
         }
         let (id, line) = self.named_session(input, line)?;
-        let last = self.follow_forks(id.clone());
+        let last = self.history.follow_forks(id.clone());
         let names_fork = last != id && session_id_of(&line).as_ref() == Some(&id);
         let line = if names_fork { with_session_id(&line, &last) } else { line };
         Ok((last, line))
@@ -82,15 +85,15 @@ impl Router {
         match input.session_id.as_deref() {
             None => {
                 let id = self.implied_session(input)?;
-                let line = self.completed(input, line, &id);
+                let line = self.complete_line(input, line, &id);
                 Ok((id, line))
             }
             Some("_new") => {
                 let id = SessionId::from_random(fastrand::u128(..));
                 Ok((id.clone(), with_session_id(line, &id)))
             }
-            Some(text) if self.is_of_default(input, text) => {
-                Ok((self.default_session.clone(), line.to_vec()))
+            Some(text) if self.addresses_default(input, text) => {
+                Ok((self.client.default_session.clone(), line.to_vec()))
             }
             Some(text) => Ok((Self::parse_session_id(text)?, line.to_vec())),
         }
@@ -111,7 +114,7 @@ impl Router {
 
     /// The line with the id of its session, if it names none. An answer stays as it is: its request id says
     /// whose it is, and its session's worker may not know the name of its session yet.
-    fn completed(&self, input: &ClientInput<'_>, line: &[u8], id: &SessionId) -> Vec<u8> {
+    fn complete_line(&self, input: &ClientInput<'_>, line: &[u8], id: &SessionId) -> Vec<u8> {
         if self.front.adopts_sessions() && input.session_id.is_none() && input.kind != InputKind::Answer {
             with_session_id(line, id)
         } else {
@@ -122,8 +125,8 @@ impl Router {
     /// The session of a line that names none: the handshake's, unless that one had no prompt and the client
     /// drives exactly one other, as it would with a worker that adopted its session.
     fn implied_session(&self, input: &ClientInput<'_>) -> Result<SessionId, ErrorInfo> {
-        let default = &self.default_session;
-        let is_driven = self.sessions.get(default).is_some_and(|session| session.prompts > 0);
+        let default = &self.client.default_session;
+        let is_driven = self.sessions.get(default).is_some_and(|session| session.prompts.count > 0);
         if is_driven || !self.front.adopts_sessions() {
             return Ok(default.clone());
         }
@@ -132,7 +135,7 @@ impl Router {
         let mut others = self
             .sessions
             .values()
-            .filter(|session| session.id != *default && !session.forgotten && is_of_tenant(session));
+            .filter(|session| session.id != *default && !session.is_closed() && is_of_tenant(session));
         match (others.next(), others.next()) {
             (None, _) => Ok(default.clone()),
             (Some(only), None) => Ok(only.id.clone()),
@@ -156,23 +159,20 @@ impl Router {
     }
 
     /// Clients of one worker send arbitrary ids with their prompts, which a worker of such a wire ignores.
-    fn is_of_default(&self, input: &ClientInput<'_>, session: &str) -> bool {
+    fn addresses_default(&self, input: &ClientInput<'_>, session: &str) -> bool {
         let is_prompt = matches!(input.kind, InputKind::Prompt | InputKind::Addition | InputKind::Steer);
         let is_open = || SessionId::parse(session).is_ok_and(|id| self.sessions.contains_key(&id));
-        !self.front.adopts_sessions() && self.drives_default && is_prompt && !is_open()
+        !self.front.adopts_sessions() && self.client.drives_default && is_prompt && !is_open()
     }
 
     /// Gives the worker of the default session to the first session that is named, if the default one was
     /// only configured so far: a worker adopts the first prompt's session too, with what was set before. True
     /// if so.
     pub(super) fn adopt_default(&mut self, id: &SessionId, tenant: &str, options: &SessionOptions) -> bool {
-        let default = self.default_session.clone();
+        let default = self.client.default_session.clone();
         let fits = self.sessions.get(&default).is_some_and(|session| {
-            let is_configured_only = session.prompts == 0 && session.turn.is_none();
-            is_configured_only
-                && !session.numbering.on
-                && session.leaving.is_none()
-                && session.closing.is_none()
+            let is_configured_only = session.prompts.count == 0 && session.prompts.turn.is_none();
+            is_configured_only && !session.numbering.on && !session.is_leaving() && !session.is_closing()
         });
         let is_plain = tenant.is_empty() && *options == SessionOptions::default();
         let adopts = fits && is_plain && self.front.adopts_sessions() && *id != default;
@@ -189,14 +189,15 @@ impl Router {
         }
         let Some(mut session) = self.sessions.remove(from) else { return };
         session.id = to.clone();
-        for worker in session.worker.iter().chain(&session.leaving) {
-            self.serves.insert(*worker, to.clone());
+        if let Some(worker) = session.linked_worker() {
+            self.links.entry(worker).or_default().session = Some(to.clone());
         }
         self.pool.rename_session(from, to);
-        let sessions = self.questions.values_mut().flatten().chain(&mut self.queue);
+        let sessions = self.questions.values_mut().flatten();
         for id in sessions.filter(|id| *id == from) {
             *id = to.clone();
         }
+        self.admission.rename(from, to);
         self.sessions.insert(to.clone(), session);
     }
 }

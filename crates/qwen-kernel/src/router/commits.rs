@@ -9,7 +9,7 @@ use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 use super::numbering::STORE_TIMEOUT;
 use super::{Router, Session};
 use crate::action::RouterAction;
-use crate::ipc::{self, CommitMessage, CommitReason};
+use crate::ipc::{CommitReason, HubMessage, WorkerMessage};
 use crate::store::{Appended, LogCommit, LogPosition};
 use crate::worker_pool::WorkerId;
 
@@ -40,23 +40,30 @@ impl Router {
 
     /// Commits logs from now on: the driver executes [`RouterAction::CommitLog`].
     pub fn commit_logs(&mut self) {
-        self.commits_logs = true;
+        self.stores.commits_logs = true;
     }
 
-    /// Answers a line on the worker's commit socket. A tool starts only after the answer, so that a turn
-    /// without an effect here has run no tool.
-    pub fn commit_requested(&mut self, worker: WorkerId, message: &CommitMessage, now: Duration) {
-        self.now = now;
+    /// Handles a message on the worker's commit socket. A tool starts only after the answer to its commit, so
+    /// that a turn without an effect here has run no tool.
+    pub fn handle_worker_message(&mut self, worker: WorkerId, message: WorkerMessage, now: Duration) {
+        self.clock.now = now;
         self.pool.note_output(worker, now);
+        self.metrics.messages += 1;
         match message {
-            CommitMessage::Alive => self.actions.push(RouterAction::Reply { worker, lines: ipc::alive() }),
-            CommitMessage::Commit { id, session_id, bytes, reason } => {
+            WorkerMessage::Alive => self.answer_worker(worker, &HubMessage::Alive),
+            WorkerMessage::Pong => self.clock.has_changed = true,
+            WorkerMessage::Report(report) => self.handle_report(worker, report, now),
+            WorkerMessage::Commit { id, session_id, bytes, reason } => {
                 let named = session_id.as_deref().and_then(|text| SessionId::parse(text).ok());
-                if let Some(outcome) = self.commit(worker, *id, named, *bytes, reason) {
-                    self.actions.push(RouterAction::Reply { worker, lines: ipc::committed(*id, outcome) });
+                if let Some(outcome) = self.commit(worker, id, named, bytes, &reason) {
+                    self.answer_worker(worker, &HubMessage::Committed { id, outcome });
                 }
             }
         }
+    }
+
+    fn answer_worker(&mut self, worker: WorkerId, message: &HubMessage) {
+        self.actions.push(RouterAction::Reply { worker, lines: message.to_line() });
     }
 
     /// Notes how far the turn of a worker is. The answer, unless the store must be asked first; a worker that
@@ -69,13 +76,13 @@ impl Router {
         bytes: u64,
         reason: &CommitReason,
     ) -> Option<Appended> {
-        let Some(session) = self.serves.get(&worker).filter(|_| !self.ignored.contains(&worker)).cloned()
-        else {
+        let link = self.links.get(&worker).filter(|link| !link.is_ignored);
+        let Some(session) = link.and_then(|link| link.session.clone()) else {
             return Some(Appended::Fenced);
         };
         let session = match &named {
             // The worker that this hub represents chooses its session itself.
-            Some(named) if self.stands_for_worker => {
+            Some(named) if self.client.represents_worker => {
                 self.rename_session(&session, named);
                 named.clone()
             }
@@ -83,7 +90,7 @@ impl Router {
         };
         if let CommitReason::Start { prompt_id } = reason
             && bytes == 0
-            && self.commits_logs
+            && self.stores.commits_logs
             && self.sessions.get(&session).is_some_and(|session| session.is_resumable)
         {
             let prompt_id = prompt_id.clone();
@@ -96,19 +103,19 @@ impl Router {
                 if let Some(session) = self.sessions.get_mut(&session).filter(|_| bytes > 0) {
                     session.recovery.is_start_logged = true;
                     // The session's log exists now.
-                    session.fork_from = None;
+                    session.recovery.fork_from = None;
                 }
             }
             CommitReason::Effect { .. } => self.note_effect(&session),
             CommitReason::End { prompt_id } => {
                 if let Some(session) = self.sessions.get_mut(&session).filter(|_| bytes > 0) {
-                    session.recovery.is_end_logged = session.turn.as_ref() == Some(prompt_id);
+                    session.recovery.is_end_logged = session.prompts.turn.as_ref() == Some(prompt_id);
                 }
             }
         }
         // A session that is gone has no worker that may go on.
         let Some(Session { logs, .. }) = self.sessions.get(&session) else { return Some(Appended::Fenced) };
-        if !self.commits_logs || logs.is_off || bytes == 0 {
+        if !self.stores.commits_logs || logs.is_off || bytes == 0 {
             // A session without a log has nothing to commit.
             return Some(Appended::Ok);
         }
@@ -121,7 +128,7 @@ impl Router {
 
     /// Handles the outcome of [`RouterAction::CheckDriver`]: a worker without the session's log runs no turn
     /// while another process has it.
-    pub fn driver_checked(
+    pub fn note_driver_checked(
         &mut self,
         worker: WorkerId,
         id: &SessionId,
@@ -130,7 +137,7 @@ impl Router {
         is_driven_elsewhere: bool,
     ) {
         let outcome = if is_driven_elsewhere { Appended::Fenced } else { Appended::Ok };
-        self.actions.push(RouterAction::Reply { worker, lines: ipc::committed(commit, outcome) });
+        self.answer_worker(worker, &HubMessage::Committed { id: commit, outcome });
         if is_driven_elsewhere {
             self.lose_session(id, worker);
         } else {
@@ -138,20 +145,23 @@ impl Router {
         }
     }
 
+    /// Ignores what a worker writes from now on: the kernel has given it up.
+    pub(super) fn ignore_worker(&mut self, worker: WorkerId) {
+        let link = self.links.entry(worker).or_default();
+        link.is_ignored = true;
+        link.session = None;
+    }
+
     /// Another process began the session first: ends what this one was asked for.
     fn lose_session(&mut self, id: &SessionId, worker: WorkerId) {
-        self.deadline_changed = true;
+        self.clock.has_changed = true;
         let Some(session) = self.sessions.get_mut(id) else { return };
-        session.worker = None;
-        session.lease = None;
-        session.is_ready = false;
-        session.replays = true;
+        session.lose_worker();
         session.numbering.leave_to_other();
         let waiting = session.numbering.take_waiting();
         self.out.extend_from_slice(&waiting);
-        self.ignored.insert(worker);
-        self.serves.remove(&worker);
-        self.pool.kill(worker, "session_in_use", self.now, &mut self.actions);
+        self.ignore_worker(worker);
+        self.pool.kill(worker, "session_in_use", self.clock.now, &mut self.actions);
         let message = format!(
             "The session '{id}' is in use by another process. End that one first, attach to it, or fork the session."
         );
@@ -160,18 +170,18 @@ impl Router {
     }
 
     /// Handles the outcome of a commit and answers the worker.
-    pub fn log_committed(
+    pub fn note_log_committed(
         &mut self,
         worker: WorkerId,
         commit: &LogCommit,
         position: Option<LogPosition>,
         outcome: Appended,
     ) {
-        let now = self.now;
-        let id = self.serves.get(&worker).cloned();
+        let now = self.clock.now;
+        let id = self.session_of(worker).cloned();
         let Some((id, session)) = id.and_then(|id| Some((id.clone(), self.sessions.get_mut(&id)?))) else {
-            let lines = ipc::committed(commit.id, Appended::Fenced);
-            return self.actions.push(RouterAction::Reply { worker, lines });
+            let fenced = HubMessage::Committed { id: commit.id, outcome: Appended::Fenced };
+            return self.answer_worker(worker, &fenced);
         };
         match position {
             Some(position) => drop(session.logs.owned.insert(commit.log.clone(), position)),
@@ -195,7 +205,7 @@ impl Router {
                 }
             }
         }
-        self.actions.push(RouterAction::Reply { worker, lines: ipc::committed(commit.id, outcome) });
+        self.answer_worker(worker, &HubMessage::Committed { id: commit.id, outcome });
     }
 
     /// Gives up the logs of a session whose worker has left it.

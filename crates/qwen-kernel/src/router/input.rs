@@ -1,6 +1,7 @@
 //! Lines from the client.
 
-use super::{ClientRequest, OnCrash, Pending, Router, Session, SessionOptions, TracedPrompt, Waiting};
+use super::session::{Pending, Session, Waiting};
+use super::{ClientRequest, OnCrash, Router, SessionOptions, TracedPrompt};
 use crate::action::RouterAction;
 use crate::front::{ClientInput, InputKind};
 use qwen_dialects::decode;
@@ -23,17 +24,17 @@ const SETTINGS: [&str; 4] = ["set_model", "set_permission_mode", "set_effort", "
 impl Router {
     /// Processes one line of the client, without its line break.
     pub fn client_line(&mut self, line: &[u8], now: Duration) {
-        self.now = now;
+        self.clock.now = now;
         let text = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         if text.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        self.deadline_changed = true;
+        self.clock.has_changed = true;
         let front = self.front.clone();
         match front.input(line) {
             Ok(input) => self.route(&input, line),
-            // The worker that it stands for refuses the line, in its place among the others.
-            Err(_) if self.stands_for_worker => {
+            // The worker that it represents refuses the line, in its place among the others.
+            Err(_) if self.client.represents_worker => {
                 let id = self.only_session();
                 self.deliver(&id, line.to_vec());
             }
@@ -47,7 +48,7 @@ impl Router {
 
     /// A line of the client was longer than the limit.
     pub fn client_line_too_long(&mut self, now: Duration) {
-        self.now = now;
+        self.clock.now = now;
         let message =
             format!("the line is longer than {} MiB and was skipped", crate::ipc::MAX_LINE / 1024 / 1024);
         self.refuse_line(Self::refuse(ErrorKind::Input, "line_too_long", message));
@@ -56,7 +57,7 @@ impl Router {
     /// Answers a line that belongs to no session with an error.
     fn refuse_line(&mut self, error: ErrorInfo) {
         self.metrics.refused += 1;
-        let id = self.default_session.clone();
+        let id = self.client.default_session.clone();
         let lines = self.writer.error(&id, error);
         self.out.extend_from_slice(&lines);
     }
@@ -64,7 +65,7 @@ impl Router {
     /// Refuses a request in the form that its kind requires.
     pub(super) fn refuse_input(&mut self, input: &ClientInput<'_>, id: Option<&SessionId>, error: ErrorInfo) {
         self.metrics.refused += 1;
-        let shown = id.unwrap_or(&self.default_session);
+        let shown = id.unwrap_or(&self.client.default_session);
         let prompt = input.prompt_id.as_deref().map(PromptId::new);
         let lines = match (&input.kind, &input.request_id) {
             (InputKind::Control, Some(request)) => {
@@ -83,8 +84,8 @@ impl Router {
     }
 
     fn route(&mut self, input: &ClientInput<'_>, line: &[u8]) {
-        if let Err(error) = supported(input)
-            && !self.stands_for_worker
+        if let Err(error) = check_support(input)
+            && !self.client.represents_worker
         {
             return self.end_unsupported(error);
         }
@@ -98,32 +99,32 @@ impl Router {
             }
             return self.refuse_input(input, None, error);
         }
-        if let Some(error) = self.foreign(input) {
+        if let Some(error) = self.check_tenant(input) {
             return self.refuse_input(input, None, error);
         }
         if input.kind == InputKind::Control && self.hub_request(input) {
             return;
         }
-        let (id, line) = match self.addressed(input, line) {
+        let (id, line) = match self.resolve_session(input, line) {
             Ok(found) => found,
             Err(error) => return self.refuse_input(input, None, error),
         };
         // The request id of an answer says whose it is.
         if input.kind != InputKind::Answer
-            && let Some(error) = self.foreign_to(input, &id)
+            && let Some(error) = self.check_tenant_of(input, &id)
         {
             return self.refuse_input(input, None, error);
         }
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &mut self.observers.recorder {
             let known = self.sessions.get(&id).map(|session| session.tenant.as_str());
             recorder(known.or(input.tenant.as_deref()).unwrap_or_default(), &id, true, &line);
         }
         match input.kind {
-            InputKind::Answer => self.answer(input, &id, line),
+            InputKind::Answer => self.handle_answer(input, &id, line),
             InputKind::Heartbeat | InputKind::Cancel if self.has_ready_worker(&id) => self.deliver(&id, line),
             InputKind::Heartbeat | InputKind::Cancel => match decode(&line) {
                 Ok(_) if input.kind == InputKind::Cancel => self.cancel_waiting(input, &id),
-                Ok(_) => self.heartbeat(&id, line),
+                Ok(_) => self.answer_heartbeat(&id, line),
                 Err(error) => self.refuse_input(input, None, error),
             },
             InputKind::Prompt
@@ -140,7 +141,7 @@ impl Router {
                 if let Err(error) = self.open_session(&id, input, &SessionOptions::default()) {
                     return self.refuse_prompt(input, &id, error);
                 }
-                self.session_line(input, &id, line);
+                self.handle_session_line(input, &id, line);
             }
         }
     }
@@ -150,8 +151,8 @@ impl Router {
         let ids: Vec<SessionId> = self.sessions.keys().cloned().collect();
         for id in ids {
             let Some(session) = self.sessions.get_mut(&id) else { continue };
-            let prompts = std::mem::take(&mut session.pending);
-            session.backlog.clear();
+            let prompts = std::mem::take(&mut session.prompts.pending);
+            session.prompts.backlog.clear();
             for prompt in prompts {
                 let Some(session) = self.sessions.get(&id) else { break };
                 let name = session.turn_name(&prompt);
@@ -164,21 +165,21 @@ impl Router {
     /// Writes an error that ends the process.
     pub(super) fn end_with(&mut self, error: ErrorInfo) {
         self.actions.push(RouterAction::Report(error.message.to_string()));
-        let id = self.default_session.clone();
+        let id = self.client.default_session.clone();
         let lines = self.writer.fatal(&id, error);
         self.out.extend_from_slice(&lines);
-        self.exit_code = 1;
-        self.done = true;
+        self.ending.exit_code = 1;
+        self.ending.is_done = true;
         self.actions.push(RouterAction::Exit(1));
     }
 
     /// Answers a heartbeat for a session without a worker. One for a worker that is about to be ready waits
     /// for it, behind the lines that came before.
-    fn heartbeat(&mut self, id: &SessionId, line: Vec<u8>) {
+    fn answer_heartbeat(&mut self, id: &SessionId, line: Vec<u8>) {
         if let Some(session) = self.sessions.get_mut(id)
-            && session.worker.is_some()
+            && session.worker().is_some()
         {
-            session.backlog.push_back(Waiting::Heartbeat(line));
+            session.prompts.backlog.push_back(Waiting::Heartbeat(line));
             return;
         }
         let lines = self.writer.heartbeat(id);
@@ -192,11 +193,10 @@ impl Router {
         input: &ClientInput<'_>,
         options: &SessionOptions,
     ) -> Result<(), ErrorInfo> {
-        let former = self.closed.iter().rev().find(|closed| closed.id == *id).cloned();
-        let former_tenant = former.as_ref().map(|closed| closed.tenant.as_str());
-        let tenant = input.tenant.as_deref().or(former_tenant).unwrap_or_default();
+        let former = self.history.closed_tenant(id).map(str::to_owned);
+        let tenant = input.tenant.as_deref().or(former.as_deref()).unwrap_or_default();
         if let Some(session) = self.sessions.get(id) {
-            if session.forgotten {
+            if session.is_closed() {
                 let message = format!("the session '{id}' is being closed; try again");
                 let error = Self::refuse(ErrorKind::Overloaded, "session_closing", message);
                 return Err(ErrorInfo { retryable: true, ..error.with_param("session_id") });
@@ -205,7 +205,7 @@ impl Router {
         }
         let subtype = input.subtype.as_deref();
         let reopens = matches!(subtype, Some("initialize" | "open"));
-        if subtype != Some("open") && self.refused_opens.contains(id) {
+        if subtype != Some("open") && self.history.is_refused(id) {
             let message =
                 format!("The session '{id}' was not opened: its `open` was refused. Send a valid `open`.");
             let error = Self::refuse(ErrorKind::Input, "session_not_opened", message);
@@ -215,8 +215,8 @@ impl Router {
             let message = format!("The session '{id}' was closed; `open` or `initialize` continues it.");
             return Err(Self::refuse(ErrorKind::Input, "session_closed", message).with_param("session_id"));
         }
-        if self.drain_until.is_some() {
-            return Err(Self::draining());
+        if self.ending.drain_until.is_some() {
+            return Err(Self::draining_error());
         }
         if !reopens && self.adopt_default(id, tenant, options) {
             return Ok(());
@@ -226,8 +226,8 @@ impl Router {
             && input.subtype.as_deref() != Some("initialize")
         {
             // What the client set up without a session holds for all that it does not set up itself.
-            session.initialize.clone_from(&self.initialize);
-            session.replays = session.initialize.is_some();
+            session.setup.initialize.clone_from(&self.client.initialize);
+            session.setup.replays = session.setup.initialize.is_some();
         }
         self.take_events_if_due(id);
         Ok(())
@@ -241,15 +241,14 @@ impl Router {
         options: &SessionOptions,
     ) -> Result<(), ErrorInfo> {
         let mut key = self.keys.key(tenant, options)?;
-        if !self.front.adopts_sessions() && *id != self.default_session {
+        if !self.front.adopts_sessions() && *id != self.client.default_session {
             let mut bound = (*key).clone();
             bound.spec.args.extend([BIND_SESSION.to_owned(), id.to_string()]);
             key = bound.into();
         }
-        self.closed.retain(|closed| closed.id != *id);
-        self.refused_opens.retain(|refused| refused != id);
-        let mut session = Session::new(id.clone(), tenant.to_owned(), key, self.now);
-        session.numbering.on = self.sequence;
+        self.history.reopen(id);
+        let mut session = Session::new(id.clone(), tenant.to_owned(), key, self.clock.now);
+        session.numbering.on = self.client.sequence;
         session.recovery.on_crash = options.on_crash.unwrap_or_default();
         if !session.is_resumable && session.recovery.on_crash != OnCrash::Error {
             let message = format!(
@@ -263,7 +262,7 @@ impl Router {
                 Self::refuse(ErrorKind::Input, "invalid_session_id", format!("fork_from: {error}"))
                     .with_param("fork_from")
             })?;
-            session.fork_from = Some(from.to_string());
+            session.recovery.fork_from = Some(from.to_string());
         }
         self.sessions.insert(id.clone(), session);
         self.metrics.sessions += 1;
@@ -283,38 +282,38 @@ impl Router {
         }
     }
 
-    fn session_line(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
+    fn handle_session_line(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        session.active_at = self.now;
-        if session.closing.is_some() {
+        session.active_at = self.clock.now;
+        if session.is_closing() {
             let message = format!("the session '{id}' is being closed");
             let error = Self::refuse(ErrorKind::Input, "session_closed", message).with_param("session_id");
             return self.refuse_prompt(input, id, error);
         }
         match input.kind {
             // A wire that does not tell when a prompt joined gives it no terminal record of its own.
-            InputKind::Steer if session.turn.is_some() && !self.front.adopts_sessions() => {
+            InputKind::Steer if session.prompts.turn.is_some() && !self.front.adopts_sessions() => {
                 self.deliver(id, line);
             }
-            InputKind::Prompt | InputKind::Steer => self.prompt(input, id, line),
-            InputKind::Control => self.control(input, id, line),
+            InputKind::Prompt | InputKind::Steer => self.handle_prompt(input, id, line),
+            InputKind::Control => self.handle_control(input, id, line),
             _ => self.deliver(id, line),
         }
     }
 
-    fn prompt(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
+    fn handle_prompt(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
         if let Err(error) = self.admit(id, line.len()) {
             return self.refuse_prompt(input, id, error);
         }
         let Some(session) = self.sessions.get_mut(id) else { return };
         let known = input.prompt_id.as_deref().is_some_and(|wanted| {
-            session.pending.iter().any(|prompt| prompt.prompt_id.as_deref() == Some(wanted))
+            session.prompts.pending.iter().any(|prompt| prompt.prompt_id.as_deref() == Some(wanted))
         });
         if input.resend && known {
             // The prompt already runs or waits; its lines reach the client as usual.
             return;
         }
-        let (line, span) = match &mut self.tracer {
+        let (line, span) = match &mut self.observers.tracer {
             Some(tracer) => {
                 let prompt_id = input.prompt_id.as_deref();
                 let prompt = TracedPrompt { session_id: id, prompt_id, tenant: &session.tenant, line: &line };
@@ -323,28 +322,28 @@ impl Router {
             }
             None => (line, None),
         };
-        session.prompts += 1;
-        let number = session.prompts;
-        session.pending.push_back(Pending {
+        session.prompts.count += 1;
+        let number = session.prompts.count;
+        session.prompts.push(Pending {
             number,
             prompt_id: input.prompt_id.as_deref().map(str::to_owned),
             line,
             sent: false,
+            input: None,
             seen: false,
             joins: input.resend,
             retry_safe: input.retry_safe,
             steers: input.kind == InputKind::Steer,
             had_effects: false,
             resent: false,
-            at: self.now,
+            at: self.clock.now,
             span,
         });
-        session.backlog.push_back(Waiting::Prompt(number));
         self.metrics.prompts += 1;
         self.pump(id);
     }
 
-    fn control(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
+    fn handle_control(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
         let subtype = input.subtype.as_deref().unwrap_or_default();
         let Some(request_id) = input.request_id.as_deref() else { return self.deliver(id, line) };
         if subtype == "interrupt" && !self.has_ready_worker(id) {
@@ -355,28 +354,31 @@ impl Router {
         }
         let Some(session) = self.sessions.get_mut(id) else { return };
         if subtype == "initialize" {
-            self.drives_default |= *id == self.default_session;
-            session.initialize = Some(line.clone());
-            session.replays &= session.had_worker;
+            self.client.drives_default |= *id == self.client.default_session;
+            session.setup.initialize = Some(line.clone());
+            session.setup.replays &= session.setup.had_worker;
             if input.session_id.is_none() && self.front.adopts_sessions() {
-                self.initialize = Some(line.clone());
+                self.client.initialize = Some(line.clone());
             }
             if let Some(on) = input.sequence {
                 session.numbering.on = on;
             }
         } else if SETTINGS.contains(&subtype) {
-            session.settings.insert(subtype.to_owned(), line.clone());
+            session.setup.settings.insert(subtype.to_owned(), line.clone());
         }
-        session.unanswered.push(ClientRequest { request_id: request_id.to_owned(), nested: input.nested });
+        session
+            .requests
+            .unanswered
+            .push(ClientRequest { request_id: request_id.to_owned(), nested: input.nested });
         self.take_events_if_due(id);
         self.deliver(id, line);
     }
 
     /// Passes an answer to the session that asked, and to no other.
-    fn answer(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
+    fn handle_answer(&mut self, input: &ClientInput<'_>, id: &SessionId, line: Vec<u8>) {
         let request_id = input.request_id.as_deref().unwrap_or_default();
         let mut asking = self.questions.get(request_id).cloned().unwrap_or_default();
-        asking.retain(|id| self.foreign_to(input, id).is_none());
+        asking.retain(|id| self.check_tenant_of(input, id).is_none());
         let named = input.session_id.is_some().then_some(id);
         let owner = match (named, asking.as_slice()) {
             (Some(id), asking) if asking.contains(id) => id.clone(),
@@ -423,14 +425,10 @@ impl Router {
     /// Removes a prompt that no worker has read: the one with this id, or the first.
     pub(super) fn withdraw(&mut self, id: &SessionId, wanted: Option<&str>) -> Option<(String, Duration)> {
         let session = self.sessions.get_mut(id)?;
-        let at = session.pending.iter().position(|prompt| {
-            !prompt.sent && wanted.is_none_or(|wanted| prompt.prompt_id.as_deref() == Some(wanted))
-        })?;
-        let prompt = session.pending.remove(at)?;
-        session.backlog.retain(|line| !matches!(line, Waiting::Prompt(number) if *number == prompt.number));
+        let prompt = session.prompts.withdraw(wanted)?;
         let name = session.turn_name(&prompt);
         if prompt.prompt_id.is_none() {
-            session.turns += 1;
+            session.prompts.ended += 1;
         }
         Some((name, prompt.at))
     }
@@ -439,19 +437,20 @@ impl Router {
     pub(super) fn withdraw_resent(&mut self, id: &SessionId, turn: &str) {
         let joins =
             |prompt: &Pending| prompt.joins && !prompt.sent && prompt.prompt_id.as_deref() == Some(turn);
-        if self.sessions.get(id).is_some_and(|session| session.pending.iter().any(joins)) {
+        if self.sessions.get(id).is_some_and(|session| session.prompts.pending.iter().any(joins)) {
             self.withdraw(id, Some(turn));
         }
     }
 
     pub(super) fn has_ready_worker(&self, id: &SessionId) -> bool {
-        self.sessions.get(id).is_some_and(|session| session.worker.is_some() && session.is_ready)
+        self.sessions.get(id).is_some_and(Session::is_ready)
     }
 
     /// Passes a line to the session's worker, as soon as it has one.
     pub(super) fn deliver(&mut self, id: &SessionId, line: Vec<u8>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let waiting: usize = session
+            .prompts
             .backlog
             .iter()
             .map(|line| if let Waiting::Line(line) = line { line.len() } else { 0 })
@@ -465,12 +464,12 @@ impl Router {
             let lines = self.writer.error(id, error);
             return self.emit(id, &lines);
         }
-        session.backlog.push_back(Waiting::Line(line));
+        session.prompts.backlog.push_back(Waiting::Line(line));
         self.pump(id);
     }
 }
 
-fn supported(input: &ClientInput<'_>) -> Result<(), ErrorInfo> {
+fn check_support(input: &ClientInput<'_>) -> Result<(), ErrorInfo> {
     let major = |text: &str| text.split('.').next().unwrap_or_default().to_owned();
     let known = |wanted: &str| CAPABILITIES.contains(&wanted) || HUB_CAPABILITIES.contains(&wanted);
     let message = match (&input.protocol_version, input.requires.iter().find(|wanted| !known(wanted))) {

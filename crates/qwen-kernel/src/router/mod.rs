@@ -5,19 +5,24 @@
 //! the worker lives. Every accepted prompt is held until its terminal record has passed, so that a dead
 //! worker costs at most the running turn: the router ends that turn on behalf of the worker, and hands the
 //! prompts queued behind it to the next worker.
+//!
+//! Tests: `tests/schedules` (thousands of simulated schedules), `tests/peers` (fake workers) and
+//! `crates/qwen/tests/hub` (the binary).
 
 mod addressing;
 mod admission;
 mod commits;
 mod exits;
+mod history;
 mod input;
 mod numbering;
 mod output;
 mod recovery;
+mod replay;
+mod reports;
 mod requests;
 mod session;
 mod status;
-mod tracing;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -25,13 +30,17 @@ use std::time::Duration;
 
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 
+use self::admission::Admission;
+use self::history::SessionHistory;
 pub use self::input::HUB_CAPABILITIES;
 pub use self::recovery::OnCrash;
-use self::session::{Pending, Question, Session, Waiting};
-pub use self::tracing::{TracedPrompt, TurnSpan, TurnTracer};
+pub(crate) use self::replay::PAGE_BYTES;
+use self::reports::WorkerLink;
+use self::session::{Assignment, Session};
 use crate::action::{ClientRequest, ProcessSignal, RouterAction};
 use crate::front::{Front, LineWriter};
 use crate::metrics::{Metric, Metrics};
+pub use crate::turn_span::{TracedPrompt, TurnSpan, TurnTracer};
 use crate::worker_pool::{Pool, WorkerId, WorkerKey};
 
 /// The exit code of a process that SIGINT ended.
@@ -94,13 +103,94 @@ pub struct Identity {
     pub version: String,
 }
 
-/// A session that was closed: its id stays with its tenant.
-#[derive(Debug, Clone)]
-struct ClosedSession {
-    id: SessionId,
-    tenant: String,
+/// What the client of a router has set up for all its sessions.
+struct Client {
+    /// The session of lines that name none.
+    default_session: SessionId,
+    /// True once the client has initialized the default session, as a client of one worker does.
+    drives_default: bool,
+    /// See [`Router::represent_worker`].
+    represents_worker: bool,
+    /// True once the handshake of the worker that the router represents was passed on.
+    has_passed_handshake: bool,
+    /// The client's `initialize` that names no session.
+    initialize: Option<Vec<u8>>,
+    /// True if the client asked for numbers on the whole connection.
+    sequence: bool,
 }
 
+impl Client {
+    fn new(default_session: SessionId) -> Self {
+        Self {
+            default_session,
+            drives_default: false,
+            represents_worker: false,
+            has_passed_handshake: false,
+            initialize: None,
+            sequence: false,
+        }
+    }
+}
+
+/// How far the router is on its way to the end of its process.
+struct Ending {
+    /// True once the client's input has ended.
+    is_input_over: bool,
+    /// Until when running turns may finish while the hub drains.
+    drain_until: Option<Duration>,
+    /// What workers are ended with when the drain is over.
+    signal: ProcessSignal,
+    exit_code: u8,
+    is_done: bool,
+}
+
+impl Default for Ending {
+    fn default() -> Self {
+        Self {
+            is_input_over: false,
+            drain_until: None,
+            signal: ProcessSignal::Terminate,
+            exit_code: 0,
+            is_done: false,
+        }
+    }
+}
+
+/// The time, and what is due.
+#[derive(Default)]
+struct Clock {
+    now: Duration,
+    /// When the last computed deadline is due, to detect that this process was suspended.
+    wake_at: Option<Duration>,
+    /// True if a deadline may have changed since it was computed.
+    has_changed: bool,
+    /// Sessions whose append had an unknown outcome and must be retried, and when.
+    retries: Vec<(Duration, SessionId)>,
+}
+
+/// What the router knows of its stores.
+#[derive(Default)]
+struct Stores {
+    /// Sessions that continued without numbers: their turns ended here, whatever the store contains.
+    failed: HashSet<SessionId>,
+    /// True if workers' logs are committed to a store.
+    commits_logs: bool,
+    /// The sessions whose stored lines a client receives, and whose next page waits for room.
+    replays: VecDeque<SessionId>,
+}
+
+/// Those who watch the router.
+#[derive(Default)]
+struct Observers {
+    recorder: Option<LineRecorder>,
+    tracer: Option<TurnTracer>,
+    /// Structured log records that have not been read yet; none if logging is off.
+    log: Option<Vec<serde_json::Value>>,
+    /// The warnings that were passed on: code and text.
+    warnings: HashSet<(String, String)>,
+}
+
+/// Routes the lines of a client to the workers of its sessions, and back.
 pub struct Router {
     front: Arc<dyn Front>,
     writer: LineWriter,
@@ -108,60 +198,21 @@ pub struct Router {
     identity: Identity,
     pool: Pool,
     sessions: HashMap<SessionId, Session>,
-    /// The session that each worker serves.
-    serves: HashMap<WorkerId, SessionId>,
-    /// Sessions that wait for a slot, in order of arrival.
-    queue: VecDeque<SessionId>,
     /// The sessions with an open control request of this id.
     questions: HashMap<String, Vec<SessionId>>,
-    /// The sessions that continue in a fork after a crash, and the fork of each.
-    forks: HashMap<SessionId, SessionId>,
-    /// Closed sessions, the most recent last.
-    closed: VecDeque<ClosedSession>,
-    /// The sessions whose `open` was refused, the most recent last: lines that were sent with it do not open
-    /// them with other options.
-    refused_opens: VecDeque<SessionId>,
-    default_session: SessionId,
-    /// True once the client has initialized the default session, as a client of one worker does.
-    drives_default: bool,
-    /// See [`Router::stand_for_worker`].
-    stands_for_worker: bool,
-    /// True once the handshake of the worker that it stands for was passed on.
-    is_greeted: bool,
-    /// The client's `initialize` that names no session.
-    initialize: Option<Vec<u8>>,
-    /// True if the client asked for numbers on the whole connection.
-    sequence: bool,
-    /// True once the client's input has ended.
-    eof: bool,
-    drain_until: Option<Duration>,
-    /// What workers are ended with when the drain is over.
-    end_signal: ProcessSignal,
-    exit_code: u8,
-    done: bool,
-    probes: u64,
+    links: HashMap<WorkerId, WorkerLink>,
+    history: SessionHistory,
+    admission: Admission,
+    client: Client,
+    ending: Ending,
+    clock: Clock,
+    stores: Stores,
+    observers: Observers,
+    metrics: Metrics,
+    /// The number of the hub's own requests to workers.
+    own_requests: u64,
     out: Vec<u8>,
     actions: Vec<RouterAction>,
-    now: Duration,
-    /// When the last computed deadline is due, to detect that this process was suspended.
-    wake_at: Option<Duration>,
-    deadline_changed: bool,
-    /// Workers whose lines are ignored, because the kernel has given them up.
-    ignored: HashSet<WorkerId>,
-    /// True from the moment a session was given a worker until a turn has ended or a request was answered: a
-    /// process that starts meanwhile would slow the new session's first turn down.
-    holds_spares: bool,
-    /// Sessions whose append had an unknown outcome and must be retried, and when.
-    retries: Vec<(Duration, SessionId)>,
-    /// Sessions that went on without numbers: their turns ended here, whatever the store knows of them.
-    unstored: HashSet<SessionId>,
-    /// True if workers' logs are committed to a store.
-    commits_logs: bool,
-    metrics: Metrics,
-    recorder: Option<LineRecorder>,
-    tracer: Option<TurnTracer>,
-    /// Structured log records that have not been read yet; none if logging is off.
-    log: Option<Vec<serde_json::Value>>,
 }
 
 /// Receives every line of every session: the tenant, the session, whether the line came from the client, and
@@ -185,77 +236,60 @@ impl Router {
             identity,
             pool,
             sessions: HashMap::new(),
-            serves: HashMap::new(),
-            queue: VecDeque::new(),
             questions: HashMap::new(),
-            forks: HashMap::new(),
-            closed: VecDeque::new(),
-            refused_opens: VecDeque::new(),
-            default_session,
-            drives_default: false,
-            stands_for_worker: false,
-            is_greeted: false,
-            initialize: None,
-            sequence: false,
-            eof: false,
-            drain_until: None,
-            end_signal: ProcessSignal::Terminate,
-            exit_code: 0,
-            done: false,
-            probes: 0,
+            links: HashMap::new(),
+            history: SessionHistory::default(),
+            admission: Admission::default(),
+            client: Client::new(default_session),
+            ending: Ending::default(),
+            clock: Clock { has_changed: true, ..Clock::default() },
+            stores: Stores::default(),
+            observers: Observers::default(),
+            metrics: Metrics::default(),
+            own_requests: 0,
             out: Vec::new(),
             actions: Vec::new(),
-            now: Duration::ZERO,
-            wake_at: None,
-            deadline_changed: true,
-            ignored: HashSet::new(),
-            holds_spares: false,
-            retries: Vec::new(),
-            unstored: HashSet::new(),
-            commits_logs: false,
-            metrics: Metrics::default(),
-            recorder: None,
-            tracer: None,
-            log: None,
         }
     }
 
     /// Starts collecting structured log records for [`Router::take_log`].
     pub fn start_log(&mut self) {
-        self.log = Some(Vec::new());
+        self.observers.log = Some(Vec::new());
     }
 
     /// The log records since the last call.
     pub fn take_log(&mut self) -> Vec<serde_json::Value> {
-        self.log.as_mut().map(std::mem::take).unwrap_or_default()
+        self.observers.log.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Passes every line of every session to `recorder` from now on.
     pub fn record(&mut self, recorder: LineRecorder) {
-        self.recorder = Some(recorder);
+        self.observers.recorder = Some(recorder);
     }
 
     /// Makes a span of every turn from now on.
     pub fn trace(&mut self, tracer: TurnTracer) {
-        self.tracer = Some(tracer);
+        self.observers.tracer = Some(tracer);
     }
 
     /// Writes the handshake and starts the spares.
     pub fn start(&mut self, now: Duration) {
-        self.now = now;
-        if self.stands_for_worker {
+        self.clock.now = now;
+        if self.client.represents_worker {
             self.start_only_session();
         } else if self.front.has_handshake() {
-            let line = self.writer.handshake(&self.default_session);
+            let line = self.writer.handshake(&self.client.default_session);
             self.out.extend_from_slice(&line);
         }
         self.fill_spares();
-        self.deadline_changed = true;
+        self.clock.has_changed = true;
     }
 
     /// Removes and returns the pending bytes for the client.
     pub fn take_output(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.out)
+        let out = std::mem::take(&mut self.out);
+        self.continue_replays();
+        out
     }
 
     /// The pending bytes for the client.
@@ -272,11 +306,17 @@ impl Router {
         } else {
             self.out.clear();
         }
+        self.continue_replays();
     }
 
     /// Removes and returns the pending actions.
     pub fn take_actions(&mut self) -> Vec<RouterAction> {
         std::mem::take(&mut self.actions)
+    }
+
+    /// True if actions are pending.
+    pub fn has_actions(&self) -> bool {
+        !self.actions.is_empty()
     }
 
     pub fn pool(&self) -> &Pool {
@@ -287,14 +327,9 @@ impl Router {
         &self.metrics
     }
 
-    /// A line that a live worker answers at once.
-    pub fn probe(&self) -> Option<Vec<u8>> {
-        self.front.probe(0)
-    }
-
     /// All metrics with their current values.
     pub fn collect_metrics(&self) -> Vec<Metric> {
-        self.metrics.collect(&self.pool, self.queue.len())
+        self.metrics.collect(&self.pool, self.admission.len())
     }
 
     /// The metrics in Prometheus text format.
@@ -304,7 +339,7 @@ impl Router {
 
     /// True once all work is finished.
     pub fn is_done(&self) -> bool {
-        self.done
+        self.ending.is_done
     }
 
     /// The tenant of an open session; empty for the default one.
@@ -318,54 +353,54 @@ impl Router {
     }
 
     pub fn session_of(&self, worker: WorkerId) -> Option<&SessionId> {
-        self.serves.get(&worker)
+        self.links.get(&worker)?.session.as_ref()
     }
 
     /// When [`Router::tick`] is due; none if nothing changed since the last call.
     pub fn next_deadline(&mut self) -> Option<Option<Duration>> {
-        if !std::mem::take(&mut self.deadline_changed) {
+        if !std::mem::take(&mut self.clock.has_changed) {
             return None;
         }
         let limits = self.pool.limits().clone();
-        let pool = self.pool.next_deadline(self.now);
+        let pool = self.pool.next_deadline(self.clock.now);
         let idle = self.sessions.values().filter_map(|session| {
-            let queued = session.queued_at.map(|at| at + limits.queue_timeout);
-            let rests = session.worker.is_some() && session.is_idle() && session.is_resumable;
+            let queued = session.queued_since().map(|at| at + limits.queue_timeout);
+            let rests = session.worker().is_some() && session.is_idle() && session.is_resumable;
             queued.or_else(|| rests.then(|| session.active_at + limits.idle_timeout))
         });
-        let retry = self.retries.iter().map(|(at, _)| *at);
-        self.wake_at = idle.chain(pool).chain(self.drain_until).chain(retry).min();
-        Some(self.wake_at)
+        let retry = self.clock.retries.iter().map(|(at, _)| *at);
+        self.clock.wake_at = idle.chain(pool).chain(self.ending.drain_until).chain(retry).min();
+        Some(self.clock.wake_at)
     }
 
     /// Handles all expired deadlines.
     pub fn tick(&mut self, now: Duration) {
-        let late = self.wake_at.map_or(Duration::ZERO, |at| now.saturating_sub(at));
-        self.now = now;
-        self.deadline_changed = true;
+        let late = self.clock.wake_at.map_or(Duration::ZERO, |at| now.saturating_sub(at));
+        self.clock.now = now;
+        self.clock.has_changed = true;
         if late > Duration::from_secs(1) {
             // This process was stopped, or the machine slept: the output of workers could not be read.
-            self.pool.excuse(late);
+            self.pool.extend_deadlines(late);
         }
         self.pool.tick(now, &mut self.actions);
         self.expire_queue();
         self.release_resting();
         self.retry_appends();
-        if self.drain_until.is_some_and(|at| now >= at) {
+        if self.ending.drain_until.is_some_and(|at| now >= at) {
             self.end_drain();
         }
         self.serve_queue();
         // A worker that writes nothing for so long does not hold the spares up.
-        self.holds_spares = false;
+        self.admission.holds_spares = false;
         self.fill_spares();
         self.finish_if_over();
     }
 
     /// The client's input ended: accepted work is finished, then the hub exits.
     pub fn client_eof(&mut self, now: Duration) {
-        self.now = now;
-        self.eof = true;
-        self.deadline_changed = true;
+        self.clock.now = now;
+        self.ending.is_input_over = true;
+        self.clock.has_changed = true;
         self.pool.stop_filling(now, &mut self.actions);
         let ids: Vec<SessionId> = self.sessions.keys().cloned().collect();
         for id in ids {
@@ -376,22 +411,22 @@ impl Router {
 
     /// Drains: refuses new prompts and gives running turns [`crate::PoolLimits::drain_timeout`] to finish.
     pub fn drain(&mut self, now: Duration, exit_code: u8) {
-        self.now = now;
-        self.deadline_changed = true;
-        self.exit_code = exit_code;
+        self.clock.now = now;
+        self.clock.has_changed = true;
+        self.ending.exit_code = exit_code;
         // A client of one worker expects that a signal ends it at once, as it does a worker.
-        let is_one_worker = self.stands_for_worker
-            || self.drives_default && !self.front.adopts_sessions() && self.sessions.len() == 1;
+        let is_one_worker = self.client.represents_worker
+            || self.client.drives_default && !self.front.adopts_sessions() && self.sessions.len() == 1;
         if exit_code == INTERRUPTED {
-            self.end_signal = ProcessSignal::Interrupt;
+            self.ending.signal = ProcessSignal::Interrupt;
         }
-        if self.drain_until.is_some() || is_one_worker {
-            self.drain_until = Some(now);
+        if self.ending.drain_until.is_some() || is_one_worker {
+            self.ending.drain_until = Some(now);
             self.pool.stop_filling(now, &mut self.actions);
             self.end_drain();
             return;
         }
-        self.drain_until = Some(now + self.pool.limits().drain_timeout);
+        self.ending.drain_until = Some(now + self.pool.limits().drain_timeout);
         self.pool.stop_filling(now, &mut self.actions);
         self.release_idle_for_drain();
         self.finish_if_over();
@@ -399,10 +434,10 @@ impl Router {
 
     /// Applies new limits, and starts spares of `key` from now on. Sessions that are open keep their keys.
     pub fn reconfigure(&mut self, limits: crate::PoolLimits, key: Arc<WorkerKey>, now: Duration) {
-        self.now = now;
+        self.clock.now = now;
         self.pool.set_limits(limits);
         self.pool.set_default_key(key, now, &mut self.actions);
-        self.deadline_changed = true;
+        self.clock.has_changed = true;
         // Waiting sessions come before spares, which would take the slot again.
         self.serve_queue();
         self.fill_spares();
@@ -412,28 +447,30 @@ impl Router {
     /// send.
     fn close_input_if_done(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
-        if self.eof
+        if self.ending.is_input_over
             && !session.has_work()
-            && let Some(worker) = session.worker.filter(|_| session.is_ready)
+            && let Assignment::Assigned { worker, is_ready: true, .. } = session.assignment
         {
             self.actions.push(RouterAction::CloseInput { worker });
         }
     }
 
     fn finish_if_over(&mut self) {
-        if self.done || !(self.eof || self.drain_until.is_some()) {
+        if self.ending.is_done || !(self.ending.is_input_over || self.ending.drain_until.is_some()) {
             return;
         }
         let waits = self.sessions.values().any(|session| {
-            session.worker.is_some()
-                || session.leaving.is_some()
+            session.linked_worker().is_some()
                 || session.recovery.continues
-                || !session.pending.is_empty()
+                || !session.prompts.pending.is_empty()
         });
-        let unstored = self.sessions.values().any(|session| session.numbering.waiting_bytes() > 0);
+        let unstored = self
+            .sessions
+            .values()
+            .any(|session| session.numbering.waiting_bytes() > 0 || !session.numbering.replays.is_empty());
         if !waits && !unstored && self.pool.workers().next().is_none() {
-            self.done = true;
-            self.actions.push(RouterAction::Exit(self.exit_code));
+            self.ending.is_done = true;
+            self.actions.push(RouterAction::Exit(self.ending.exit_code));
         }
     }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 
 use super::Router;
+use super::replay::Replay;
 use crate::action::RouterAction;
-use crate::front::{OpenParts, WorkerOutput};
+use crate::front::OpenParts;
 use crate::store::{Appended, Taken};
 
 /// A batch of consecutive whole lines.
@@ -44,6 +45,9 @@ pub(super) struct Numbering {
     pub failing_since: Option<Duration>,
     /// Since when another process was seen to have the session.
     pub in_use_since: Option<Duration>,
+    /// The requests for stored lines; the first is answered. Meanwhile new lines are only stored, because they
+    /// follow the older ones.
+    pub replays: VecDeque<Replay>,
 }
 
 impl Numbering {
@@ -117,15 +121,15 @@ pub(super) const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Router {
     /// The store made this hub the owner of the session's numbers, or failed.
-    pub fn events_taken(&mut self, id: &SessionId, taken: Result<Taken, String>) {
-        self.deadline_changed = true;
+    pub fn note_events_taken(&mut self, id: &SessionId, taken: Result<Taken, String>, open: &OpenParts) {
+        self.clock.has_changed = true;
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.numbering.taking = false;
         session.numbering.is_foreign = false;
         session.numbering.in_use_since = None;
         match taken {
             Ok(taken) => {
-                let was_unstored = self.unstored.remove(id);
+                let was_unstored = self.stores.failed.remove(id);
                 // Lines that passed before numbers were requested are not in the store and have none.
                 let waiting = session.numbering.count();
                 let base = session.numbering.last.saturating_sub(waiting);
@@ -134,11 +138,11 @@ impl Router {
                 for batch in &mut session.numbering.queue {
                     batch.first = batch.first.saturating_sub(base) + taken.last;
                 }
-                let is_ours = |turn: &String| was_unstored || session.turn.as_ref() == Some(turn);
+                let is_ours = |turn: &String| was_unstored || session.prompts.turn.as_ref() == Some(turn);
                 match taken.open.as_ref().filter(|turn| !is_ours(turn)) {
-                    Some(turn) => self.close_open_turn(id, turn, taken.end, &taken.lines),
-                    None if taken.open != session.turn => {
-                        session.numbering.note_open(session.turn.as_ref());
+                    Some(turn) => self.close_open_turn(id, turn, taken.end, open),
+                    None if taken.open != session.prompts.turn => {
+                        session.numbering.note_open(session.prompts.turn.as_ref());
                     }
                     None => {}
                 }
@@ -151,7 +155,7 @@ impl Router {
 
     /// The session does not exist yet, so that there is nothing to end: its numbers are taken by the process
     /// whose worker gets its log, or with its first line.
-    pub fn events_absent(&mut self, id: &SessionId) {
+    pub fn note_events_absent(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.numbering.taking = false;
         if !session.numbering.queue.is_empty() {
@@ -162,12 +166,12 @@ impl Router {
 
     /// Another process has the session, so that its numbers were not taken. After a while they are left to
     /// it, until our worker gets the session's log or the client attaches.
-    pub fn events_in_use(&mut self, id: &SessionId) {
-        self.deadline_changed = true;
+    pub fn note_events_in_use(&mut self, id: &SessionId) {
+        self.clock.has_changed = true;
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let since = *session.numbering.in_use_since.get_or_insert(self.now);
-        if self.now < since + DYING {
-            return self.retries.push((self.now + RETRY, id.clone()));
+        let since = *session.numbering.in_use_since.get_or_insert(self.clock.now);
+        if self.clock.now < since + DYING {
+            return self.clock.retries.push((self.clock.now + RETRY, id.clone()));
         }
         session.numbering.leave_to_other();
         let waiting = session.numbering.take_waiting();
@@ -178,7 +182,7 @@ impl Router {
     /// Stores that the session's turn has started.
     pub(super) fn store_start(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id).filter(|session| session.numbering.on) else { return };
-        session.numbering.note_open(session.turn.as_ref());
+        session.numbering.note_open(session.prompts.turn.as_ref());
         if session.numbering.epoch.is_none() {
             return self.take_events(id, true);
         }
@@ -234,9 +238,9 @@ impl Router {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.numbering.on = false;
         session.numbering.in_flight = false;
-        self.unstored.insert(id.clone());
+        self.stores.failed.insert(id.clone());
         let waiting = session.numbering.take_waiting();
-        let forgotten = session.forgotten;
+        let forgotten = session.is_closed();
         let message = format!("lines cannot be numbered, because they cannot be stored: {why}");
         let error = ErrorInfo::new(ErrorKind::Internal, "store_failed", message);
         let lines = self.writer.error(id, error);
@@ -249,33 +253,19 @@ impl Router {
 
     /// A former hub died in this turn: writes its end as recorded in the session's log, or as interrupted. A
     /// prompt that was sent again for that turn has its terminal record with that.
-    fn close_open_turn(&mut self, id: &SessionId, turn: &str, end: Option<Vec<u8>>, stored: &[u8]) {
+    fn close_open_turn(&mut self, id: &SessionId, turn: &str, end: Option<Vec<u8>>, open: &OpenParts) {
         self.withdraw_resent(id, turn);
-        let open = self.open_parts_of(stored);
         match end {
-            Some(end) => self.emit_stored_end(id, turn, &end, &open),
+            Some(end) => self.emit_stored_end(id, turn, &end, open),
             None => {
                 let message = "the hub that ran this turn is gone; what its tools did is unknown, and the session goes on with the next prompt";
                 let error =
                     ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Internal, "hub_lost", message) };
-                let lines = self.writer.turn_end(id, turn, EndStatus::Interrupted, error, 0, &open);
-                self.metrics.ended(EndStatus::Interrupted.name());
+                let lines = self.writer.turn_end(id, turn, EndStatus::Interrupted, error, 0, open);
+                self.metrics.count_end(EndStatus::Interrupted.name());
                 self.emit(id, &lines);
             }
         }
-    }
-
-    /// The parts that are open behind these lines of a session.
-    fn open_parts_of(&self, lines: &[u8]) -> OpenParts {
-        let mut open = OpenParts::default();
-        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            if let WorkerOutput::TurnEnd { .. } = self.front.output(line) {
-                open = OpenParts::default();
-            } else {
-                self.front.note_parts(line, &mut open);
-            }
-        }
-        open
     }
 
     /// Passes the next batch to the store, one at a time.
@@ -297,7 +287,7 @@ impl Router {
     }
 
     /// Handles the outcome of the append that begins with `first`.
-    pub fn appended(&mut self, id: &SessionId, first: u64, outcome: Appended) {
+    pub fn note_appended(&mut self, id: &SessionId, first: u64, outcome: Appended) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         if session.numbering.queue.front().map(|batch| batch.first) != Some(first)
             || !session.numbering.in_flight
@@ -308,80 +298,81 @@ impl Router {
         match outcome {
             Appended::Ok => {
                 session.numbering.failing_since = None;
-                if let Some(batch) = session.numbering.queue.pop_front() {
+                let is_replayed = !session.numbering.replays.is_empty();
+                if let Some(batch) = session.numbering.queue.pop_front().filter(|_| !is_replayed) {
                     self.push_stored(batch.first, &batch.lines);
                 }
                 self.append_next(id);
                 let over = self
                     .sessions
                     .get(id)
-                    .is_some_and(|session| session.forgotten && session.numbering.queue.is_empty());
+                    .is_some_and(|session| session.is_closed() && session.numbering.queue.is_empty());
                 if over {
                     self.sessions.remove(id);
                 }
-                if self.eof || self.drain_until.is_some() {
+                if self.ending.is_input_over || self.ending.drain_until.is_some() {
                     self.finish_if_over();
                 }
             }
             Appended::Unknown => {
-                self.deadline_changed = true;
-                let since = *session.numbering.failing_since.get_or_insert(self.now);
-                if self.now >= since + STORE_TIMEOUT {
+                self.clock.has_changed = true;
+                let since = *session.numbering.failing_since.get_or_insert(self.clock.now);
+                if self.clock.now >= since + STORE_TIMEOUT {
                     self.stop_numbering(id, "the store did not accept them");
                     return self.finish_if_over();
                 }
                 session.numbering.in_flight = true;
-                self.retries.push((self.now + RETRY, id.clone()));
+                self.clock.retries.push((self.clock.now + RETRY, id.clone()));
             }
-            Appended::Fenced => self.fenced(id),
+            Appended::Fenced => self.give_up_fenced(id),
         }
     }
 
     /// Another hub owns the session now and writes its lines.
-    fn fenced(&mut self, id: &SessionId) {
-        self.deadline_changed = true;
+    fn give_up_fenced(&mut self, id: &SessionId) {
+        self.clock.has_changed = true;
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.numbering.fenced = true;
         session.numbering.queue.clear();
-        session.backlog.clear();
-        let worker = session.worker.take();
+        session.prompts.backlog.clear();
+        let worker = session.worker();
         let message = format!("another hub has taken the session '{id}' over; attach there");
         let error = ErrorInfo::new(ErrorKind::Input, "session_taken_over", message).with_param("session_id");
         // What the client waits for ends here, without numbers: those are the new owner's.
-        if session.pending.is_empty() {
+        if session.prompts.pending.is_empty() {
             self.out.extend_from_slice(&self.writer.error(id, error.clone()));
         }
-        while let Some(prompt) = session.pending.pop_front() {
-            let name = session.turn.take().unwrap_or_else(|| session.turn_name(&prompt));
-            session.turns += 1;
-            let took = u64::try_from(self.now.saturating_sub(prompt.at).as_millis()).unwrap_or(u64::MAX);
-            let open = std::mem::take(&mut session.open_parts);
+        while let Some(prompt) = session.prompts.pending.pop_front() {
+            let name = session.prompts.turn.take().unwrap_or_else(|| session.turn_name(&prompt));
+            session.prompts.ended += 1;
+            let took =
+                u64::try_from(self.clock.now.saturating_sub(prompt.at).as_millis()).unwrap_or(u64::MAX);
+            let open = std::mem::take(&mut session.prompts.open_parts);
             let lines = self.writer.turn_end(id, &name, EndStatus::Interrupted, error.clone(), took, &open);
             self.out.extend_from_slice(&lines);
         }
-        for asked in session.unanswered.drain(..) {
+        for asked in session.requests.unanswered.drain(..) {
             let result = Err(error.clone());
             let lines = self.writer.control_reply(id, &asked.request_id, asked.nested, result);
             self.out.extend_from_slice(&lines);
         }
         if let Some(worker) = worker {
-            self.ignored.insert(worker);
-            self.serves.remove(&worker);
-            self.pool.kill(worker, "fenced", self.now, &mut self.actions);
+            self.ignore_worker(worker);
+            self.pool.kill(worker, "fenced", self.clock.now, &mut self.actions);
         }
         for request_id in self.open_questions(id) {
             self.close_question(id, &request_id);
         }
         self.sessions.remove(id);
-        self.queue.retain(|queued| queued != id);
+        self.admission.remove(id);
     }
 
     /// Retries appends with an unknown outcome, and takes of sessions that were in use.
     pub(super) fn retry_appends(&mut self) {
-        let now = self.now;
+        let now = self.clock.now;
         let (due, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.retries).into_iter().partition(|(at, _)| *at <= now);
-        self.retries = later;
+            std::mem::take(&mut self.clock.retries).into_iter().partition(|(at, _)| *at <= now);
+        self.clock.retries = later;
         for (_, session) in due {
             let Some(numbering) = self.sessions.get_mut(&session).map(|session| &mut session.numbering)
             else {

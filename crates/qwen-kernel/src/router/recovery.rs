@@ -9,9 +9,10 @@ use std::time::Duration;
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, SessionId};
 use serde_json::{Value, json};
 
+use super::Router;
 use super::admission::{MAX_DEATHS, QUARANTINE};
 use super::input::BIND_SESSION;
-use super::{Pending, Router, Session, Waiting};
+use super::session::{Pending, Session, Waiting};
 use crate::front::{OpenParts, session_id_of, with_session_id, with_text, with_true};
 use crate::process_manager::WorkerExit;
 
@@ -70,6 +71,19 @@ pub(super) struct Recovery {
     pub is_end_logged: bool,
     /// True while the running turn continues in a fork that a crash caused.
     pub is_forked: bool,
+    /// The session to fork from, until this session's log exists.
+    pub fork_from: Option<String>,
+    /// Why the last worker could not start, if another one of the same program cannot either.
+    pub start_failure: Option<StartFailure>,
+}
+
+/// Why no worker of a program can start.
+#[derive(Debug)]
+pub(super) enum StartFailure {
+    /// It speaks this version of the protocol, which is not supported.
+    Version(String),
+    /// It refused its flags, settings or session.
+    Refused(String),
 }
 
 impl Recovery {
@@ -102,29 +116,23 @@ enum Remedy {
 }
 
 impl Session {
-    /// The position of the prompt that the worker was at: the running turn's, or else the first that was sent.
-    fn position_of_running(&self) -> Option<usize> {
-        let named = self.turn.as_deref().and_then(|turn| self.find_pending(Some(turn)));
-        let at = named.or_else(|| self.pending.iter().position(|prompt| prompt.sent))?;
-        self.pending.get(at).is_some_and(|prompt| prompt.sent).then_some(at)
-    }
-
-    /// Decides about the turn of a worker that has died. `answers_probes` tells whether the wire shows that a
-    /// worker has read a prompt.
-    fn remedy(&self, at: Option<usize>, answers_probes: bool) -> Remedy {
-        let prompt = at.and_then(|at| self.pending.get(at));
-        if prompt.is_some_and(|prompt| !prompt.seen) && self.turn.is_none() && answers_probes {
+    /// Decides about the turn of a worker that has died.
+    fn choose_remedy(&self, at: Option<usize>) -> Remedy {
+        let prompt = at.and_then(|at| self.prompts.pending.get(at));
+        if prompt.is_some_and(|prompt| !prompt.seen) && self.prompts.turn.is_none() {
             return Remedy::Requeue;
         }
         // The turn's effects are known only with its prompt.
         let is_unstarted = prompt.is_some_and(|prompt| !prompt.had_effects);
         let is_retried = prompt.is_some_and(|prompt| prompt.retry_safe && !prompt.resent) && is_unstarted;
-        let is_logged = self.recovery.is_start_logged || self.key.spec.leash.is_none();
+        let is_logged = self.recovery.is_start_logged;
         let can_continue = self.is_resumable && at.is_none_or(|at| at == 0) && (is_logged || is_unstarted);
         match self.recovery.on_crash {
             _ if !can_continue => Remedy::End,
             OnCrash::Resume => Remedy::Continue,
-            OnCrash::Fork if self.turn.is_some() && is_logged && !self.recovery.is_forked => Remedy::Fork,
+            OnCrash::Fork if self.prompts.turn.is_some() && is_logged && !self.recovery.is_forked => {
+                Remedy::Fork
+            }
             OnCrash::Fork => Remedy::Continue,
             OnCrash::Retry if is_unstarted => Remedy::Continue,
             OnCrash::Error | OnCrash::Retry if is_retried => Remedy::Continue,
@@ -135,7 +143,7 @@ impl Session {
     /// The key that the session's next worker is started with.
     pub fn worker_key(&self) -> std::sync::Arc<crate::worker_pool::WorkerKey> {
         let id = self.id.as_str();
-        let flags: &[&str] = match &self.fork_from {
+        let flags: &[&str] = match &self.recovery.fork_from {
             Some(from) => &["--resume", from, "--fork-session", "--session-id", id],
             None if self.recovery.continues => &["--resume", id],
             None => return self.key.clone(),
@@ -152,9 +160,9 @@ impl Session {
                 *line = with_session_id(line, &self.id);
             }
         };
-        self.pending.iter_mut().map(|prompt| &mut prompt.line).for_each(rename);
-        self.initialize.iter_mut().chain(self.settings.values_mut()).for_each(rename);
-        for waiting in &mut self.backlog {
+        self.prompts.pending.iter_mut().map(|prompt| &mut prompt.line).for_each(rename);
+        self.setup.initialize.iter_mut().chain(self.setup.settings.values_mut()).for_each(rename);
+        for waiting in &mut self.prompts.backlog {
             match waiting {
                 Waiting::Line(line) | Waiting::Heartbeat(line) => rename(line),
                 Waiting::Prompt(_) => {}
@@ -167,18 +175,17 @@ impl Router {
     /// Recovers the turn that a lost worker was at, and hands the prompts after it to the next worker. Returns
     /// the session that continues, which is another one after a fork.
     pub(super) fn recover_turn(&mut self, id: &SessionId, exit: &WorkerExit) -> SessionId {
-        let answers_probes = self.front.probe(0).is_some();
-        let is_ending = self.drain_until.is_some();
+        let is_ending = self.ending.drain_until.is_some();
         let Some(session) = self.sessions.get_mut(id) else { return id.clone() };
-        let at = session.position_of_running();
-        if at.is_none() && session.turn.is_none() {
+        let at = session.prompts.find_running();
+        if at.is_none() && session.prompts.turn.is_none() {
             self.requeue(id);
             return id.clone();
         }
         session.recovery.deaths += 1;
         let is_poisoned = session.recovery.deaths >= MAX_DEATHS;
-        let may_recover = !is_poisoned && session.closing.is_none() && !is_ending;
-        let remedy = if may_recover { session.remedy(at, answers_probes) } else { Remedy::End };
+        let may_recover = !is_poisoned && !session.is_closing() && !is_ending;
+        let remedy = if may_recover { session.choose_remedy(at) } else { Remedy::End };
         match remedy {
             Remedy::Requeue => self.requeue(id),
             Remedy::Continue => self.continue_turn(id, exit),
@@ -190,18 +197,18 @@ impl Router {
 
     fn end_lost_turn(&mut self, id: &SessionId, at: Option<usize>, is_poisoned: bool, exit: &WorkerExit) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let prompt = at.and_then(|at| session.pending.remove(at));
+        let prompt = at.and_then(|at| session.prompts.pending.remove(at));
         // A turn without a prompt is one that the client continued.
-        let turn = session.turn.take();
+        let turn = session.prompts.turn.take();
         let name =
             turn.or_else(|| prompt.as_ref().map(|prompt| session.turn_name(prompt))).unwrap_or_default();
-        session.turns += u64::from(prompt.is_some());
+        session.prompts.ended += u64::from(prompt.is_some());
         session.recovery.reset_turn();
         if is_poisoned {
-            session.recovery.quarantined_until = Some(self.now + QUARANTINE);
+            session.recovery.quarantined_until = Some(self.clock.now + QUARANTINE);
             session.recovery.deaths = 0;
         }
-        let error = lost(format!(
+        let error = lost_error(format!(
             "The worker of this turn is gone: {exit}. What its tools did is unknown; the session continues with the next prompt."
         ));
         let since = prompt.map_or(Duration::ZERO, |prompt| prompt.at);
@@ -213,9 +220,9 @@ impl Router {
     fn continue_turn(&mut self, id: &SessionId, exit: &WorkerExit) {
         self.announce_recovery(id, exit, None);
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let continues = session.turn.is_some();
+        let continues = session.prompts.turn.is_some();
         session.recovery.continues = continues;
-        if let Some(first) = session.pending.front_mut() {
+        if let Some(first) = session.prompts.pending.front_mut() {
             first.resent = true;
             first.sent = continues;
         }
@@ -235,31 +242,31 @@ impl Router {
         {
             *bound = fork.to_string();
         }
-        let mut next = Session::new(fork.clone(), session.tenant.clone(), key.into(), self.now);
-        next.pending = std::mem::take(&mut session.pending);
-        next.backlog = std::mem::take(&mut session.backlog);
-        next.turn = session.turn.take();
-        next.initialize = session.initialize.take();
-        next.settings = std::mem::take(&mut session.settings);
-        next.replays = true;
-        next.had_worker = true;
-        next.turns = session.turns;
-        next.prompts = session.prompts;
+        let mut next = Session::new(fork.clone(), session.tenant.clone(), key.into(), self.clock.now);
+        next.prompts.pending = std::mem::take(&mut session.prompts.pending);
+        next.prompts.backlog = std::mem::take(&mut session.prompts.backlog);
+        next.prompts.turn = session.prompts.turn.take();
+        next.setup.initialize = session.setup.initialize.take();
+        next.setup.settings = std::mem::take(&mut session.setup.settings);
+        next.setup.replays = true;
+        next.setup.had_worker = true;
+        next.prompts.ended = session.prompts.ended;
+        next.prompts.count = session.prompts.count;
         next.recovery = std::mem::take(&mut session.recovery);
         next.recovery.is_forked = true;
         next.recovery.is_start_logged = false;
         next.recovery.continues = true;
-        next.fork_from = Some(id.to_string());
+        next.recovery.fork_from = Some(id.to_string());
         next.numbering.on = session.numbering.on;
-        if let Some(first) = next.pending.front_mut() {
+        if let Some(first) = next.prompts.pending.front_mut() {
             first.resent = true;
         }
         next.rename_waiting(id);
         self.sessions.insert(fork.clone(), next);
         self.metrics.retried += 1;
         self.forget_session(id);
-        self.closed.retain(|closed| closed.id != *id);
-        self.forks.insert(id.clone(), fork.clone());
+        self.history.forget_closed(id);
+        self.history.note_fork(id.clone(), fork.clone());
         self.requeue(&fork);
         self.take_events_if_due(&fork);
         fork
@@ -269,10 +276,10 @@ impl Router {
     /// worker takes it up.
     fn announce_recovery(&mut self, id: &SessionId, exit: &WorkerExit, fork: Option<&SessionId>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let open = std::mem::take(&mut session.open_parts);
+        let open = std::mem::take(&mut session.prompts.open_parts);
         session.recovery.has_shown_calls = open.has_shown_calls && fork.is_none();
-        let prompt = session.position_of_running().and_then(|at| session.pending.get(at));
-        let name = session.turn.clone().or_else(|| prompt.map(|prompt| session.turn_name(prompt)));
+        let prompt = session.prompts.find_running().and_then(|at| session.prompts.pending.get(at));
+        let name = session.prompts.turn.clone().or_else(|| prompt.map(|prompt| session.turn_name(prompt)));
         let name = name.unwrap_or_default();
         let mut notice = json!({
             "kind": "worker_restarted",
@@ -291,10 +298,10 @@ impl Router {
         self.emit(id, &lines);
         if fork.is_some() {
             // The turn continues elsewhere: it is not open in this session's numbered lines any more.
-            let turn = self.sessions.get_mut(id).and_then(|session| session.turn.take());
+            let turn = self.sessions.get_mut(id).and_then(|session| session.prompts.turn.take());
             self.emit_notice(id, &name, notice);
             if let Some(session) = self.sessions.get_mut(id) {
-                session.turn = turn;
+                session.prompts.turn = turn;
             }
         } else {
             self.emit_notice(id, &name, notice);
@@ -307,29 +314,10 @@ impl Router {
         self.emit(id, &lines);
     }
 
-    /// Moves the prompts that were sent to the dead worker but never started to the front of the backlog.
+    /// Hands the prompts that the dead worker has not started to the next one.
     fn requeue(&mut self, id: &SessionId) {
-        let Some(session) = self.sessions.get_mut(id) else { return };
-        let continues = session.recovery.continues;
-        let mut again: Vec<u64> = Vec::new();
-        for (place, prompt) in session.pending.iter_mut().enumerate() {
-            let runs_on = continues && place == 0;
-            if prompt.sent && !runs_on {
-                prompt.sent = false;
-                prompt.seen = false;
-                prompt.resent = true;
-                again.push(prompt.number);
-            } else if !prompt.sent && place == 0 && prompt.resent {
-                again.push(prompt.number);
-            }
-        }
-        let waiting: Vec<u64> = session
-            .backlog
-            .iter()
-            .filter_map(|line| if let Waiting::Prompt(number) = line { Some(*number) } else { None })
-            .collect();
-        for number in again.into_iter().rev().filter(|number| !waiting.contains(number)) {
-            session.backlog.push_front(Waiting::Prompt(number));
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.prompts.requeue(session.recovery.continues);
         }
     }
 
@@ -338,20 +326,20 @@ impl Router {
     pub(super) fn resend_first(&mut self, id: &SessionId) {
         let names_turns = self.front.names_turns();
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let Some(turn) = session.turn.clone() else { return };
+        let Some(turn) = session.prompts.turn.clone() else { return };
         let may_rerun = |prompt: &Pending| prompt.resent && (names_turns || !prompt.had_effects);
-        if let Some(first) = session.pending.front_mut().filter(|first| may_rerun(first)) {
+        if let Some(first) = session.prompts.pending.front_mut().filter(|first| may_rerun(first)) {
             first.sent = false;
             if names_turns {
                 first.line = with_true(&with_text(&first.line, "prompt_id", &turn), "resend");
                 first.prompt_id = Some(turn);
             }
             let number = first.number;
-            session.turn = None;
-            session.backlog.push_front(Waiting::Prompt(number));
+            session.prompts.turn = None;
+            session.prompts.backlog.push_front(Waiting::Prompt(number));
             return self.pump(id);
         }
-        let at = session.position_of_running();
+        let at = session.prompts.find_running();
         let exit = session.recovery.last_exit.clone();
         if let Some(exit) = exit {
             self.end_lost_turn(id, at, false, &exit);
@@ -365,9 +353,9 @@ impl Router {
             return;
         };
         session.recovery.reset_turn();
-        let Some(turn) = session.turn.clone() else { return };
-        let prompt = session.position_of_running().and_then(|at| session.pending.remove(at));
-        session.turns += 1;
+        let Some(turn) = session.prompts.turn.clone() else { return };
+        let prompt = session.prompts.take_running();
+        session.prompts.ended += 1;
         let since = prompt.map_or(Duration::ZERO, |prompt| prompt.at);
         self.end_turn_for(id, &turn, EndStatus::Interrupted, error.clone(), since);
     }
@@ -375,22 +363,22 @@ impl Router {
     /// The turn whose end a lost worker has logged but not written.
     pub(crate) fn unwritten_end(&self, id: &SessionId) -> Option<&str> {
         let session = self.sessions.get(id)?;
-        session.turn.as_deref().filter(|_| session.recovery.is_end_logged)
+        session.prompts.turn.as_deref().filter(|_| session.recovery.is_end_logged)
     }
 
     /// Writes the logged end of the running turn in place of its worker.
     pub(crate) fn write_logged_end(&mut self, id: &SessionId, end: &[u8], now: Duration) {
-        self.now = now;
+        self.clock.now = now;
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let Some(turn) = session.turn.clone() else { return };
-        let open = std::mem::take(&mut session.open_parts);
-        let prompt = session.position_of_running().and_then(|at| session.pending.remove(at));
-        session.turns += 1;
-        session.turn = None;
-        session.fork_from = None;
+        let Some(turn) = session.prompts.turn.clone() else { return };
+        let open = std::mem::take(&mut session.prompts.open_parts);
+        let prompt = session.prompts.take_running();
+        session.prompts.ended += 1;
+        session.prompts.turn = None;
+        session.recovery.fork_from = None;
         session.recovery.finish_turn();
         if let Some(prompt) = prompt {
-            self.metrics.turn_took(now.saturating_sub(prompt.at));
+            self.metrics.record_turn_time(now.saturating_sub(prompt.at));
         }
         self.metrics.turns += 1;
         self.emit_stored_end(id, &turn, end, &open);
@@ -407,18 +395,9 @@ impl Router {
         }
         self.emit(id, &lines);
     }
-
-    /// The session in which a session continues after crashes; itself if it was not forked.
-    pub(super) fn follow_forks(&self, id: SessionId) -> SessionId {
-        let mut last = id;
-        while let Some(fork) = self.forks.get(&last) {
-            last = fork.clone();
-        }
-        last
-    }
 }
 
 /// The error of what a lost worker leaves unfinished.
-pub(super) fn lost(message: String) -> ErrorInfo {
+pub(super) fn lost_error(message: String) -> ErrorInfo {
     ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Internal, "worker_lost", message) }
 }

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
 use serde::Deserialize;
 
-use super::output::with_error_fields;
-use super::{ClientRequest, ClosedSession, OnCrash, Router, Session, SessionOptions};
+use super::session::{Lifecycle, Session};
+use super::{ClientRequest, OnCrash, Router, SessionOptions};
 use crate::action::RouterAction;
 use crate::front::ClientInput;
-
-/// How many closed sessions are remembered, so that late lines get a specific error.
-const CLOSED: usize = 4096;
+use crate::worker_pool::WorkerId;
 
 /// Flags that the hub sets itself, or that only make sense without a hub.
 const OWN_FLAGS: [&str; 9] = [
@@ -38,11 +36,11 @@ impl Router {
             "close" => self.close_request(input, request_id),
             "flow" => self.flow_request(input, request_id),
             "initialize" if input.session_id.is_none() && input.sequence.is_some() => {
-                self.sequence = input.sequence.unwrap_or(false);
+                self.client.sequence = input.sequence.unwrap_or(false);
                 let result = format!(
                     "{{\"hub\":true,\"sequence\":{},\"session_id\":\"{}\",\"protocol_version\":\"{}\"}}",
-                    self.sequence,
-                    self.default_session,
+                    self.client.sequence,
+                    self.client.default_session,
                     qwen_dialects::qwen::PROTOCOL_VERSION
                 );
                 self.reply(input, None, request_id, Ok(Json::trusted(result)));
@@ -59,14 +57,14 @@ impl Router {
         request_id: &str,
         result: Result<Json, ErrorInfo>,
     ) {
-        let id = id.unwrap_or(&self.default_session).clone();
+        let id = id.unwrap_or(&self.client.default_session).clone();
         let lines = self.writer.control_reply(&id, request_id, input.nested, result);
         // Answers to requests about the hub do not belong to a session and have no number.
         self.out.extend_from_slice(&lines);
     }
 
     /// The session that a request must name.
-    fn named(input: &ClientInput<'_>) -> Result<SessionId, ErrorInfo> {
+    fn require_session(input: &ClientInput<'_>) -> Result<SessionId, ErrorInfo> {
         let text = input.session_id.as_deref().ok_or_else(|| {
             Self::refuse(ErrorKind::Input, "missing_field", "`session_id` is missing")
                 .with_param("session_id")
@@ -80,7 +78,7 @@ impl Router {
     fn status_request(&mut self, input: &ClientInput<'_>, request_id: &str) {
         let result = match input.session_id.as_deref() {
             None => Ok(Json::trusted(self.status().to_string())),
-            Some(_) => Self::named(input).map(|id| self.follow_forks(id)).and_then(|id| {
+            Some(_) => Self::require_session(input).map(|id| self.history.follow_forks(id)).and_then(|id| {
                 self.session_status(&id)
                     .map(|status| Json::trusted(status.to_string()))
                     .ok_or_else(|| unknown_session(&id))
@@ -90,7 +88,7 @@ impl Router {
     }
 
     fn open_request(&mut self, input: &ClientInput<'_>, request_id: &str) {
-        let opened = Self::named(input).and_then(|id| {
+        let opened = Self::require_session(input).and_then(|id| {
             let options = session_options(input.body)?;
             if self.sessions.contains_key(&id) {
                 let message = format!("the session '{id}' is open already");
@@ -100,7 +98,7 @@ impl Router {
             }
             self.open_session(&id, input, &options)?;
             // The original is meant, and not the fork in which it continued.
-            self.forks.remove(&id);
+            self.history.forget_fork(&id);
             Ok(id)
         });
         match opened {
@@ -124,24 +122,20 @@ impl Router {
         let Some(id) = input.session_id.as_deref().and_then(|text| SessionId::parse(text).ok()) else {
             return;
         };
-        if self.sessions.contains_key(&id) || self.refused_opens.contains(&id) {
-            return;
-        }
-        self.refused_opens.push_back(id);
-        if self.refused_opens.len() > CLOSED {
-            self.refused_opens.pop_front();
+        if !self.sessions.contains_key(&id) {
+            self.history.note_refused(id);
         }
     }
 
     fn attach_request(&mut self, input: &ClientInput<'_>, request_id: &str) {
-        let attached = Self::named(input).and_then(|id| {
+        let attached = Self::require_session(input).and_then(|id| {
             let after: u64 = input.after.unwrap_or("0").parse().map_err(|_| {
                 let shown: String = input.after.unwrap_or_default().chars().take(40).collect();
                 let message = format!("`after` is {shown}; it must be a number that was seen, or 0");
                 Self::refuse(ErrorKind::Input, "invalid_after", message).with_param("after")
             })?;
             self.open_session(&id, input, &SessionOptions::default())?;
-            self.forks.remove(&id);
+            self.history.forget_fork(&id);
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.numbering.on = true;
                 if session.numbering.epoch.is_none() {
@@ -149,11 +143,8 @@ impl Router {
                     self.take_events(&id, true);
                 }
             }
-            self.actions.push(RouterAction::ReadEvents {
-                session: id.clone(),
-                after,
-                request: ClientRequest { request_id: request_id.to_owned(), nested: input.nested },
-            });
+            let request = ClientRequest { request_id: request_id.to_owned(), nested: input.nested };
+            self.start_replay(&id, request, after);
             Ok(())
         });
         if let Err(error) = attached {
@@ -167,7 +158,7 @@ impl Router {
         struct Flow {
             paused: bool,
         }
-        let flow = Self::named(input).and_then(|id| {
+        let flow = Self::require_session(input).and_then(|id| {
             let flow: Flow = serde_json::from_str(input.body).map_err(|error| {
                 Self::refuse(ErrorKind::Input, "wrong_type", format!("`flow`: {error}")).with_param("paused")
             })?;
@@ -184,41 +175,48 @@ impl Router {
     }
 
     fn close_request(&mut self, input: &ClientInput<'_>, request_id: &str) {
-        let id = match Self::named(input).map(|id| self.follow_forks(id)) {
+        let id = match Self::require_session(input).map(|id| self.history.follow_forks(id)) {
             Ok(id) if self.sessions.contains_key(&id) => id,
             Ok(id) => return self.reply(input, Some(&id), request_id, Err(unknown_session(&id))),
             Err(error) => return self.reply(input, None, request_id, Err(error)),
         };
         self.actions.push(RouterAction::SetPaused { session: id.clone(), paused: false });
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.closing = Some(ClientRequest { request_id: request_id.to_owned(), nested: input.nested });
-        self.queue.retain(|queued| *queued != id);
-        session.queued_at = None;
+        session.lifecycle =
+            Lifecycle::Closing(ClientRequest { request_id: request_id.to_owned(), nested: input.nested });
+        self.admission.remove(&id);
+        session.leave_queue();
         let runs = session.is_busy();
-        let worker = session.worker;
-        let session_rests = session.is_ready && session.is_idle();
+        let worker = session.worker();
+        let session_rests = session.is_ready() && session.is_idle();
+        let has_hooks = session.is_ready() && session.setup.initialize.as_deref().is_some_and(declares_hooks);
+        let cancels = cancel_all(&id, session);
         if runs && let Some(worker) = worker {
-            let lines = cancel_all(&id, session);
-            self.actions.push(RouterAction::Write { worker, lines });
+            self.write_to_worker(worker, cancels);
         }
         // The client's `SessionEnd` hooks need its answers, so the worker ends by request and not by end of
         // input.
-        let has_hooks = session.is_ready && session.initialize.as_deref().is_some_and(declares_hooks);
         match worker {
             Some(worker) if has_hooks => {
-                self.probes += 1;
+                self.own_requests += 1;
                 let asks = format!(
                     "{{\"type\":\"control_request\",\"request_id\":\"hub.end.{}\",\"session_id\":\"{id}\",\"subtype\":\"end_session\"}}\n",
-                    self.probes
+                    self.own_requests
                 );
-                self.actions.push(RouterAction::Write { worker, lines: asks.into_bytes() });
-                self.pool.await_end(worker, self.now);
+                self.write_to_worker(worker, asks.into_bytes());
+                self.pool.await_end(worker, self.clock.now);
             }
             _ if session_rests => self.return_worker(&id),
-            Some(worker) => self.pool.release(worker, self.now, &mut self.actions),
+            Some(worker) => self.pool.release(worker, self.clock.now, &mut self.actions),
             None => {}
         }
         self.complete_close(&id);
+    }
+
+    /// Writes whole lines to a worker's standard input.
+    fn write_to_worker(&mut self, worker: WorkerId, lines: Vec<u8>) {
+        self.links.entry(worker).or_default().count_inputs(&lines);
+        self.actions.push(RouterAction::Write { worker, lines });
     }
 
     /// Forgets a session. Its log remains, and `open` or `initialize` resumes it.
@@ -226,91 +224,13 @@ impl Router {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let tenant = session.tenant.clone();
         if session.numbering.waiting_bytes() > 0 {
-            session.forgotten = true;
-            session.backlog.clear();
+            session.lifecycle = Lifecycle::Closed;
+            session.prompts.backlog.clear();
         } else {
             self.sessions.remove(id);
         }
-        self.queue.retain(|queued| queued != id);
-        self.note_closed(id.clone(), &tenant);
-        let forked: Vec<SessionId> =
-            self.forks.extract_if(|_, fork| fork == id).map(|(original, _)| original).collect();
-        for original in forked {
-            self.note_closed(original, &tenant);
-        }
-    }
-
-    fn note_closed(&mut self, id: SessionId, tenant: &str) {
-        self.closed.push_back(ClosedSession { id, tenant: tenant.to_owned() });
-        if self.closed.len() > CLOSED {
-            self.closed.pop_front();
-        }
-    }
-
-    /// Sends the stored lines that a client attached for, or the oldest number that is still stored.
-    pub fn events_read(
-        &mut self,
-        id: &SessionId,
-        request: &ClientRequest,
-        after: u64,
-        read: crate::store::Read,
-    ) {
-        use crate::store::Read;
-        self.deadline_changed = true;
-        match read {
-            Read::Lines { first, lines, last } => {
-                let result =
-                    Json::trusted(format!("{{\"session_id\":\"{id}\",\"after\":{after},\"last\":{last}}}"));
-                let reply = self.writer.control_reply(id, &request.request_id, request.nested, Ok(result));
-                self.out.extend_from_slice(&reply);
-                self.push_stored(first, &lines);
-                let open: Vec<(u64, Vec<u8>)> = self
-                    .sessions
-                    .get(id)
-                    .into_iter()
-                    .flat_map(|session| session.questions.values())
-                    .filter(|question| question.seq <= after)
-                    .map(|question| (question.seq, question.line.clone()))
-                    .collect();
-                for (seq, line) in open {
-                    crate::front::push_numbered(&mut self.out, seq, &line);
-                }
-            }
-            Read::TooOld { oldest } => {
-                let message = format!(
-                    "The lines after {after} are not all kept; the oldest that is kept is {oldest}. Attach after {}.",
-                    oldest.saturating_sub(1)
-                );
-                let error = Self::refuse(ErrorKind::Input, "after_too_old", message).with_param("after");
-                let fields = [("oldest".to_owned(), oldest.into())].into_iter().collect();
-                let reply = self.writer.control_reply(id, &request.request_id, request.nested, Err(error));
-                self.out.extend_from_slice(&with_error_fields(&reply, "after_too_old", &fields));
-            }
-            Read::Future { last } => {
-                let message = format!("`after` is {after}, but the last line of the session is {last}");
-                self.refuse_attach(id, request, "after_in_future", message);
-            }
-            Read::Failed(why) => {
-                self.refuse_attach(
-                    id,
-                    request,
-                    "store_failed",
-                    format!("the stored lines cannot be read: {why}"),
-                );
-            }
-        }
-    }
-
-    fn refuse_attach(
-        &mut self,
-        id: &SessionId,
-        request: &ClientRequest,
-        code: &'static str,
-        message: String,
-    ) {
-        let error = Self::refuse(ErrorKind::Input, code, message).with_param("after");
-        let reply = self.writer.control_reply(id, &request.request_id, request.nested, Err(error));
-        self.out.extend_from_slice(&reply);
+        self.admission.remove(id);
+        self.history.note_closed(id.clone(), &tenant);
     }
 }
 
@@ -328,13 +248,14 @@ fn declares_hooks(line: &[u8]) -> bool {
 /// worker would start the next prompt.
 fn cancel_all(id: &SessionId, session: &Session) -> Vec<u8> {
     let named = session
+        .prompts
         .pending
         .iter()
         .rev()
         .filter(|prompt| prompt.sent)
         .filter_map(|prompt| prompt.prompt_id.as_deref());
     let mut lines = String::new();
-    for prompt_id in named.filter(|prompt_id| session.turn.as_deref() != Some(prompt_id)) {
+    for prompt_id in named.filter(|prompt_id| session.prompts.turn.as_deref() != Some(prompt_id)) {
         let line =
             serde_json::json!({"type": "control/cancel", "session_id": id.as_str(), "prompt_id": prompt_id});
         lines.push_str(&format!("{line}\n"));

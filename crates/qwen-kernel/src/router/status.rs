@@ -18,13 +18,13 @@ impl Router {
         for session in self.sessions.values().filter(|session| session.is_busy()) {
             *turns.entry(session.tenant.as_str()).or_default() += 1;
         }
-        let oldest = self.queue.iter().filter_map(|id| self.sessions.get(id)?.queued_at).min();
+        let oldest = self.admission.iter().filter_map(|id| self.sessions.get(id)?.queued_since()).min();
         json!({
             "hub": {
                 "id": self.identity.id,
                 "incarnation": self.identity.incarnation,
                 "version": self.identity.version,
-                "draining": self.drain_until.is_some(),
+                "draining": self.ending.drain_until.is_some(),
             },
             "machines": [{
                 "name": "local",
@@ -40,11 +40,11 @@ impl Router {
                 "memory": crate::metrics::own_memory(),
                 "turns_by_tenant": turns,
                 "restarts": self.pool.restarts(),
-                "open_circuits": self.pool.open_circuits(self.now),
+                "open_circuits": self.pool.open_circuits(self.clock.now),
             }],
             "queue": {
-                "length": self.queue.len(),
-                "oldest_ms": oldest.map(|at| self.now.saturating_sub(at).as_millis()),
+                "length": self.admission.len(),
+                "oldest_ms": oldest.map(|at| self.clock.now.saturating_sub(at).as_millis()),
             },
             "sessions": self.sessions.len(),
         })
@@ -55,13 +55,13 @@ impl Router {
         let session = self.sessions.get(id)?;
         Some(json!({
             "session_id": id.as_str(),
-            "owner": session.worker.map(|worker| worker.to_string()),
+            "owner": session.worker().map(|worker| worker.to_string()),
             "epoch": session.numbering.epoch.or(session.logs.epoch()),
             "seq": session.numbering.last,
-            "turn": session.turn,
+            "turn": session.prompts.turn,
             "attached": true,
             "tenant": session.tenant,
-            "queued": session.pending.iter().filter(|prompt| !prompt.sent).count(),
+            "queued": session.prompts.pending.iter().filter(|prompt| !prompt.sent).count(),
         }))
     }
 }

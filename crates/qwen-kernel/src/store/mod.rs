@@ -7,13 +7,15 @@
 mod events;
 mod session_log;
 
+pub(crate) use events::count_lines;
 pub use events::{Events, FileEvents, Follower, MemoryEvents, Read, Taken};
 pub use session_log::{
     FileLog, LogCommit, LogOwner, LogPosition, MemoryLog, SessionLog, commit, is_locked, written_bytes,
 };
 
 /// The outcome of an append.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Appended {
     /// It is stored, now or by an earlier attempt.
     Ok,

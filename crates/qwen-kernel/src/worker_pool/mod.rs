@@ -17,16 +17,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use circuit::Circuit;
 pub use limits::PoolLimits;
 pub use worker::{Stage, Worker, WorkerId, WorkerKey};
 pub use workers::{Granted, Lease, LocalWorkers, MemoryWorkers, Offer, WorkerControl, Workers};
 
 use qwen_events::SessionId;
 
+use self::circuit::Circuits;
 use self::workers::Leases;
 use crate::action::{ProcessSignal, RouterAction};
-use crate::ipc;
+use crate::ipc::HubMessage;
 use crate::process_manager::WorkerExit;
 
 /// The result of a claim.
@@ -45,7 +45,7 @@ pub struct Pool {
     limits: PoolLimits,
     default_key: Arc<WorkerKey>,
     workers: BTreeMap<WorkerId, Worker>,
-    circuits: BTreeMap<u64, Circuit>,
+    circuits: Circuits,
     next: u64,
     rng: fastrand::Rng,
     /// False while draining: no spare is started.
@@ -61,7 +61,7 @@ impl Pool {
             limits,
             default_key,
             workers: BTreeMap::new(),
-            circuits: BTreeMap::new(),
+            circuits: Circuits::default(),
             next: 0,
             rng: fastrand::Rng::with_seed(seed),
             filling: true,
@@ -94,7 +94,7 @@ impl Pool {
 
     /// How many keys have an open circuit.
     pub fn open_circuits(&self, now: Duration) -> usize {
-        self.circuits.values().filter(|circuit| circuit.retry_after(now).is_some()).count()
+        self.circuits.count_open(now)
     }
 
     /// Starts spares of this key from now on; spares of the former one end.
@@ -121,7 +121,7 @@ impl Pool {
 
     /// Assigns a worker of `key` to a session: a spare, or a new process.
     pub fn claim(&mut self, key: &Arc<WorkerKey>, now: Duration, actions: &mut Vec<RouterAction>) -> Claim {
-        if let Some(wait) = self.circuit(key).retry_after(now) {
+        if let Some(wait) = self.circuits.retry_after(key, now) {
             return Claim::Open(wait);
         }
         let spare = self.workers.values_mut().filter(|worker| worker.is_spare() && worker.key == *key);
@@ -193,7 +193,7 @@ impl Pool {
     }
 
     /// Records the worker's handshake.
-    pub fn ready(&mut self, id: WorkerId, now: Duration) {
+    pub fn note_ready(&mut self, id: WorkerId, now: Duration) {
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.note_output(now);
             if worker.stage == Stage::Starting {
@@ -204,7 +204,7 @@ impl Pool {
     }
 
     /// The worker has discarded its session: it waits for another one, unless no more are taken.
-    pub fn discarded(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<RouterAction>) {
+    pub fn note_discarded(&mut self, id: WorkerId, now: Duration, actions: &mut Vec<RouterAction>) {
         let Some(worker) = self.workers.get_mut(&id).filter(|worker| worker.stage == Stage::Discarding)
         else {
             return;
@@ -237,7 +237,7 @@ impl Pool {
             if !busy {
                 let key = worker.key.clone();
                 // A turn that ended proves that this key works.
-                self.circuit(&key).succeeded();
+                self.circuits.record_success(&key);
             }
         }
     }
@@ -250,8 +250,7 @@ impl Pool {
             return self.release(id, now, actions);
         };
         let retirement_reason = worker.retirement_reason(now);
-        // A worker without a leash has no socket over which it could be asked.
-        if retirement_reason.is_some() || worker.busy || !self.filling || worker.key.spec.leash.is_none() {
+        if retirement_reason.is_some() || worker.busy || !self.filling {
             if let Some(why) = retirement_reason {
                 self.note_recycled(why);
             }
@@ -260,7 +259,7 @@ impl Pool {
         worker.stage = Stage::Discarding;
         worker.ends_at = Some((now + grace, ProcessSignal::Terminate));
         self.leases.end(id);
-        actions.push(RouterAction::Reply { worker: id, lines: ipc::discard() });
+        actions.push(RouterAction::Reply { worker: id, lines: HubMessage::Discard.to_line() });
     }
 
     /// Releases a worker: closes its input, and signals it if it does not exit.
@@ -296,7 +295,7 @@ impl Pool {
 
     /// Reports the memory of a worker, in bytes. True if its session should give it back; a spare that uses
     /// too much is replaced at once.
-    pub fn uses_memory(
+    pub fn note_memory(
         &mut self,
         id: WorkerId,
         bytes: u64,
@@ -354,7 +353,7 @@ impl Pool {
     }
 
     /// Removes a worker that has exited and whose output was read to the end, and returns it.
-    pub fn exited(&mut self, id: WorkerId, exit: &WorkerExit, now: Duration) -> Option<Worker> {
+    pub fn remove_exited(&mut self, id: WorkerId, exit: &WorkerExit, now: Duration) -> Option<Worker> {
         let worker = self.workers.remove(&id)?;
         self.leases.end(id);
         let expected = matches!(worker.stage, Stage::Discarding | Stage::Ending) && worker.fault.is_none();
@@ -365,7 +364,7 @@ impl Pool {
             *self.restarts.entry(exit.cause.reason()).or_default() += 1;
             let jitter = self.rng.f64();
             let since = if worker.was_ready { worker.busy_since } else { worker.started_at };
-            self.circuit(&worker.key).failed(exit, now.saturating_sub(since), now, jitter);
+            self.circuits.record_failure(&worker.key, exit, now.saturating_sub(since), now, jitter);
         }
         Some(worker)
     }
@@ -377,23 +376,19 @@ impl Pool {
 
     /// How long no worker of the key is started because the last ones failed.
     pub fn retry_after(&self, key: &WorkerKey, now: Duration) -> Option<Duration> {
-        self.circuits.get(&key.digest())?.retry_after(now)
+        self.circuits.retry_after(key, now)
     }
 
     /// How the last worker of a key failed, if one did.
     pub fn last_failure(&self, key: &WorkerKey) -> Option<&WorkerExit> {
-        self.circuits.get(&key.digest())?.last_failure()
-    }
-
-    fn circuit(&mut self, key: &WorkerKey) -> &mut Circuit {
-        self.circuits.entry(key.digest()).or_default()
+        self.circuits.last_failure(key)
     }
 
     /// Starts spares up to `min_workers`, as far as there is room. The router calls it only while no
     /// session waits for a slot.
     pub fn fill(&mut self, now: Duration, actions: &mut Vec<RouterAction>) {
         let key = self.default_key.clone();
-        if !self.filling || self.circuit(&key).retry_after(now).is_some() {
+        if !self.filling || self.circuits.retry_after(&key, now).is_some() {
             return;
         }
         let mut spares =
@@ -450,9 +445,9 @@ impl Pool {
     }
 
     /// The kernel itself was suspended for `gap`: workers are not blamed for the silence.
-    pub fn excuse(&mut self, gap: Duration) {
+    pub fn extend_deadlines(&mut self, gap: Duration) {
         for worker in self.workers.values_mut() {
-            worker.excuse(gap);
+            worker.extend_deadlines(gap);
         }
     }
 
@@ -461,7 +456,7 @@ impl Pool {
         let limits = &self.limits;
         let clocks = self.workers.values().filter_map(|worker| worker.deadline(limits)).min();
         let key = self.default_key.clone();
-        let retry = self.circuit(&key).retry_after(now).map(|wait| now + wait);
+        let retry = self.circuits.retry_after(&key, now).map(|wait| now + wait);
         clocks.into_iter().chain(retry).min()
     }
 }

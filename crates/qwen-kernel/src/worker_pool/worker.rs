@@ -164,7 +164,7 @@ impl Worker {
         self.last_activity + interval
     }
 
-    pub(super) fn excuse(&mut self, gap: Duration) {
+    pub(super) fn extend_deadlines(&mut self, gap: Duration) {
         self.last_activity += gap;
         self.started_at += gap;
         self.ready_by += gap;

@@ -26,7 +26,7 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let step = prop_oneof![8 => Just(Step::Advance), 2 => Just(Step::Ask), 1 => Just(Step::Stall), 2 => Just(Step::Crash)];
+    let step = prop_oneof![8 => Just(Step::Advance), 2 => Just(Step::Ask), 1 => Just(Step::Stall), 2 => Just(Step::Crash), 1 => Just(Step::CrashBetween)];
     prop_oneof![
         5 => (0_u8..5, any::<bool>()).prop_map(|(session, safe)| Op::Prompt { session, safe }),
         1 => (0_u8..5).prop_map(|session| Op::Cancel { session }),
@@ -178,7 +178,7 @@ proptest! {
         let written = logs.1.borrow().get("s").cloned().unwrap_or_default();
         let committed = logs.0.read(&SessionId::parse("s").unwrap(), 0).unwrap_or_default();
         prop_assert!(written.starts_with(&committed), "the store has what no worker wrote");
-        let Read::Lines { lines, .. } = store.read(&SessionId::parse("s").unwrap(), 0) else { panic!("nothing was dropped") };
+        let Read::Lines { lines, .. } = store.read(&SessionId::parse("s").unwrap(), 0, usize::MAX) else { panic!("nothing was dropped") };
         let stored: Vec<Value> = lines
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_dialects::Format;
-use qwen_events::{ErrorInfo, SessionId};
-use qwen_kernel::front::{LineWriter, QwenFront};
-use qwen_kernel::ipc::{CommitMessage, CommitReason};
+use qwen_events::{EndStatus, ErrorInfo, SessionId};
+use qwen_kernel::front::{LineWriter, OpenParts, QwenFront};
+use qwen_kernel::ipc::{CommitReason, Place, Report, ReportedFact, WorkerMessage};
 use qwen_kernel::process_manager::{ExitCause, SpawnSpec, WorkerExit};
 use qwen_kernel::store::{Appended, Events, MemoryEvents, MemoryLog, SessionLog, commit};
 use qwen_kernel::{
@@ -26,10 +26,8 @@ impl WorkerKeys for OneKey {
     }
 }
 
-/// Workers with a leash, which can be told to discard their session.
 fn key_of(tenant: &str) -> Arc<WorkerKey> {
-    let spec = SpawnSpec { leash: Some(Duration::from_secs(2)), ..SpawnSpec::default() };
-    WorkerKey { tenant: tenant.to_owned(), spec, ..WorkerKey::default() }.into()
+    WorkerKey { tenant: tenant.to_owned(), spec: SpawnSpec::default(), ..WorkerKey::default() }.into()
 }
 
 /// What workers have written to their logs, on the disk that both kernels see.
@@ -50,6 +48,13 @@ pub struct Worker {
     pub outcome: Option<String>,
     /// Lines that it wrote and that the kernel has not read.
     pub pipe: VecDeque<String>,
+    /// Reports that the kernel has not read.
+    pub reports: VecDeque<Report>,
+    /// True if it was asked for a sign of life.
+    pub is_pinged: bool,
+    /// The number of lines of output and of input of its process image.
+    pub lines: u64,
+    pub inputs: u64,
 }
 
 /// One kernel and its simulated world.
@@ -146,8 +151,8 @@ impl Kernel {
                 }
             }
             RouterAction::Probe { worker } => {
-                if let Some(worker) = self.workers.get_mut(&worker) {
-                    worker.beat("hub.probe.0");
+                if let Some(worker) = self.workers.get_mut(&worker).filter(|worker| !worker.stalled) {
+                    worker.is_pinged = true;
                 }
             }
             RouterAction::Reply { worker, lines } => {
@@ -156,7 +161,7 @@ impl Kernel {
                 }
             }
             RouterAction::CheckDriver { worker, session, commit, prompt_id } => {
-                self.router.driver_checked(worker, &session, commit, &prompt_id, false);
+                self.router.note_driver_checked(worker, &session, commit, &prompt_id, false);
             }
             RouterAction::CommitLog { worker, commit: wanted } => {
                 let (position, outcome) = commit(&self.logs, &wanted, |from, to| {
@@ -166,7 +171,7 @@ impl Kernel {
                 });
                 let (position, outcome) =
                     if self.loses() { (wanted.owned, Appended::Unknown) } else { (position, outcome) };
-                self.router.log_committed(worker, &wanted, position, outcome);
+                self.router.note_log_committed(worker, &wanted, position, outcome);
             }
             RouterAction::ReleaseLog { log, epoch, .. } => {
                 self.logs.release(&log, epoch);
@@ -191,7 +196,7 @@ impl Kernel {
             }
             RouterAction::TakeEvents { session, .. } => {
                 let taken = self.store.take(&session).map_err(|error| error.to_string());
-                self.router.events_taken(&session, taken);
+                self.router.note_events_taken(&session, taken, &OpenParts::default());
             }
             RouterAction::Append { session, epoch, first, lines, open } => {
                 if self.delays > 0 {
@@ -199,17 +204,17 @@ impl Kernel {
                     // does.
                     self.delays -= 1;
                     self.late.push((session.clone(), epoch, first, lines, open));
-                    return self.router.appended(&session, first, Appended::Unknown);
+                    return self.router.note_appended(&session, first, Appended::Unknown);
                 }
                 let outcome = self.store.append(&session, epoch, first, &lines, open.as_deref());
                 let lost = self.loses();
-                self.router.appended(&session, first, if lost { Appended::Unknown } else { outcome });
+                self.router.note_appended(&session, first, if lost { Appended::Unknown } else { outcome });
             }
-            RouterAction::ReadEvents { session, after, request } => {
-                let read = self.store.read(&session, after);
-                self.router.events_read(&session, &request, after, read);
+            RouterAction::ReadEvents { session, after, limit } => {
+                let read = self.store.read(&session, after, limit);
+                self.router.send_events(&session, read);
             }
-            RouterAction::SetPaused { .. } | RouterAction::Report(_) => {}
+            RouterAction::SetPaused { .. } | RouterAction::Report(_) | RouterAction::Warn { .. } => {}
             RouterAction::Exit(code) => self.exit = Some(code),
         }
     }
@@ -230,8 +235,8 @@ impl Kernel {
             log.extend_from_slice(format!("{{\"at\":{}}}\n", log.len()).as_bytes());
             log.len() as u64
         });
-        let message = CommitMessage::Commit { id: 1, session_id: Some(session.to_owned()), bytes, reason };
-        self.router.commit_requested(id, &message, now);
+        let message = WorkerMessage::Commit { id: 1, session_id: Some(session.to_owned()), bytes, reason };
+        self.router.handle_worker_message(id, message, now);
         self.apply();
         let worker = self.workers.get_mut(&id).unwrap();
         let outcome = worker.outcome.take().unwrap();
@@ -258,7 +263,7 @@ impl Kernel {
         let ids: Vec<WorkerId> = self.workers.keys().copied().collect();
         let Some(id) = ids.get(which % ids.len().max(1)).copied() else { return };
         let Some(worker) = self.workers.get_mut(&id) else { return };
-        if worker.stalled && step != Step::Crash {
+        if worker.stalled && !matches!(step, Step::Crash | Step::CrashBetween) {
             return;
         }
         match step {
@@ -269,10 +274,10 @@ impl Kernel {
                 }
                 if !worker.greeted {
                     worker.greeted = true;
-                    worker.pipe.push_back(
-                        r#"{"object":"chat.completion","choices":[],"metadata":{"protocol_version":"1.0"}}"#
-                            .to_owned(),
-                    );
+                    let handshake =
+                        r#"{"object":"chat.completion","choices":[],"metadata":{"protocol_version":"1.0"}}"#;
+                    worker
+                        .write(handshake.to_owned(), Some(ReportedFact::Ready { version: "1.0".to_owned() }));
                 } else if worker.asks.is_some() {
                     // It waits for the answer.
                 } else if let Some((session, prompt)) = worker.running.clone() {
@@ -284,9 +289,7 @@ impl Kernel {
                     };
                     let worker = self.workers.get_mut(&id).unwrap();
                     worker.running = None;
-                    worker.pipe.push_back(format!(
-                        r#"{{"object":"chat.completion","session_id":"{session}","prompt_id":"{prompt}","choices":[],"metadata":{{"turn":{{"status":"{status}"}}}}}}"#
-                    ));
+                    worker.end(&session, &prompt, status);
                 } else if let Some((session, prompt)) = worker.queue.front().cloned() {
                     let reason = CommitReason::Start { prompt_id: prompt.clone() };
                     if self.commit(id, &session, reason, now) == "unknown" {
@@ -294,9 +297,14 @@ impl Kernel {
                     }
                     let worker = self.workers.get_mut(&id).unwrap();
                     worker.queue.pop_front();
-                    worker.pipe.push_back(format!(
+                    worker.report(
+                        Place::After(worker.lines),
+                        ReportedFact::TurnStarted { prompt_id: prompt.clone() },
+                    );
+                    let line = format!(
                         r#"{{"object":"chat.completion","session_id":"{session}","prompt_id":"{prompt}","choices":[]}}"#
-                    ));
+                    );
+                    worker.write(line, None);
                     worker.running = Some((session, prompt));
                 } else if worker.closed {
                     return self.exits(id, ExitCause::Code(0), now);
@@ -306,31 +314,60 @@ impl Kernel {
                 if let Some((session, prompt)) = worker.running.clone().filter(|_| worker.asks.is_none()) {
                     self.questions += 1;
                     let request = format!("q{}", self.questions);
-                    worker.pipe.push_back(format!(
+                    let line = format!(
                         r#"{{"type":"control_request","request_id":"{request}","session_id":"{session}","prompt_id":"{prompt}"}}"#
-                    ));
+                    );
+                    worker.write(line, Some(ReportedFact::QuestionOpened { request_id: request.clone() }));
                     worker.asks = Some(request);
                 }
             }
             Step::Stall => worker.stalled = true,
             Step::Crash => return self.exits(id, ExitCause::Signal(9), now),
+            Step::CrashBetween => {
+                self.advance_unread(id, now);
+                self.drain_reports(id, now);
+                self.workers.get_mut(&id).unwrap().pipe.clear();
+                return self.exits(id, ExitCause::Signal(9), now);
+            }
         }
         self.drain_pipe(id, now);
     }
 
+    /// A worker ends its turn, reports that, and is gone before it writes the line.
+    fn advance_unread(&mut self, id: WorkerId, now: Duration) {
+        let Some((session, prompt)) = self.workers[&id].running.clone() else { return };
+        let reason = CommitReason::End { prompt_id: prompt.clone() };
+        if self.commit(id, &session, reason, now) == "ok" {
+            self.workers.get_mut(&id).unwrap().end(&session, &prompt, "done");
+        }
+    }
+
+    /// The kernel reads what the worker reported. It always does so before it reads lines.
+    fn drain_reports(&mut self, id: WorkerId, now: Duration) {
+        if self.workers.get_mut(&id).is_some_and(|worker| std::mem::take(&mut worker.is_pinged)) {
+            self.router.handle_worker_message(id, WorkerMessage::Pong, now);
+        }
+        while let Some(report) = self.workers.get_mut(&id).and_then(|worker| worker.reports.pop_front()) {
+            self.router.handle_worker_message(id, WorkerMessage::Report(report), now);
+            self.apply();
+        }
+    }
+
     /// The kernel reads what the worker wrote.
     fn drain_pipe(&mut self, id: WorkerId, now: Duration) {
+        self.drain_reports(id, now);
         while let Some(line) = self.workers.get_mut(&id).and_then(|worker| worker.pipe.pop_front()) {
-            self.router.worker_wrote(id, now);
-            self.router.worker_line(id, line.as_bytes(), now);
+            self.router.note_worker_output(id, now);
+            self.router.handle_worker_line(id, line.as_bytes(), now);
             self.apply();
+            self.drain_reports(id, now);
         }
     }
 
     fn exits(&mut self, id: WorkerId, cause: ExitCause, now: Duration) {
         self.drain_pipe(id, now);
         self.workers.remove(&id);
-        self.router.worker_exited(id, &WorkerExit { cause, detail: String::new() }, now);
+        self.router.note_worker_exit(id, &WorkerExit { cause, detail: String::new() }, now);
         self.apply();
     }
 
@@ -375,40 +412,60 @@ impl Worker {
                 // Its new process image knows nothing of a commit whose outcome was unknown.
                 self.uncommitted = None;
                 self.greeted = false;
+                self.report(Place::After(self.lines), ReportedFact::Restarting);
+                (self.lines, self.inputs) = (0, 0);
             }
             _ => {}
         }
     }
 
     fn take(&mut self, line: &Value) {
+        self.inputs += 1;
         match line["type"].as_str() {
-            Some("heartbeat_request") => self.beat(line["session_id"].as_str().unwrap()),
             Some("control_response") => self.asks = None,
             // It knows nothing of an earlier turn.
-            Some("control_request") => self.pipe.push_back(format!(
-                r#"{{"type":"control_response","request_id":{},"response":{{"subtype":"success","result":{{"accepted":false}}}}}}"#,
-                line["request_id"]
-            )),
+            Some("control_request") => {
+                let answer = format!(
+                    r#"{{"type":"control_response","request_id":{},"response":{{"subtype":"success","result":{{"accepted":false}}}}}}"#,
+                    line["request_id"]
+                );
+                let request_id = line["request_id"].as_str().unwrap().to_owned();
+                self.write(answer, Some(ReportedFact::RequestAnswered { request_id, accepted: false }));
+            }
             Some("control/cancel") => {
                 if let Some((session, prompt)) = self.running.take() {
                     self.asks = None;
-                    self.pipe.push_back(format!(
-                        r#"{{"object":"chat.completion","session_id":"{session}","prompt_id":"{prompt}","choices":[],"metadata":{{"turn":{{"status":"cancelled"}}}}}}"#
-                    ));
+                    self.end(&session, &prompt, "cancelled");
                 }
             }
             _ if line["input"].is_object() => {
                 let text = |name: &str| line[name].as_str().unwrap().to_owned();
                 self.queue.push_back((text("session_id"), text("prompt_id")));
+                self.report(Place::Anywhere, ReportedFact::PromptRead { input: self.inputs });
             }
             _ => {}
         }
     }
 
-    fn beat(&mut self, session: &str) {
-        if !self.stalled {
-            self.pipe.push_back(format!(r#"{{"type":"result/heartbeat","session_id":"{session}"}}"#));
+    /// Writes the terminal record of a turn.
+    fn end(&mut self, session: &str, prompt: &str, status: &str) {
+        let line = format!(
+            r#"{{"object":"chat.completion","session_id":"{session}","prompt_id":"{prompt}","choices":[],"metadata":{{"turn":{{"status":"{status}"}}}}}}"#
+        );
+        self.write(line, Some(ReportedFact::turn_ended(prompt, EndStatus::Done, (1, 1))));
+    }
+
+    /// Writes a line, after the report of what it is.
+    fn write(&mut self, line: String, fact: Option<ReportedFact>) {
+        self.lines += 1;
+        if let Some(fact) = fact {
+            self.report(Place::Line(self.lines), fact);
         }
+        self.pipe.push_back(line);
+    }
+
+    fn report(&mut self, at: Place, fact: ReportedFact) {
+        self.reports.push_back(Report { at, fact });
     }
 }
 
@@ -418,4 +475,6 @@ pub enum Step {
     Ask,
     Stall,
     Crash,
+    /// Between the report of a turn's end and its line.
+    CrashBetween,
 }

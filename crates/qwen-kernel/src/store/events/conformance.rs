@@ -6,6 +6,9 @@ use crate::store::Appended;
 
 use super::{Events, FileEvents, MemoryEvents, Read};
 
+/// A page that holds everything.
+const ALL: usize = usize::MAX;
+
 fn id(text: &str) -> SessionId {
     SessionId::parse(text).unwrap()
 }
@@ -33,11 +36,11 @@ fn lines_are_numbered_from_one_and_read_behind_any_number() {
         assert_eq!(store.append(&s, 1, 1, b"{\"a\":1}\n{\"a\":2}\n", Some("p")), Appended::Ok);
         assert_eq!(store.append(&s, 1, 3, b"{\"a\":3}\n", None), Appended::Ok);
         assert_eq!(store.last(&s), 3);
-        assert_eq!(lines(store.read(&s, 0)), "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n");
-        assert_eq!(lines(store.read(&s, 2)), "{\"a\":3}\n");
-        assert_eq!(lines(store.read(&s, 3)), "");
-        assert_eq!(store.read(&s, 4), Read::Future { last: 3 });
-        assert_eq!(store.read(&id("other"), 1), Read::Future { last: 0 });
+        assert_eq!(lines(store.read(&s, 0, ALL)), "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n");
+        assert_eq!(lines(store.read(&s, 2, ALL)), "{\"a\":3}\n");
+        assert_eq!(lines(store.read(&s, 3, ALL)), "");
+        assert_eq!(store.read(&s, 4, ALL), Read::Future { last: 3 });
+        assert_eq!(store.read(&id("other"), 1, ALL), Read::Future { last: 0 });
     });
 }
 
@@ -47,12 +50,12 @@ fn a_follower_gets_every_line_once() {
         let s = id("s");
         store.take(&s).unwrap();
         let mut follower = store.follow(&s, 0);
-        assert_eq!(lines(follower.read_on()), "");
+        assert_eq!(lines(follower.read_on(ALL)), "");
         store.append(&s, 1, 1, b"{\"a\":1}\n{\"a\":2}\n", None);
-        assert_eq!(lines(follower.read_on()), "{\"a\":1}\n{\"a\":2}\n");
-        assert_eq!(lines(follower.read_on()), "");
+        assert_eq!(lines(follower.read_on(ALL)), "{\"a\":1}\n{\"a\":2}\n");
+        assert_eq!(lines(follower.read_on(ALL)), "");
         store.append(&s, 1, 3, b"{\"a\":3}\n", None);
-        assert_eq!(lines(follower.read_on()), "{\"a\":3}\n");
+        assert_eq!(lines(follower.read_on(ALL)), "{\"a\":3}\n");
     });
 }
 
@@ -83,7 +86,7 @@ fn the_next_owner_learns_of_a_turn_that_started_and_has_no_line() {
         assert_eq!(store.append(&s, 2, 2, b"", Some("q")), Appended::Ok);
         let taken = store.take(&s).unwrap();
         assert_eq!((taken.last, taken.open.as_deref()), (1, Some("q")));
-        assert_eq!(lines(store.read(&s, 0)), "{}\n");
+        assert_eq!(lines(store.read(&s, 0, ALL)), "{}\n");
     });
 }
 
@@ -109,10 +112,10 @@ fn the_store_is_bounded_and_names_the_oldest_line_that_it_has() {
         for n in 1..=500_u64 {
             assert_eq!(store.append(&s, 1, n, format!("{{\"n\":{n}}}\n").as_bytes(), None), Appended::Ok);
         }
-        let Read::TooOld { oldest } = store.read(&s, 0) else { panic!("bounded") };
+        let Read::TooOld { oldest } = store.read(&s, 0, ALL) else { panic!("bounded") };
         assert!(oldest > 100, "{oldest}");
-        assert!(lines(store.read(&s, oldest - 1)).starts_with(&format!("{{\"n\":{oldest}}}\n")));
-        assert!(lines(store.read(&s, 499)).ends_with("{\"n\":500}\n"));
+        assert!(lines(store.read(&s, oldest - 1, ALL)).starts_with(&format!("{{\"n\":{oldest}}}\n")));
+        assert!(lines(store.read(&s, 499, ALL)).ends_with("{\"n\":500}\n"));
         assert_eq!(store.take(&s).unwrap().last, 500);
     });
 }
@@ -133,7 +136,37 @@ fn a_successor_reads_what_a_dead_hub_stored_and_cuts_a_torn_record() {
     assert_eq!((taken.epoch, taken.last, taken.open.as_deref()), (2, 1, Some("p 1")));
     assert_eq!(first.append(&s, 1, 2, b"{}\n", None), Appended::Fenced, "the first owner is stale");
     assert_eq!(second.append(&s, 2, 2, b"{\"a\":2}\n", None), Appended::Ok);
-    assert_eq!(lines(second.read(&s, 0)), "{\"a\":1}\n{\"a\":2}\n");
+    assert_eq!(lines(second.read(&s, 0, ALL)), "{\"a\":1}\n{\"a\":2}\n");
+}
+
+#[test]
+fn pages_joined_are_what_one_read_returns_from_every_line_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let stores: [&dyn Events; 2] =
+        [&MemoryEvents::new(1 << 20), &FileEvents::open(directory.path(), 1 << 20).unwrap()];
+    for store in stores {
+        let s = id("s");
+        store.take(&s).unwrap();
+        let mut next = 1;
+        for batch in 0..40_u64 {
+            let text: String = (next..=next + batch % 7)
+                .map(|n| format!("{{\"n\":{n},\"x\":\"{}\"}}\n", "x".repeat(50)))
+                .collect();
+            assert_eq!(store.append(&s, 1, next, text.as_bytes(), None), Appended::Ok);
+            next += batch % 7 + 1;
+        }
+        for (after, limit) in (0..next).flat_map(|after| [1, 100, 500, 5000].map(|limit| (after, limit))) {
+            let (mut at, mut joined) = (after, String::new());
+            while at < next - 1 {
+                let page = lines(store.read(&s, at, limit));
+                let count = page.lines().count() as u64;
+                assert!(count > 0 && (page.len() <= limit || count == 1), "{at} {limit}: {count}");
+                at += count;
+                joined.push_str(&page);
+            }
+            assert_eq!(joined, lines(store.read(&s, after, ALL)), "{after} {limit}");
+        }
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek, SeekFrom, Write};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -34,6 +34,16 @@ struct Chain {
     state: State,
     /// The length of the file that `state` reflects.
     length: u64,
+    /// Where the last read ended, so that the next one does not begin at the start of the file.
+    cursor: Cursor,
+}
+
+/// The place of a record.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cursor {
+    offset: u64,
+    /// The number of its first line.
+    first: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -91,7 +101,10 @@ impl FileEvents {
             let mut options = OpenOptions::new();
             options.read(true).append(true).create(create).mode(0o600);
             let file = options.open(self.path(session))?;
-            open.insert(session.clone(), Chain { file, state: State::default(), length: 0 });
+            open.insert(
+                session.clone(),
+                Chain { file, state: State::default(), length: 0, cursor: Cursor::default() },
+            );
         }
         let Some(chain) = open.get_mut(session) else { return Err(io::ErrorKind::NotFound.into()) };
         rustix::fs::flock(&chain.file, FlockOperation::LockExclusive)?;
@@ -115,16 +128,48 @@ impl Chain {
             // Another owner trimmed the file.
             self.state = State::default();
             self.length = 0;
+            self.cursor = Cursor::default();
         }
-        let mut text = Vec::new();
-        self.file.seek(SeekFrom::Start(self.length))?;
-        (&self.file).take(length - self.length).read_to_end(&mut text)?;
-        let whole = scan(&text, |header, _| self.state.apply(header));
-        self.length += whole as u64;
+        let mut records = Records::open(&self.file, self.length, length)?;
+        while let Some((_, header)) = records.next()? {
+            if !records.skip(&header)? {
+                break;
+            }
+            self.state.apply(&header);
+            self.length = records.offset;
+        }
         if self.length < length {
             self.file.set_len(self.length)?;
         }
         Ok(())
+    }
+
+    /// Collects lines after `after`, about `limit` bytes.
+    fn read_page(&mut self, after: u64, limit: usize) -> io::Result<Vec<u8>> {
+        let is_near = self.cursor.first <= after + 1;
+        let from = if is_near { self.cursor } else { Cursor::default() };
+        let mut records = Records::open(&self.file, from.offset, self.length)?;
+        let mut page = Vec::new();
+        while let Some((offset, header)) = records.next()? {
+            if header.count == 0 || header.first + header.count <= after + 1 {
+                records.skip(&header)?;
+                continue;
+            }
+            self.cursor = Cursor { offset, first: header.first };
+            if page.len() >= limit {
+                break;
+            }
+            let lines = records.lines(&header)?;
+            for (number, line) in (header.first..).zip(lines.split_inclusive(|byte| *byte == b'\n')) {
+                if number > after && !page.is_empty() && page.len() + line.len() > limit {
+                    return Ok(page);
+                }
+                if number > after {
+                    page.extend_from_slice(line);
+                }
+            }
+        }
+        Ok(page)
     }
 
     fn push(&mut self, header: &Header, lines: &[u8]) -> io::Result<()> {
@@ -181,7 +226,54 @@ impl Chain {
         self.file.write_all(&kept)?;
         self.length = kept.len() as u64;
         self.state = state;
+        self.cursor = Cursor::default();
         Ok(())
+    }
+}
+
+/// Reads records one after the other, without the lines of those that are not wanted.
+struct Records<'a> {
+    file: BufReader<&'a File>,
+    /// The offset of the next record.
+    offset: u64,
+    end: u64,
+}
+
+impl<'a> Records<'a> {
+    fn open(file: &'a File, offset: u64, end: u64) -> io::Result<Self> {
+        let mut file = BufReader::new(file);
+        file.seek(SeekFrom::Start(offset))?;
+        Ok(Self { file, offset, end })
+    }
+
+    /// The next header and the offset of its record; none at the end, or before a torn record. The record's lines
+    /// must be read or skipped before the next call.
+    fn next(&mut self) -> io::Result<Option<(u64, Header)>> {
+        let mut line = Vec::new();
+        let rest = self.end.saturating_sub(self.offset);
+        (&mut self.file).take(rest).read_until(b'\n', &mut line)?;
+        let header = line.strip_suffix(b"\n").and_then(|line| Header::parse(std::str::from_utf8(line).ok()?));
+        let at = self.offset;
+        self.offset += line.len() as u64;
+        Ok(header.map(|header| (at, header)))
+    }
+
+    /// Skips the lines of a record. Returns false if they are torn.
+    fn skip(&mut self, header: &Header) -> io::Result<bool> {
+        let bytes = header.bytes as u64;
+        if self.offset + bytes > self.end {
+            return Ok(false);
+        }
+        self.offset += bytes;
+        self.file.seek_relative(i64::try_from(bytes).map_err(io::Error::other)?)?;
+        Ok(true)
+    }
+
+    fn lines(&mut self, header: &Header) -> io::Result<Vec<u8>> {
+        let mut lines = vec![0; header.bytes];
+        self.file.read_exact(&mut lines)?;
+        self.offset += header.bytes as u64;
+        Ok(lines)
     }
 }
 
@@ -253,7 +345,7 @@ impl Events for FileEvents {
         done.unwrap_or(Appended::Unknown)
     }
 
-    fn read(&self, session: &SessionId, after: u64) -> Read {
+    fn read(&self, session: &SessionId, after: u64, limit: usize) -> Read {
         let none = if after == 0 {
             Read::Lines { first: 1, lines: Vec::new(), last: 0 }
         } else {
@@ -270,18 +362,8 @@ impl Events for FileEvents {
             if after + 1 < state.first {
                 return Ok(Read::TooOld { oldest: state.first });
             }
-            let mut text = Vec::new();
-            chain.file.seek(SeekFrom::Start(0))?;
-            chain.file.read_to_end(&mut text)?;
-            let mut wanted = Vec::new();
-            scan(&text, |header, lines| {
-                for (number, line) in (header.first..).zip(lines.split_inclusive(|byte| *byte == b'\n')) {
-                    if number > after {
-                        wanted.extend_from_slice(line);
-                    }
-                }
-            });
-            Ok(Read::Lines { first: after + 1, lines: wanted, last: state.last })
+            let lines = chain.read_page(after, limit)?;
+            Ok(Read::Lines { first: after + 1, lines, last: state.last })
         });
         read.unwrap_or_else(|error| Read::Failed(error.to_string()))
     }

@@ -35,6 +35,12 @@ impl MemoryEvents {
     }
 }
 
+/// The length of the whole lines that fit in `limit` bytes, or of the first one.
+fn page_end(lines: &[u8], limit: usize) -> usize {
+    let fits = memchr::memrchr(b'\n', &lines[..lines.len().min(limit)]);
+    fits.or_else(|| memchr::memchr(b'\n', lines)).map_or(lines.len(), |at| at + 1)
+}
+
 impl Events for MemoryEvents {
     fn take(&self, session: &SessionId) -> io::Result<Taken> {
         let mut kept = self.kept.borrow_mut();
@@ -66,7 +72,7 @@ impl Events for MemoryEvents {
         Appended::Ok
     }
 
-    fn read(&self, session: &SessionId, after: u64) -> Read {
+    fn read(&self, session: &SessionId, after: u64, limit: usize) -> Read {
         let kept = self.kept.borrow();
         let Some(chain) = kept.get(session) else {
             return if after == 0 {
@@ -86,7 +92,9 @@ impl Events for MemoryEvents {
             0 => 0,
             n => memchr::memchr_iter(b'\n', &chain.lines).nth(n - 1).map_or(chain.lines.len(), |at| at + 1),
         };
-        Read::Lines { first: after + 1, lines: chain.lines[start..].to_vec(), last: chain.last }
+        let wanted = &chain.lines[start..];
+        let end = page_end(wanted, limit);
+        Read::Lines { first: after + 1, lines: wanted[..end].to_vec(), last: chain.last }
     }
 
     fn follow(&self, session: &SessionId, after: u64) -> Follower<'_> {

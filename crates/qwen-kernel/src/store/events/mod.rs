@@ -21,8 +21,6 @@ pub struct Taken {
     pub open: Option<String>,
     /// The lines that end that turn, if the session's log has its end.
     pub end: Option<Vec<u8>>,
-    /// The lines that are stored, if a turn is open in them.
-    pub lines: Vec<u8>,
 }
 
 /// The result of a read.
@@ -34,7 +32,7 @@ pub enum Read {
         first: u64,
         /// The lines, each with its line break.
         lines: Vec<u8>,
-        /// The number of the last line.
+        /// The number of the last line that is stored, which may come after these.
         last: u64,
     },
     /// The requested lines are no longer stored.
@@ -60,8 +58,8 @@ pub trait Events {
     /// lines, only that is noted.
     fn append(&self, id: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended;
 
-    /// The lines after `after`.
-    fn read(&self, session: &SessionId, after: u64) -> Read;
+    /// The lines after `after`: at most about `limit` bytes of them, and at least one line if there is one.
+    fn read(&self, session: &SessionId, after: u64, limit: usize) -> Read;
 
     /// A reader of the lines after `after` that remembers how far it is.
     fn follow(&self, session: &SessionId, after: u64) -> Follower<'_>;
@@ -85,18 +83,18 @@ impl<'a> Follower<'a> {
         Self { events, session: session.clone(), after }
     }
 
-    /// The lines since the last call; none in them if there are no new ones. A reader that fell behind what
-    /// is stored gets [`Read::TooOld`].
-    pub fn read_on(&mut self) -> Read {
-        let read = self.events.read(&self.session, self.after);
-        if let Read::Lines { last, .. } = &read {
-            self.after = *last;
+    /// The next lines since the last call, about `limit` bytes; none in them if there are no new ones. A reader
+    /// that fell behind what is stored gets [`Read::TooOld`].
+    pub fn read_on(&mut self, limit: usize) -> Read {
+        let read = self.events.read(&self.session, self.after, limit);
+        if let Read::Lines { lines, .. } = &read {
+            self.after += count_lines(lines);
         }
         read
     }
 }
 
-fn count_lines(lines: &[u8]) -> u64 {
+pub(crate) fn count_lines(lines: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', lines).count() as u64
 }
 
