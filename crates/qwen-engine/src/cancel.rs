@@ -24,7 +24,7 @@ impl Stop {
     }
 
     /// Calls wait for answers that a later process receives.
-    pub(crate) fn deferred(calls: &[Arc<ToolCall>]) -> Self {
+    pub fn deferred(calls: &[Arc<ToolCall>]) -> Self {
         let named: Vec<String> = calls.iter().map(|call| format!("{} ({})", call.id, call.name)).collect();
         let message = format!(
             "{} wait{} for an answer: continue with --resume and --answer CALL=allow or CALL=deny for each",

@@ -1,22 +1,23 @@
-//! The contexts of sessions and turns. Each holds its parent and dereferences to it, so that a field is
-//! stored once, at the lifetime that it belongs to. A field of the same name overrides the parent's.
+//! The contexts of sessions and turns. Each holds its parent in a field, so that a value is stored once, at
+//! the lifetime that it belongs to, and a reader sees from which lifetime a value comes.
 
-use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use qwen_events::{Sampling, SessionId};
+use qwen_events::{AgentName, Message, Sampling, SessionId, ToolSpec};
 use qwen_mcp::Servers;
-use qwen_model::Model;
+use qwen_model::{Model, Request};
 use qwen_tools::{Registry, SessionResources};
 
+use crate::agent::SearchAgents;
+use crate::budget::cache_watch::CacheWatch;
 use crate::compaction::Window;
 use crate::hooks::HookSet;
 use crate::session::situation::{Situation, Surroundings};
 use crate::structured::StructuredAnswer;
 use crate::subagent::{AgentDefinition, Steps};
 use crate::tools::search::LoadedTools;
-use crate::{Host, Limits, Permissions, QuestionOrigin, SessionOverrides, ThinkingOptions};
+use crate::{Host, Limits, NetworkGate, Permissions, QuestionOrigin, SessionOverrides};
 
 /// What all sessions of one process share.
 #[derive(Clone)]
@@ -30,6 +31,8 @@ pub struct ProcessServices {
     pub mcp: Arc<Servers>,
     /// Hooks that observe the work and may block it.
     pub hooks: Arc<HookSet>,
+    /// Decides about the connections of sandboxed programs.
+    pub network: Arc<NetworkGate>,
     /// Who drives the process. Refusals name the remedy that this audience can apply.
     pub audience: Audience,
 }
@@ -86,14 +89,14 @@ impl Audience {
 pub struct SessionContext {
     pub process: Arc<ProcessServices>,
     pub id: SessionId,
-    /// The agent: `react`, `tot` or `got`.
-    pub agent: Arc<str>,
-    /// Options of the `tot` and `got` agents.
-    pub thinking: ThinkingOptions,
+    pub agent: AgentName,
+    /// Runs the agents besides ReAct.
+    pub search_agents: Arc<dyn SearchAgents>,
     pub model: Arc<dyn Model>,
-    pub tools: Arc<Registry>,
-    /// The system prompt.
-    pub system: Arc<str>,
+    /// The tools without those of MCP servers, of the host and of single turns.
+    pub base_tools: Arc<Registry>,
+    /// The system prompt of the main agent, before a turn adds to it.
+    pub base_system_prompt: Arc<str>,
     /// The limits per turn and per session.
     pub limits: Limits,
     /// The working directory and the state that tool calls share.
@@ -117,50 +120,57 @@ pub struct SessionContext {
     pub instructions: Arc<str>,
     /// The environment that the model is told about.
     pub surroundings: Arc<dyn Surroundings>,
+    /// Whether the provider's prompt cache is used.
+    pub cache_watch: Arc<CacheWatch>,
     /// The size of the model's context window, and the fill level at which it is compacted.
     pub window: Window,
 }
 
-impl Deref for SessionContext {
-    type Target = ProcessServices;
-
-    fn deref(&self) -> &ProcessServices {
-        &self.process
-    }
-}
-
 /// What the nodes of one agent's turn share. A sub-agent has a separate one in the same session.
 #[derive(Clone)]
-pub(crate) struct TurnContext {
+pub struct TurnContext {
     pub session: Arc<SessionContext>,
     /// Overrides the model for this turn.
     pub model_name: Option<Arc<str>>,
     /// The session's tools and those of the turn.
     pub tools: Arc<Registry>,
     /// The process's host, or one that approves the command that the user typed.
-    pub host: Arc<dyn Host>,
+    pub answering_host: Arc<dyn Host>,
     pub origin: QuestionOrigin,
     /// The session's system prompt, or the sub-agent's.
-    pub system: Arc<str>,
+    pub system_prompt: Arc<str>,
     /// What the model of this agent was told about its situation.
-    pub situation: Arc<Situation>,
+    pub(crate) situation: Arc<Situation>,
     pub sampling: Sampling,
     /// The names of tools that the host runs.
     pub host_tools: Arc<[Arc<str>]>,
     /// True if this agent or one of its ancestors runs in the background, outside the turn.
     pub in_background: bool,
     /// For a sub-agent: receives the steps that it takes.
-    pub steps: Option<Arc<Steps>>,
+    pub(crate) steps: Option<Arc<Steps>>,
     /// The structured answer that the turn must produce.
     pub structured: Option<Arc<StructuredAnswer>>,
     /// True if the turn ends with the results of its calls, and the model is not called.
     pub only_calls: bool,
 }
 
-impl Deref for TurnContext {
-    type Target = SessionContext;
-
-    fn deref(&self) -> &SessionContext {
-        &self.session
+impl TurnContext {
+    /// A request to the turn's model.
+    pub fn request(&self, messages: Arc<Vec<Message>>, tools: Arc<[ToolSpec]>) -> Request {
+        let mut sampling = self.sampling.clone();
+        sampling.effort = sampling.effort.or_else(|| self.session.process.overrides.effort());
+        sampling.reasoning = sampling.reasoning.or_else(|| self.session.process.overrides.reasoning());
+        sampling.thoughts = sampling.thoughts.or_else(|| self.session.process.overrides.thoughts());
+        Request {
+            system: self.system_prompt.clone(),
+            situation: self.situation.block(),
+            messages,
+            tools,
+            sampling,
+            model: self.model_name.clone().or_else(|| self.session.process.overrides.model()),
+            response_schema: None,
+            caller: self.origin.parent.clone(),
+            trace: None,
+        }
     }
 }

@@ -3,8 +3,9 @@
 use qwen_events::{Body, HistoryChange, Journal, Json};
 use serde_json::Value;
 
+use crate::agent::SearchAgents;
 use crate::log::{Folded, StoredRun};
-use crate::{agent, state_json};
+use crate::state_json;
 
 /// A change of a state: a value at a path.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,14 +17,14 @@ pub struct Edit {
 
 /// The log entries with which the run in `folded` continues from the edited state. The error is written for
 /// the author of the edits.
-pub(crate) fn apply(folded: &Folded, edits: &[Edit]) -> Result<Vec<Body>, String> {
+pub(crate) fn apply(folded: &Folded, edits: &[Edit], agents: &dyn SearchAgents) -> Result<Vec<Body>, String> {
     if edits.is_empty() {
         return Ok(Vec::new());
     }
     let turn = folded.unfinished.as_ref();
-    match turn.and_then(|turn| Some((&turn.start.agent, StoredRun::of(&turn.journal)?))) {
+    match turn.and_then(|turn| Some((turn.start.agent, StoredRun::from_journal(&turn.journal)?))) {
         Some((name, stored)) => {
-            let base = agent::rebased(name, &stored).map_err(|error| error.message.to_string())?;
+            let base = agents.rebase(name, &stored).map_err(|error| error.message.to_string())?;
             let Journal::Base { version, next, state } = base else { return Ok(Vec::new()) };
             let edited = StoredRun {
                 version,
@@ -32,14 +33,14 @@ pub(crate) fn apply(folded: &Folded, edits: &[Edit]) -> Result<Vec<Body>, String
                 next: Some(next),
                 effects: Vec::new(),
             };
-            let base = agent::rebased(name, &edited).map_err(|error| error.message.to_string())?;
+            let base = agents.rebase(name, &edited).map_err(|error| error.message.to_string())?;
             if let Journal::Base { state, .. } = &base {
                 took(state, edits)?;
             }
             Ok(vec![Body::Journal(Box::new(base))])
         }
         None => {
-            let pending: Vec<_> = folded.open_calls.waiting().cloned().collect();
+            let pending: Vec<_> = folded.unanswered.calls.waiting().cloned().collect();
             let edited = edited(&state_json::conversation(&folded.messages, &pending), edits)?;
             let messages = state_json::read_messages(&edited, &folded.messages)?;
             took(&state_json::conversation(&messages, &pending), edits)?;

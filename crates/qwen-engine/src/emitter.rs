@@ -132,7 +132,7 @@ impl Emitter {
     }
 
     /// The same stream, scoped to the tools of a thought.
-    pub(crate) fn in_thought(&self, thought: Arc<str>) -> Self {
+    pub fn in_thought(&self, thought: Arc<str>) -> Self {
         let mut inner = self.clone();
         inner.scope.thought = Some(thought);
         inner
@@ -157,12 +157,12 @@ impl Emitter {
     }
 
     /// True if events are logged.
-    pub(crate) fn is_logged(&self) -> bool {
+    pub fn is_logged(&self) -> bool {
         self.log.is_some()
     }
 
     /// Sends an event to the log only.
-    pub(crate) fn record_only(&self, body: Body) {
+    pub fn record_only(&self, body: Body) {
         if let Some(log) = &self.log {
             log.note(body);
         }
@@ -240,7 +240,7 @@ impl UnsentEvents {
 
 /// The current time.
 /// The moment after a delay, in seconds since 1970, rounded up.
-pub(crate) fn unix_seconds_after(delay_ms: u64) -> u64 {
+pub fn unix_seconds_after(delay_ms: u64) -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (since + Duration::from_millis(delay_ms) + Duration::from_millis(999)).as_secs()
 }

@@ -40,7 +40,7 @@ pub struct Question {
 /// Why the session's log must be durable before the work continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SyncReason {
-    /// A turn started.
+    /// A turn started: its prompt must survive a crash.
     Start { prompt_id: PromptId },
     /// A tool is about to run.
     Effect { tool: Arc<str>, call_id: CallId },

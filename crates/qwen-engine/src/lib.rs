@@ -1,7 +1,7 @@
 //! Sessions and turns. A [`Session`] holds a conversation; a turn runs an agent, which is a small typed
 //! [`graph`] of named nodes, and reports everything that happens as events.
 
-mod agent;
+pub mod agent;
 mod background_tasks;
 mod budget;
 mod cancel;
@@ -11,13 +11,13 @@ mod context;
 mod edit;
 mod emitter;
 mod front_matter;
-mod got;
 pub mod graph;
 pub mod hooks;
 mod host;
 mod in_flight_calls;
 pub mod log;
 pub mod memory;
+mod network;
 mod permissions;
 mod react;
 pub mod redact;
@@ -27,12 +27,9 @@ mod state_json;
 mod steering;
 mod structured;
 pub mod subagent;
-mod thinking;
 mod tools;
-mod tot;
 mod trace;
 
-pub use agent::{AGENTS, REACT, mermaid, unknown_agent};
 pub use budget::prices::{Price, Prices};
 pub use budget::{Budget, Limits};
 pub use cancel::{Cancel, Stop};
@@ -40,20 +37,18 @@ pub use context::{Audience, ProcessServices, SessionContext};
 pub use edit::Edit;
 pub use emitter::Emitter;
 pub use front_matter::DefinitionSource;
-pub use got::GotOptions;
 pub use host::{
     DeferredAnswers, HeadlessHost, Host, HostAnswer, HostHookCall, HostServers, Question, QuestionOrigin,
     SyncPoint, SyncReason, denial,
 };
 pub use in_flight_calls::InFlightCalls;
+pub use network::{HostCredential, NetworkGate, NetworkSettings, SandboxGateway};
 pub use permissions::{ListedRule, Permissions, RefusedCall};
 pub use session::overrides::SessionOverrides;
-pub use session::situation::{Fact, NoSurroundings, Surroundings};
+pub use session::situation::{NoSurroundings, SituationFact, Surroundings};
 pub use session::{RedoReport, RewindPoint, RewindReport, Session, TurnInput, unstarted_turn_end};
 pub use steering::{SteeringPrompt, SteeringQueue};
 pub use structured::AnswerSchema;
-pub use thinking::ThinkingOptions;
 pub use tools::TOOLS;
 pub use tools::search as tool_search;
-pub use tot::{Search, TotOptions};
 pub use trace::{HooksRun, Tracer};

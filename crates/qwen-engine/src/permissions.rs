@@ -1,6 +1,8 @@
 //! Permission decisions for the calls of a session.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use qwen_events::{
@@ -8,9 +10,13 @@ use qwen_events::{
     ToolDeclaration, ToolKind, Verdict,
 };
 use qwen_permissions::shell::root_commands;
-use qwen_permissions::{DeclaredCall, Judgement, Mode, Policy, Rule, RuleSource, escape_for_approval};
+use qwen_permissions::{
+    DeclaredCall, Judgement, Mode, NetworkJudgement, NetworkRequest, Policy, Rule, RuleSource,
+    escape_for_approval,
+};
 use qwen_tools::{CallContext, Tool};
 use serde_json::{Map, Value};
+use tokio::sync::Notify;
 
 use crate::{Audience, TOOLS};
 
@@ -21,6 +27,8 @@ const MAX_SUBJECT: usize = 200;
 pub struct Permissions {
     policy: RwLock<Policy>,
     cwd: PathBuf,
+    /// Wakes questions that a change of the policy may settle.
+    changed: Notify,
 }
 
 /// A rule in force.
@@ -45,14 +53,14 @@ pub struct RefusedCall<'a> {
 impl Permissions {
     /// Judges calls made in `cwd` by `policy`.
     pub fn new(policy: Policy, cwd: PathBuf) -> Self {
-        Self { policy: RwLock::new(policy), cwd }
+        Self { policy: RwLock::new(policy), cwd, changed: Notify::new() }
     }
 
     /// Judges `call` of a tool with this declaration. A tool without a declaration never runs without a
     /// question.
     pub fn judge(&self, call: &ToolCall, declaration: Option<&ToolDeclaration>) -> Judgement {
         let declared = DeclaredCall::read(call, declaration, &self.cwd);
-        self.policy.read().unwrap_or_else(PoisonError::into_inner).judge(&declared.facts())
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).judge(&declared)
     }
 
     /// Records that the command of `call` failed in the read-only sandbox, so that the next time a question
@@ -102,6 +110,37 @@ impl Permissions {
         self.judge(&call, Some(tool)).decision.verdict
     }
 
+    /// Judges a connection of a sandboxed program.
+    pub fn judge_network(&self, request: &NetworkRequest<'_>) -> NetworkJudgement {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).judge_network(request)
+    }
+
+    /// The rule that denies an address, under whatever name it was found.
+    pub fn find_address_rule(&self, address: IpAddr, port: u16) -> Option<Arc<str>> {
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        policy.denies_address(address, port).map(|rule| rule.text().clone())
+    }
+
+    /// True if a rule opens hosts to sandboxed programs, or asks about them.
+    pub fn opens_network(&self) -> bool {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).opens_network()
+    }
+
+    /// True if a rule closes hosts to sandboxed programs, or asks about them.
+    pub fn restricts_network(&self) -> bool {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).restricts_network()
+    }
+
+    /// True if a rule opens a server of this machine under a loopback name.
+    pub fn opens_loopback(&self) -> bool {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).opens_loopback()
+    }
+
+    /// True if a rule is about single HTTP methods.
+    pub fn has_method_rules(&self) -> bool {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).has_method_rules()
+    }
+
     /// The files and directories that no command may read, by the current rules and the current files on
     /// disk.
     pub fn denied_reading(&self) -> Vec<PathBuf> {
@@ -145,7 +184,7 @@ impl Permissions {
         let RefusedCall { call, declaration, blocked_path } = *refused;
         let declared = DeclaredCall::read(call, declaration, &self.cwd);
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
-        let allows = |changed: &Policy| changed.judge(&declared.facts()).decision.verdict == Verdict::Allow;
+        let allows = |changed: &Policy| changed.judge(&declared).decision.verdict == Verdict::Allow;
         if policy.mode() == Mode::Plan {
             return Some(format!("leave plan mode, which only reads, {}", audience.describe_mode("default")));
         }
@@ -242,7 +281,32 @@ impl Permissions {
             })?;
         }
         *policy = changed;
+        drop(policy);
+        self.changed.notify_waiters();
         Ok(())
+    }
+
+    /// Waits until a change of rules or mode allows a call that needs approval now. Never ends for a call about which
+    /// something else than the policy asks.
+    pub(crate) async fn wait_until_allowed(
+        &self,
+        call: &ToolCall,
+        declaration: Option<&ToolDeclaration>,
+    ) -> Judgement {
+        let mut is_first = true;
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let judgement = self.judge(call, declaration);
+            if judgement.decision.verdict == Verdict::Allow {
+                if is_first {
+                    std::future::pending::<()>().await;
+                }
+                return judgement;
+            }
+            is_first = false;
+            changed.await;
+        }
     }
 
     /// The rules, such as `deny Bash(rm *)`.

@@ -95,7 +95,7 @@ pub(crate) async fn deliver(turn: &TurnContext, last: bool, cx: &RunContext) -> 
     if turn.origin.parent.is_some() || cx.cancel.is_stopped() {
         return messages;
     }
-    for steering in turn.overrides.steering().take(last) {
+    for steering in turn.session.process.overrides.steering().take(last) {
         let mut prompt = steering.prompt;
         let words: String = prompt.parts.iter().filter_map(Part::as_text).collect();
         let fields = vec![("prompt", words.into())];
@@ -110,7 +110,7 @@ pub(crate) async fn deliver(turn: &TurnContext, last: bool, cx: &RunContext) -> 
             continue;
         }
         let mut attachments = steering.attachments;
-        hide_secrets(&mut attachments, &turn.resources.redactor);
+        hide_secrets(&mut attachments, &turn.session.resources.redactor);
         prompt.parts.append(&mut attachments);
         let context = ruling.labelled_context(HookEvent::UserPromptSubmit);
         prompt.parts.extend(context.map(|context| Part::Text(context.into())));

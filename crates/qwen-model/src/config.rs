@@ -9,11 +9,11 @@ use ::http::{HeaderMap, HeaderName, HeaderValue};
 use qwen_events::{ErrorInfo, ErrorKind};
 
 use crate::anthropic::{self, Anthropic};
+use crate::continued::Continues;
 use crate::demo::Demo;
 use crate::exchange::{HttpBackend, Wire};
 use crate::openai::{self, OpenAi};
 use crate::oracle::Oracle;
-use crate::paused::ContinuesPaused;
 use crate::rate_limit::LastLimit;
 use crate::record::Recorder;
 use crate::record::Replay;
@@ -35,7 +35,7 @@ pub enum Provider {
     Demo,
     /// A script, see `docs/script-model.md`.
     Script(PathBuf),
-    /// A recording.
+    /// Answers from a recording in this file.
     Replay(PathBuf),
     /// A built-in solver of known quality, such as `game24?q=0.3&p=0.7`.
     Oracle(String),
@@ -127,7 +127,8 @@ pub fn build(config: &ModelConfig) -> Result<Arc<dyn Model>, ErrorInfo> {
             if let Some(key) = &config.api_key {
                 headers.insert(AUTHORIZATION, header(&format!("Bearer {}", key.expose()), "the API key")?);
             }
-            Arc::new(served(config, wire, openai::endpoint(base), headers)?)
+            let model = served(config, wire, openai::endpoint(base), headers)?;
+            Arc::new(Continues(Arc::new(model)))
         }
         Provider::Anthropic => {
             let base = config.base_url.as_deref().unwrap_or(anthropic::DEFAULT_BASE_URL);
@@ -137,7 +138,7 @@ pub fn build(config: &ModelConfig) -> Result<Arc<dyn Model>, ErrorInfo> {
                 headers.insert("x-api-key", header(key.expose(), "the API key")?);
             }
             let model = served(config, Anthropic, anthropic::endpoint(base), headers)?;
-            Arc::new(ContinuesPaused(Arc::new(model)))
+            Arc::new(Continues(Arc::new(model)))
         }
         Provider::Demo => Arc::new(Demo),
         Provider::Oracle(spec) => Arc::new(Oracle::parse(spec)?),

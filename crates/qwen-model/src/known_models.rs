@@ -4,12 +4,27 @@
 /// What is known about a model by its name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownModel {
-    /// In tokens.
+    /// The size of the window in tokens.
     pub context_window: u64,
     /// The longest answer, in tokens.
     pub max_output: u64,
     /// `None` for models that anyone may serve at any price.
     pub price: Option<KnownPrice>,
+    /// `None` for models whose thinking is not controlled by Anthropic's wire.
+    pub thinking: Option<ThinkingSupport>,
+}
+
+/// How a Claude model thinks, which decides the requests that it accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThinkingSupport {
+    /// Not at all; requests must not ask for thinking.
+    Never,
+    /// Up to a number of tokens that the request sets.
+    Budget,
+    /// As much as the model decides; a request can turn it off, and sets the effort.
+    Adaptive,
+    /// As much as the model decides; it cannot be turned off.
+    Always,
 }
 
 /// A price list, in US dollars per million tokens.
@@ -49,7 +64,20 @@ fn read_row(row: &str) -> Option<KnownModel> {
     let (input, answer, cache_read, cache_write) = (dollars(), dollars(), dollars(), dollars());
     let price =
         input.zip(answer).map(|(input, output)| KnownPrice { input, output, cache_read, cache_write });
-    Some(KnownModel { context_window: window, max_output: output, price })
+    let thinking = columns.next().and_then(ThinkingSupport::parse);
+    Some(KnownModel { context_window: window, max_output: output, price, thinking })
+}
+
+impl ThinkingSupport {
+    fn parse(column: &str) -> Option<Self> {
+        match column {
+            "none" => Some(Self::Never),
+            "budget" => Some(Self::Budget),
+            "adaptive" => Some(Self::Adaptive),
+            "always" => Some(Self::Always),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -59,10 +87,11 @@ mod tests {
     #[test]
     fn every_row_of_the_table_is_complete_and_plausible() {
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
-            assert_eq!(line.split('\t').count(), 7, "{line}");
+            assert_eq!(line.split('\t').count(), 8, "{line}");
             let model = find_known_model(line.split('\t').next().unwrap()).unwrap();
             assert!(model.max_output <= model.context_window, "{line}");
             assert!(model.price.is_none_or(|price| price.output > price.input), "{line}");
+            assert_eq!(model.thinking.is_some(), line.starts_with("claude-"), "{line}");
         }
     }
 
@@ -73,6 +102,10 @@ mod tests {
         for (name, input) in [
             ("claude-opus-4-5-20251101", Some(5.0)),
             ("claude-opus-4-1-20250805", Some(15.0)),
+            ("claude-opus-5-5", Some(4.0)),
+            ("claude-sonnet-4-6", Some(3.0)),
+            ("anthropic.claude-sonnet-5-20260601-v1:0", Some(2.0)),
+            ("gpt-5.4-mini", Some(0.75)),
             ("anthropic/claude-sonnet-4-5", Some(3.0)),
             ("us.anthropic.claude-haiku-4-5-20251001-v1:0", Some(1.0)),
             ("gpt-5-mini-2025-08-07", Some(0.25)),

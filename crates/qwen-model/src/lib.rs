@@ -4,6 +4,7 @@
 mod anthropic;
 mod call_id;
 mod config;
+mod continued;
 mod demo;
 mod estimate;
 mod exchange;
@@ -12,7 +13,6 @@ mod json;
 mod known_models;
 mod openai;
 mod oracle;
-mod paused;
 mod rate_limit;
 mod record;
 mod request;

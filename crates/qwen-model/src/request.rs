@@ -21,16 +21,16 @@ pub trait Model: Send + Sync {
 /// The pieces of one answer, in order. An error or [`Piece::Finish`] is the last item.
 pub type Pieces = Pin<Box<dyn Stream<Item = Result<Piece, ModelError>> + Send>>;
 
-/// One call.
+/// The input of one model call.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The system prompt.
+    /// The system prompt; empty if there is none.
     pub system: Arc<str>,
     /// The block that precedes the text of the first user message; empty for none.
     pub situation: Arc<str>,
     /// The conversation so far; shared, because it is long and cloned often.
     pub messages: Arc<Vec<Message>>,
-    /// The available tools.
+    /// The tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
     pub sampling: Sampling,
     /// A model other than the configured one, on the same server.

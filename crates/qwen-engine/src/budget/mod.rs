@@ -1,11 +1,12 @@
 //! The limits and the spending of a turn.
 
+pub mod cache_watch;
 pub mod prices;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use qwen_events::{EndStatus, ErrorInfo, ErrorKind, ModelUsage, Usage};
+use qwen_events::{AgentUsage, EndStatus, ErrorInfo, ErrorKind, ModelUsage, Usage};
 
 use crate::{Prices, Stop};
 
@@ -55,6 +56,8 @@ struct Spent {
     waiting_for_model: Duration,
     usage: Usage,
     by_model: Vec<ModelUsage>,
+    /// The part that sub-agents spent; only in the budget of the whole turn.
+    by_agent: Vec<AgentUsage>,
     /// Set once the turn has ended: spending since then that is not counted yet.
     late: Option<Late>,
     /// Tokens of the conversation, and whether they are an estimate.
@@ -67,6 +70,7 @@ struct Late {
     model_calls: u64,
     usage: Usage,
     by_model: Vec<ModelUsage>,
+    by_agent: Vec<AgentUsage>,
 }
 
 /// The sums at the end of a turn.
@@ -78,6 +82,7 @@ pub(crate) struct Sums {
     pub waiting_for_model: Duration,
     pub usage: Usage,
     pub by_model: Vec<ModelUsage>,
+    pub by_agent: Vec<AgentUsage>,
     /// The tokens that the conversation takes, and whether they are an estimate; 0 if unknown.
     pub context: (u64, bool),
 }
@@ -105,6 +110,7 @@ impl Budget {
     /// A part of this budget for one run of the sub-agent `name`, with separate limits. Its spending counts
     /// here too.
     pub(crate) fn part(self: &Arc<Self>, name: Arc<str>, limits: Limits) -> Self {
+        self.spend_as_agent(&AgentUsage { agent: name.clone(), runs: 1, ..AgentUsage::default() });
         Self { part_of: Some((self.clone(), name)), ..Self::new(limits, 0) }
     }
 
@@ -115,6 +121,25 @@ impl Budget {
 
     fn whole(&self) -> Option<&Arc<Self>> {
         self.part_of.as_ref().map(|(whole, _)| whole)
+    }
+
+    /// Adds what a sub-agent spent to the budget of the whole turn.
+    fn spend_as_agent(&self, more: &AgentUsage) {
+        if let Some(whole) = self.whole() {
+            return whole.spend_as_agent(more);
+        }
+        let mut spent = self.lock();
+        if let Some(late) = &mut spent.late {
+            add_agent(&mut late.by_agent, more);
+        }
+        add_agent(&mut spent.by_agent, more);
+    }
+
+    /// Counts `more` for the sub-agent that spends this part; does nothing for a whole budget.
+    fn count_for_agent(&self, more: &AgentUsage) {
+        if let Some((whole, agent)) = &self.part_of {
+            whole.spend_as_agent(&AgentUsage { agent: agent.clone(), ..more.clone() });
+        }
     }
 
     /// The stop when the limit of `what` is reached.
@@ -146,6 +171,12 @@ impl Budget {
 
     /// Counts a model call, or returns the limit that forbids it.
     pub fn model_call(&self) -> Result<(), Stop> {
+        self.count_model_call()?;
+        self.count_for_agent(&AgentUsage { model_calls: 1, ..AgentUsage::default() });
+        Ok(())
+    }
+
+    fn count_model_call(&self) -> Result<(), Stop> {
         let mut spent = self.lock();
         if let Some(limit) = self.limits.session_turns
             && self.session_calls_before + spent.model_calls >= limit
@@ -176,7 +207,7 @@ impl Budget {
             ));
         }
         if let Some(whole) = self.whole() {
-            whole.model_call()?;
+            whole.count_model_call()?;
         }
         spent.model_calls += 1;
         if let Some(late) = &mut spent.late {
@@ -213,6 +244,12 @@ impl Budget {
 
     /// Counts a tool call, or returns the limit that forbids it.
     pub fn tool_call(&self) -> Result<(), Stop> {
+        self.count_tool_call()?;
+        self.count_for_agent(&AgentUsage { tool_calls: 1, ..AgentUsage::default() });
+        Ok(())
+    }
+
+    fn count_tool_call(&self) -> Result<(), Stop> {
         let mut spent = self.lock();
         if let Some(limit) = self.limits.tool_calls
             && spent.tool_calls >= limit
@@ -221,7 +258,7 @@ impl Budget {
             return Err(self.reached(EndStatus::MaxToolCalls, "max_tool_calls", &what, "--max-tool-calls"));
         }
         if let Some(whole) = self.whole() {
-            whole.tool_call()?;
+            whole.count_tool_call()?;
         }
         spent.tool_calls += 1;
         Ok(())
@@ -238,8 +275,14 @@ impl Budget {
 
     /// Adds the usage of a model call and returns its cost in US dollars.
     pub fn spend(&self, model: &str, usage: &Usage, waited: Duration) -> f64 {
+        let cost_usd = self.add_usage(model, usage, waited);
+        self.count_for_agent(&AgentUsage { usage: *usage, cost_usd, ..AgentUsage::default() });
+        cost_usd
+    }
+
+    fn add_usage(&self, model: &str, usage: &Usage, waited: Duration) -> f64 {
         let cost_usd = match self.whole() {
-            Some(whole) => whole.spend(model, usage, waited),
+            Some(whole) => whole.add_usage(model, usage, waited),
             None => self.limits.prices.cost(model, usage),
         };
         let more = ModelUsage { model: model.into(), calls: 1, usage: *usage, cost_usd };
@@ -269,6 +312,9 @@ impl Budget {
         for more in late.by_model {
             add(&mut sums.by_model, more);
         }
+        for more in &late.by_agent {
+            add_agent(&mut sums.by_agent, more);
+        }
         late.model_calls
     }
 
@@ -293,6 +339,7 @@ impl Budget {
             waiting_for_model: spent.waiting_for_model,
             usage: spent.usage,
             by_model: spent.by_model.clone(),
+            by_agent: spent.by_agent.clone(),
             context: spent.context,
         }
     }
@@ -312,6 +359,13 @@ fn add(sums: &mut Vec<ModelUsage>, more: ModelUsage) {
             sum.cost_usd += more.cost_usd;
         }
         None => sums.push(more),
+    }
+}
+
+fn add_agent(sums: &mut Vec<AgentUsage>, more: &AgentUsage) {
+    match sums.iter_mut().find(|sum| sum.agent == more.agent) {
+        Some(sum) => sum.add(more),
+        None => sums.push(more.clone()),
     }
 }
 
@@ -336,6 +390,33 @@ mod tests {
         part.spend("m", &Usage { prompt_tokens: 5, ..Usage::default() }, Duration::ZERO);
         let sums = whole.close();
         assert_eq!((sums.model_calls, sums.tool_calls, sums.usage.prompt_tokens), (1, 3, 5));
+    }
+
+    #[test]
+    fn what_sub_agents_spend_is_counted_once_for_the_agent_that_spends_it() {
+        let usage = Usage { prompt_tokens: 5, ..Usage::default() };
+        let whole = Arc::new(Budget::new(Limits::default(), 0));
+        let outer = Arc::new(whole.part("outer".into(), Limits::default()));
+        let inner = outer.part("inner".into(), Limits::default());
+        for budget in [&whole, &outer, &Arc::new(inner)] {
+            assert!(budget.model_call().is_ok() && budget.tool_call().is_ok());
+            budget.spend("m", &usage, Duration::ZERO);
+        }
+        let sums = whole.close();
+        assert_eq!((sums.model_calls, sums.tool_calls, sums.usage.prompt_tokens), (3, 3, 15));
+        let spent = |agent: &str| AgentUsage {
+            agent: agent.into(),
+            runs: 1,
+            model_calls: 1,
+            tool_calls: 1,
+            usage,
+            cost_usd: 0.0,
+        };
+        assert_eq!(sums.by_agent, [spent("outer"), spent("inner")]);
+        outer.spend("m", &usage, Duration::ZERO);
+        let mut later = Budget::new(Limits::default(), 0).sums();
+        whole.take_late(&mut later);
+        assert_eq!((later.by_agent.len(), later.by_agent[0].usage.prompt_tokens), (1, 5));
     }
 
     #[test]

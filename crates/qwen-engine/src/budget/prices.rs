@@ -8,9 +8,9 @@ use qwen_model::{KnownPrice, find_known_model};
 /// The price of a model, in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Price {
-    /// Tokens read.
+    /// The price of input tokens.
     pub input: f64,
-    /// Tokens written.
+    /// The price of output tokens.
     pub output: f64,
     /// Tokens read from the provider's cache; `None` means the price of `input`.
     pub cache_read: Option<f64>,
@@ -29,7 +29,7 @@ impl Prices {
     }
 
     /// The price of a model, if known: from these prices, or else from the list of common models.
-    pub fn of(&self, model: &str) -> Option<Price> {
+    pub fn find(&self, model: &str) -> Option<Price> {
         let fitting = self.0.iter().filter(|(name, _)| &**name == "*" || model.starts_with(&**name));
         let closest = fitting.max_by_key(|(name, _)| if &**name == "*" { 0 } else { name.len() + 1 });
         closest.map(|(_, price)| *price).or_else(|| listed_price(model))
@@ -37,7 +37,7 @@ impl Prices {
 
     /// The cost of a call in US dollars; 0 if the price is unknown.
     pub(crate) fn cost(&self, model: &str, usage: &Usage) -> f64 {
-        let Some(price) = self.of(model) else { return 0.0 };
+        let Some(price) = self.find(model) else { return 0.0 };
         let (read, written) = (usage.cached_tokens, usage.cache_write_tokens);
         let plain = usage.prompt_tokens.saturating_sub(read).saturating_sub(written);
         let parts = [
@@ -78,10 +78,10 @@ mod tests {
         for (model, input) in
             [("gpt", 1.0), ("qwen-max", 2.0), ("qwen3-coder-2025", 3.0), ("qwen3-coder", 3.0)]
         {
-            assert_eq!(prices.of(model).map(|price| price.input), Some(input), "{model}");
+            assert_eq!(prices.find(model).map(|price| price.input), Some(input), "{model}");
         }
-        assert_eq!(Prices::default().of("qwen"), None);
-        let listed = Prices::default().of("claude-sonnet-4-5").map(|price| (price.input, price.output));
+        assert_eq!(Prices::default().find("qwen"), None);
+        let listed = Prices::default().find("claude-sonnet-4-5").map(|price| (price.input, price.output));
         assert_eq!(listed, Some((3.0, 15.0)));
     }
 

@@ -44,9 +44,9 @@ pub struct CommandContext<'a> {
     /// The conversation; `None` while a turn runs.
     pub history: Option<&'a [Message]>,
     pub spent: SessionTotals,
-    /// The available tools.
+    /// The tools that the session offers.
     pub tools: &'a [ToolSpec],
-    /// The available sub-agents.
+    /// The sub-agents that the session offers.
     pub agents: &'a [AgentDefinition],
     pub mcp_servers: &'a [ServerStatus],
     pub hooks: &'a HookSet,
@@ -77,7 +77,7 @@ pub struct SessionTotals {
 /// What the owner of the session must do after a command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CommandAction {
-    /// Clear the conversation.
+    /// Discards the conversation of the session.
     Clear,
     /// Replace the conversation by a summary; the text states what to focus on.
     Compress(Arc<str>),
@@ -145,7 +145,7 @@ pub struct CommandOutcome {
 }
 
 impl CommandOutcome {
-    /// A text result.
+    /// Creates an outcome that shows a text.
     pub fn info(content: impl Into<Arc<str>>) -> Self {
         Self {
             body: CommandResultBody::Message { level: Level::Info, content: content.into() },
@@ -153,7 +153,7 @@ impl CommandOutcome {
         }
     }
 
-    /// An error message.
+    /// Creates an outcome that shows an error message.
     pub fn error(content: impl Into<Arc<str>>) -> Self {
         Self {
             body: CommandResultBody::Message { level: Level::Error, content: content.into() },

@@ -89,7 +89,7 @@ pub(crate) async fn summarize(
     cancel: &Cancel,
 ) -> Result<String, ErrorInfo> {
     budget.model_call().map_err(|stop| stop.error.unwrap_or_else(cancelled))?;
-    let mut prompt = transcript::of(messages, most);
+    let mut prompt = transcript::render(messages, most);
     if !wish.is_empty() {
         prompt.push_str("\n\nWhat matters most in the summary: ");
         prompt.push_str(wish);

@@ -8,7 +8,7 @@ use qwen_events::{Message, Part, Role};
 const MAX_RESULT: usize = 4_000;
 
 /// The conversation as one text of at most about `most` bytes; the middle of a longer text is cut.
-pub(super) fn of(messages: &[Message], most: usize) -> String {
+pub(super) fn render(messages: &[Message], most: usize) -> String {
     let mut text = String::from("The conversation:\n");
     for message in messages {
         let who = match message.role {

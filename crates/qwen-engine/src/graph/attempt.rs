@@ -67,12 +67,7 @@ async fn timed<S: State>(placed: &NodeEntry<S>, state: &S, cx: &RunContext) -> S
 }
 
 /// Runs `work`, and stops it for `cause` when its time is up. The work still ends by itself.
-pub(crate) async fn within<T>(
-    limit: Duration,
-    cancel: &Cancel,
-    cause: Stop,
-    work: impl Future<Output = T>,
-) -> T {
+pub async fn within<T>(limit: Duration, cancel: &Cancel, cause: Stop, work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
     tokio::select! {
         done = &mut work => done,

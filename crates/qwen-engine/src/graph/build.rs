@@ -182,7 +182,7 @@ impl<S: State> Graph<S> {
     }
 
     /// The static name of a node, for a name that was read from outside.
-    pub(crate) fn name(&self, name: &str) -> Option<&'static str> {
+    pub fn name(&self, name: &str) -> Option<&'static str> {
         self.find(name).map(|placed| placed.name)
     }
 

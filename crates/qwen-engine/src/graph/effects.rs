@@ -11,7 +11,7 @@ pub struct Effects(Arc<Mutex<HashMap<Arc<str>, Json>>>);
 
 impl Effects {
     /// The effects stored in a log.
-    pub fn of(remembered: impl IntoIterator<Item = (Arc<str>, Json)>) -> Self {
+    pub fn from_log(remembered: impl IntoIterator<Item = (Arc<str>, Json)>) -> Self {
         Self(Arc::new(Mutex::new(remembered.into_iter().collect())))
     }
 

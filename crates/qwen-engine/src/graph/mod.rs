@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 use qwen_events::Json;
 
 pub use attempt::Retry;
-pub(crate) use attempt::within;
+pub use attempt::within;
 pub use build::{BuildError, END, Edge, Graph, GraphBuilder, mermaid};
 pub use concurrent::fan_out;
 pub use effects::Effects;

@@ -58,7 +58,7 @@ pub struct RunOutcome {
 
 impl RunOutcome {
     /// A run that could not start.
-    pub(crate) fn failed(error: &BuildError) -> Self {
+    pub fn failed(error: &BuildError) -> Self {
         Self { stop: Some(invalid_graph(error.to_string())), last: None, steps: 0 }
     }
 }

@@ -14,7 +14,7 @@ use super::set::HookRequest;
 pub enum Announced {
     #[default]
     Nothing,
-    /// Only `SessionStart` hooks.
+    /// Only hooks for the event `SessionStart`.
     SessionStart,
     Everything,
 }

@@ -89,7 +89,11 @@ pub(super) async fn run(
         }
     };
     let ((), stdout, stderr) = tokio::try_join!(send_input, stdout, stderr)?;
-    let exit = running.gone().await;
+    let exit = running.wait().await;
+    let hidden = match exit {
+        Exit::Code(0) => None,
+        _ => sandbox.as_ref().and_then(|sandbox| sandbox.explain_hidden([line])),
+    };
     let tampered = sandbox.map(ProcessSandbox::release).unwrap_or_default();
     if let Some(tampered) = tampered.first() {
         return Err(tampered.to_string());
@@ -102,10 +106,13 @@ pub(super) async fn run(
         Exit::Code(BLOCKS) => Ok(HookAnswer {
             block: true,
             permission: Some(super::Permission::Deny),
-            reason: Some(stderr.trim().into()),
+            reason: Some(hidden.as_deref().unwrap_or_else(|| stderr.trim()).into()),
             ..HookAnswer::default()
         }),
-        Exit::Code(code) => Err(format!("it ended with exit code {code}: {}", first_line(&stderr))),
+        Exit::Code(code) => {
+            let why = hidden.unwrap_or_else(|| first_line(&stderr));
+            Err(format!("it ended with exit code {code}: {why}"))
+        }
         Exit::Signal(signal) => Err(format!("it was ended by signal {signal}")),
         Exit::Lost => Err("it was lost".to_owned()),
     }

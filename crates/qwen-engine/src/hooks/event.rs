@@ -10,7 +10,7 @@ pub enum HookEvent {
     PostToolUseFailure,
     /// The user sent a prompt.
     UserPromptSubmit,
-    /// The session starts.
+    /// A session starts or is resumed.
     SessionStart,
     SessionEnd,
     /// The agent considers itself done.

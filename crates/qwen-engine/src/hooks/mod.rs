@@ -58,7 +58,7 @@ pub enum HookAction {
     /// A URL that the input is posted to.
     Http {
         url: Arc<str>,
-        /// Additional request headers.
+        /// The request headers besides those of HTTP.
         headers: Vec<(Arc<str>, Arc<str>)>,
     },
     /// A function of the host, identified by the host's callback name.

@@ -292,7 +292,7 @@ pub(crate) fn hook_stop(event: HookEvent, why: &str) -> Stop {
     }
 }
 
-/// The error for a host hook that did not answer in time.
+/// The error for a host hook that did not answer before its deadline.
 fn unanswered(callback: &str, time_limit: Duration) -> ErrorInfo {
     let message = format!(
         "the hook '{callback}' was not answered within {} ms (the control time-out)",

@@ -1,16 +1,21 @@
 //! The result of a call as hooks see it: `tool_response`.
 
-use qwen_events::{DiffHunk, Display, FileDiff, FileLines, ToolCall};
+use qwen_events::{DiffHunk, Display, FileDiff, FileLines, FoundFiles, FoundLines, ToolCall, command_output};
 use qwen_tools::{Outcome, ToolVocabulary};
 use serde_json::{Map, Value, json};
 
 /// Text, success and exit code; in Claude's vocabulary also the fields of the tool's result that Claude's CLI
 /// gives hooks.
-pub(crate) fn of(call: &ToolCall, outcome: &Outcome, vocabulary: ToolVocabulary) -> Value {
+pub(crate) fn build(
+    call: &ToolCall,
+    outcome: &Outcome,
+    elapsed_ms: u64,
+    vocabulary: ToolVocabulary,
+) -> Value {
     let mut response = json!({"output": outcome.text, "is_error": outcome.error_code.is_some(), "exit_code": outcome.exit_code});
     if vocabulary == ToolVocabulary::Claude
         && outcome.error_code.is_none()
-        && let Some(fields) = claude_fields(call, outcome)
+        && let Some(fields) = claude_fields(call, outcome, elapsed_ms)
         && let (Value::Object(response), Value::Object(fields)) = (&mut response, fields)
     {
         response.extend(fields);
@@ -18,7 +23,7 @@ pub(crate) fn of(call: &ToolCall, outcome: &Outcome, vocabulary: ToolVocabulary)
     response
 }
 
-fn claude_fields(call: &ToolCall, outcome: &Outcome) -> Option<Value> {
+fn claude_fields(call: &ToolCall, outcome: &Outcome, elapsed_ms: u64) -> Option<Value> {
     let arguments: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).ok()?;
     let given = |name: &str| arguments.get(name).cloned().unwrap_or_default();
     Some(match (&*call.name, &outcome.display) {
@@ -62,7 +67,7 @@ fn claude_fields(call: &ToolCall, outcome: &Outcome) -> Option<Value> {
             }})
         }
         ("Bash", _) => json!({
-            "stdout": outcome.text,
+            "stdout": command_output(&outcome.text),
             "stderr": "",
             "interrupted": false,
             "isImage": false,
@@ -78,13 +83,13 @@ fn claude_fields(call: &ToolCall, outcome: &Outcome) -> Option<Value> {
         }),
         ("TodoWrite", _) => json!({"newTodos": given("todos")}),
         ("Glob", _) => {
-            let filenames = listed_paths(&outcome.text);
-            let is_truncated = outcome.text.lines().next().is_some_and(|head| head.contains(", the newest "));
-            json!({"numFiles": filenames.len(), "filenames": filenames, "truncated": is_truncated})
+            let found = FoundFiles::parse(&outcome.text);
+            json!({
+                "numFiles": found.filenames.len(), "filenames": found.filenames,
+                "truncated": found.is_truncated, "durationMs": elapsed_ms,
+            })
         }
-        ("Grep", _) => {
-            search_fields(&outcome.text, given("output_mode").as_str().unwrap_or("files_with_matches"))
-        }
+        ("Grep", _) => search_fields(&outcome.text, given("output_mode").as_str().unwrap_or(DEFAULT_MODE)),
         ("ExitPlanMode", Some(Display::Plan { plan, .. })) => {
             json!({"plan": &**plan, "isAgent": false, "filePath": Value::Null})
         }
@@ -92,37 +97,24 @@ fn claude_fields(call: &ToolCall, outcome: &Outcome) -> Option<Value> {
     })
 }
 
-/// The paths in the result of a search for files, which follow its first line.
-fn listed_paths(text: &str) -> Vec<&str> {
-    text.lines().skip(1).collect()
-}
+/// The mode of a search that names none.
+const DEFAULT_MODE: &str = "files_with_matches";
 
-/// The fields of a search for lines: the mode, and what was found in it.
+/// The fields of a search for lines; those that its mode does not have are absent.
 fn search_fields(text: &str, mode: &str) -> Value {
-    let (head, body) = text.split_once('\n').unwrap_or((text, ""));
-    match mode {
-        "content" => {
-            // A line with a number belongs to the file above it.
-            let is_line =
-                |line: &&str| line.starts_with(|first: char| first.is_ascii_digit()) || *line == "--";
-            let filenames: Vec<&str> = body.lines().filter(|line| !is_line(line)).collect();
-            json!({
-                "mode": mode, "numFiles": filenames.len(), "filenames": filenames,
-                "content": body, "numLines": body.lines().filter(is_line).count(),
-            })
+    let found = FoundLines::parse(text, mode);
+    let mut fields = json!({"mode": mode, "numFiles": found.num_files, "filenames": found.filenames});
+    let optional = [
+        ("content", found.content.map(Value::from)),
+        ("numLines", found.num_lines.map(Value::from)),
+        ("numMatches", found.num_matches.map(Value::from)),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            fields[name] = value;
         }
-        "count" => {
-            let counts = body.lines().filter_map(|line| line.rsplit_once(':')?.1.parse::<u64>().ok());
-            json!({
-                "mode": mode, "numFiles": body.lines().count(), "filenames": Vec::<&str>::new(),
-                "content": body, "numMatches": counts.sum::<u64>(),
-            })
-        }
-        _ if body.is_empty() && !head.ends_with(':') => {
-            json!({"mode": mode, "numFiles": 0, "filenames": Vec::<&str>::new()})
-        }
-        _ => json!({"mode": mode, "numFiles": body.lines().count(), "filenames": listed_paths(text)}),
     }
+    fields
 }
 
 /// The hunks of a changed file.
@@ -145,7 +137,7 @@ mod tests {
 
     fn response(tool: &str, arguments: &Value, text: &str) -> Value {
         let call = ToolCall::new(CallId::new("c"), tool.into(), Json::trusted(arguments.to_string()));
-        of(&call, &Outcome::success(text), ToolVocabulary::Claude)
+        build(&call, &Outcome::success(text), 0, ToolVocabulary::Claude)
     }
 
     #[test]

@@ -6,11 +6,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, ErrorInfo, Event, HistoryChange, Journal, MessageEnd, ModelUsage, NodeRun, PromptId, Scope,
-    SessionEvent, SessionId, Thinking, Timestamp, ToolCall, channel_events, message_pieces, notices,
+    AgentName, Body, CallId, ErrorInfo, Event, HistoryChange, Journal, MessageEnd, ModelUsage, NodeRun,
+    PromptId, Scope, SessionEvent, SessionId, Thinking, Timestamp, ToolCall, channel_events, message_pieces,
+    notices,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use crate::redact::Redactor;
 
 use super::file_backups::{FileBackup, FileBefore};
 use super::form::{
@@ -38,6 +41,8 @@ pub enum EntryBody {
     File(FileBackup),
     /// Checkpoints that are no longer available.
     Pruned(Vec<Arc<str>>),
+    /// A connection of a sandboxed program ended, or was refused.
+    Connection,
 }
 
 /// What the log already contains and later entries only refer to. The writer and the reader maintain the same
@@ -58,7 +63,7 @@ impl LoggedContext {
             Body::TurnStart(start) if is_main(scope) => {
                 self.calls.clear();
                 self.last_text = Arc::default();
-                self.keeps_state = &*start.agent != crate::REACT;
+                self.keeps_state = start.agent != AgentName::React;
             }
             Body::MessageEnd(end) => {
                 self.calls.extend(end.calls.iter().map(|call| (call.id.clone(), call.clone())));
@@ -257,6 +262,45 @@ pub(super) fn write_pruned(
     line.put("pruned", PrunedForm { checkpoints })
 }
 
+/// Connections of sandboxed programs to one destination.
+#[derive(Debug, Clone, Serialize)]
+pub struct LoggedConnection {
+    /// The requested server as `host:port`.
+    pub destination: String,
+    /// The HTTP method, if the proxy read the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The address that was connected to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// `allowed`, `refused` or `failed`.
+    pub outcome: &'static str,
+    /// Why it was refused or failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How many connections this is about. Of a flood, only the first are logged one by one.
+    pub count: u64,
+    /// Bytes to the server and back.
+    pub sent: u64,
+    pub received: u64,
+}
+
+/// Appends the entry for connections of sandboxed programs.
+pub(super) fn write_connection(
+    at: Timestamp,
+    connection: &LoggedConnection,
+    redactor: &Redactor,
+    out: &mut Vec<u8>,
+) -> serde_json::Result<()> {
+    let clean = |text: &String| redactor.redact(text).into_owned();
+    let data = LoggedConnection {
+        destination: clean(&connection.destination),
+        reason: connection.reason.as_ref().map(clean),
+        ..connection.clone()
+    };
+    Line { at, scope: &Scope::default(), out }.put("connection", data)
+}
+
 struct Line<'a> {
     at: Timestamp,
     scope: &'a Scope,
@@ -314,6 +358,13 @@ pub(super) fn read(line: &[u8], context: &LoggedContext, session: &SessionId) ->
         "pruned" => {
             let what = EntryBody::Pruned(parse::<PrunedForm>(data)?.checkpoints);
             return Ok(Entry { at: Timestamp(frame.at), scope: Scope::default(), what });
+        }
+        "connection" => {
+            return Ok(Entry {
+                at: Timestamp(frame.at),
+                scope: Scope::default(),
+                what: EntryBody::Connection,
+            });
         }
         "file" => {
             let form: FileForm = parse(data)?;

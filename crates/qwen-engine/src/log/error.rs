@@ -24,19 +24,19 @@ pub enum LogError {
     /// The session has no such message, prompt or checkpoint.
     NoSuchPoint {
         id: SessionId,
-        /// The requested point.
+        /// The point that was requested.
         point: String,
     },
     /// `qwen sessions prune` removed the checkpoint.
     Pruned {
         id: SessionId,
-        /// The requested checkpoint.
+        /// The checkpoint that was requested.
         point: String,
     },
     /// The state at a point of the session cannot be changed as requested.
     Uneditable {
         id: SessionId,
-        /// The reason.
+        /// The reason, as a clause.
         why: String,
     },
     /// No directory for logs is available.
@@ -44,7 +44,7 @@ pub enum LogError {
     /// A system call failed.
     System {
         id: SessionId,
-        /// The attempted action.
+        /// The attempted action, as a participle.
         action: &'static str,
         source: io::Error,
     },

@@ -28,13 +28,14 @@ use std::sync::Arc;
 
 use qwen_events::SessionId;
 
+pub(crate) use entry::LoggedConnection;
 pub use entry::{Entry, EntryBody};
 pub use error::LogError;
 pub use file_backups::{FileBackup, FileBefore};
 pub(crate) use file_backups::{FileBackups, fingerprint, note_written, written};
 pub(crate) use fold::open_calls::INTERRUPTED;
-pub use fold::open_calls::{OpenCall, OpenCalls, Progress};
-pub(crate) use fold::stored_run::StoredRun;
+pub use fold::open_calls::{OpenCall, OpenCalls, Progress, UnansweredCalls};
+pub use fold::stored_run::StoredRun;
 pub use fold::{CheckpointMeta, FinalAnswer, Folded, Unfinished};
 pub(crate) use form::word;
 pub use header::{LogHeader, Parent};
@@ -42,7 +43,7 @@ pub use list::Summary;
 pub use prune::Pruned;
 pub use reader::LogReader;
 pub use recorder::Recorder;
-pub(crate) use recorder::{Log, Unsynced};
+pub(crate) use recorder::{Log, Unsynced, WeakLog};
 pub use replay::Replay;
 pub use search::FoundSession;
 pub use store::Store;

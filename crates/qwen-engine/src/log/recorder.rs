@@ -9,7 +9,7 @@ use qwen_events::{
     Body, Event, Journal, PromptId, Scope, SessionId, call_progress, channel_events, message_pieces, notices,
 };
 
-use super::entry::{self, LoggedContext, is_main};
+use super::entry::{self, LoggedConnection, LoggedContext, is_main};
 use super::file_backups::FileBackup;
 use super::header::title;
 use super::output::Outputs;
@@ -136,6 +136,22 @@ impl Recorder {
             return Ok(());
         }
         let written = entry::write_file(now(), file, &mut self.pending);
+        let recorded = written.map_err(|error| self.unwritable(error.into())).and_then(|()| self.flush());
+        if recorded.is_err() {
+            self.discard_incomplete();
+        }
+        recorded
+    }
+
+    fn record_connection(
+        &mut self,
+        connection: &LoggedConnection,
+        redactor: &Redactor,
+    ) -> Result<(), LogError> {
+        if matches!(self.state, State::Off { .. }) {
+            return Ok(());
+        }
+        let written = entry::write_connection(now(), connection, redactor, &mut self.pending);
         let recorded = written.map_err(|error| self.unwritable(error.into())).and_then(|()| self.flush());
         if recorded.is_err() {
             self.discard_incomplete();
@@ -313,7 +329,7 @@ impl Drop for Recorder {
 pub(crate) struct Log(Arc<Mutex<Shared>>);
 
 /// A log reference that does not keep the file locked.
-pub(super) struct WeakLog(Weak<Mutex<Shared>>);
+pub(crate) struct WeakLog(Weak<Mutex<Shared>>);
 
 impl WeakLog {
     /// The log, if it is still held elsewhere.
@@ -347,7 +363,7 @@ impl Log {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub(super) fn downgrade(&self) -> WeakLog {
+    pub(crate) fn downgrade(&self) -> WeakLog {
         WeakLog(Arc::downgrade(&self.0))
     }
 
@@ -408,6 +424,15 @@ impl Log {
     pub fn note_file(&self, file: &FileBackup) {
         let mut shared = self.lock();
         if let Err(error) = shared.recorder.record_file(file) {
+            shared.untold = Some(error);
+        }
+    }
+
+    /// Logs connections of sandboxed programs. An error is returned with the next event that readers get.
+    pub fn note_connection(&self, connection: &LoggedConnection) {
+        let mut shared = self.lock();
+        let redactor = shared.redactor.clone();
+        if let Err(error) = shared.recorder.record_connection(connection, &redactor) {
             shared.untold = Some(error);
         }
     }

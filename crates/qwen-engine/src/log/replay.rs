@@ -15,7 +15,8 @@ use super::entry::{EntryBody, is_main};
 use super::fold::Folded;
 use super::fold::open_calls::{OpenCall, Progress};
 use super::{LogError, LogReader, StoredRun, checkpoint_id};
-use crate::{agent, state_json};
+use crate::agent::SearchAgents;
+use crate::state_json;
 
 /// The node that calls run in.
 const ACT: &str = "act";
@@ -25,8 +26,8 @@ pub struct Replay {
     reader: LogReader,
     /// The conversation so far.
     folded: Folded,
-    /// Also emit the graph's state.
-    with_state: bool,
+    /// Computes the states of searches, if the graph's state is emitted too.
+    agents: Option<Arc<dyn SearchAgents>>,
     queue: VecDeque<Event>,
     /// The main agent's node run that has no exit yet.
     node: Option<Arc<NodeRun>>,
@@ -66,12 +67,12 @@ fn begins_with(messages: &[Message], kept: &[Message]) -> bool {
 }
 
 impl Replay {
-    /// The events of a log; `with_state` for readers that show the graph's state.
-    pub fn new(reader: LogReader, with_state: bool) -> Self {
+    /// Reads the events of a log.
+    pub fn new(reader: LogReader) -> Self {
         Self {
             folded: Folded::nothing(reader.header().clone()),
             reader,
-            with_state,
+            agents: None,
             queue: VecDeque::new(),
             node: None,
             ended: Vec::new(),
@@ -84,6 +85,12 @@ impl Replay {
             undone: Vec::new(),
             earlier: Vec::new(),
         }
+    }
+
+    /// Also replays the graph's state, for readers that show it. `agents` compute the states of searches.
+    pub fn with_state(mut self, agents: Arc<dyn SearchAgents>) -> Self {
+        self.agents = Some(agents);
+        self
     }
 
     /// The turns read so far that are no longer a part of the conversation, because the session went back to
@@ -142,7 +149,7 @@ impl Replay {
                     self.end_calls();
                     self.end_step();
                 }
-                EntryBody::Event(_) | EntryBody::File(_) | EntryBody::Pruned(_) => {}
+                EntryBody::Event(_) | EntryBody::File(_) | EntryBody::Pruned(_) | EntryBody::Connection => {}
             }
             if let EntryBody::Event(body) = &entry.what
                 && main
@@ -192,7 +199,7 @@ impl Replay {
                 self.queue.push_back(event);
             }
             Body::Checkpoint(checkpoint) => {
-                if self.with_state {
+                if self.agents.is_some() {
                     self.checkpoint_emitted = true;
                     let state = if checkpoint.state.as_str() == "{}" {
                         self.state()
@@ -275,7 +282,7 @@ impl Replay {
     fn exit(&mut self, event: Event) {
         let (at, scope) = (event.at, event.scope.clone());
         self.queue.push_back(event);
-        if self.with_state {
+        if self.agents.is_some() {
             let state = self.state();
             self.queue.push_back(Event { at, scope, body: Body::State(state) });
         }
@@ -283,15 +290,18 @@ impl Replay {
 
     fn state(&mut self) -> Json {
         if let Some(turn) = &self.folded.unfinished
-            && let Some(stored_run) = StoredRun::of(&turn.journal)
+            && let Some(stored_run) = StoredRun::from_journal(&turn.journal)
         {
             // If the state can no longer be read, the state is derived from the conversation alone.
-            self.shown_state = agent::shown(&turn.start.agent, &stored_run).ok().flatten();
+            self.shown_state = self
+                .agents
+                .as_ref()
+                .and_then(|agents| agents.restore_state(turn.start.agent, &stored_run).ok());
         }
         if let Some(state) = &self.shown_state {
             return state.clone();
         }
-        let pending: Vec<Arc<ToolCall>> = self.folded.open_calls.waiting().cloned().collect();
+        let pending: Vec<Arc<ToolCall>> = self.folded.unanswered.calls.waiting().cloned().collect();
         state_json::conversation(&self.folded.messages, &pending)
     }
 
@@ -308,7 +318,7 @@ impl Replay {
     /// Ends the calls that have no end, in the node where calls end.
     fn end_calls(&mut self) {
         let open: Vec<OpenCall> =
-            self.folded.open_calls.calls().iter().filter(|open| self.is_open(open)).cloned().collect();
+            self.folded.unanswered.calls.calls().iter().filter(|open| self.is_open(open)).cloned().collect();
         if open.is_empty() {
             return;
         }
@@ -340,7 +350,8 @@ impl Replay {
         self.end_inner(false);
         let started: Vec<OpenCall> = self
             .folded
-            .open_calls
+            .unanswered
+            .calls
             .calls()
             .iter()
             .filter(|open| open.progress == Progress::Started && self.is_open(open))
@@ -371,7 +382,7 @@ impl Replay {
         let Some((id, step)) = self.folded.checkpoints.last().map(|last| (last.turn, last.step)) else {
             return;
         };
-        if !self.with_state || std::mem::replace(&mut self.checkpoint_emitted, true) {
+        if self.agents.is_none() || std::mem::replace(&mut self.checkpoint_emitted, true) {
             return;
         }
         let session = self.folded.header.session_id.clone();

@@ -15,6 +15,7 @@ use super::fold::point;
 use super::fold::{Folded, Unfinished};
 use super::recorder::Origin;
 use super::{EntryBody, LogError, LogHeader, LogReader, Recorder};
+use crate::agent::SearchAgents;
 use crate::edit::{self, Edit};
 
 /// The directory of the logs. It is created when the first log is written.
@@ -73,19 +74,19 @@ impl Store {
 
     /// Folds the whole log of a session.
     pub fn fold(&self, id: &SessionId) -> Result<Folded, LogError> {
-        Folded::of(self.read(id)?)
+        Folded::read(self.read(id)?)
     }
 
     /// Folds the log of a session up to and including `point`.
     pub fn fold_until(&self, id: &SessionId, point: &str) -> Result<Folded, LogError> {
         let until = point::find(self.read(id)?, point)?;
-        Folded::of(LogReader::new(self.open_to_read(id)?, id, until)?)
+        Folded::read(LogReader::new(self.open_to_read(id)?, id, until)?)
     }
 
     /// Folds the log of a session up to the turn of `prompt`, without it.
     pub(crate) fn fold_before(&self, id: &SessionId, prompt: &PromptId) -> Result<Folded, LogError> {
-        let until = point::before(self.read(id)?, prompt)?;
-        Folded::of(LogReader::new(self.open_to_read(id)?, id, until)?)
+        let until = point::find_start(self.read(id)?, prompt)?;
+        Folded::read(LogReader::new(self.open_to_read(id)?, id, until)?)
     }
 
     /// Resumes a session and locks it until the recorder is dropped. An incomplete last line, left by a
@@ -108,7 +109,7 @@ impl Store {
             // It was deleted after we opened it and before we locked it.
             return Err(LogError::Unknown(id.clone()));
         }
-        let folded = Folded::of(LogReader::new(file.try_clone().map_err(unusable)?, id, u64::MAX)?)?;
+        let folded = Folded::read(LogReader::new(file.try_clone().map_err(unusable)?, id, u64::MAX)?)?;
         let recorder = match file.set_len(folded.length) {
             Ok(()) => Recorder::append(self.clone(), folded.header.clone(), file, folded.length),
             Err(error) => {
@@ -138,7 +139,7 @@ impl Store {
             None => u64::MAX,
         };
         rewind(&file, from)?;
-        let mut folded = Folded::of(LogReader::new(again(&file)?, from, until)?)?;
+        let mut folded = Folded::read(LogReader::new(again(&file)?, from, until)?)?;
         folded.header = LogHeader { title: folded.header.title, ..header };
         // A fork always names its point, even if that is the end.
         if let Some(parent) = folded.header.parent.as_mut().filter(|parent| parent.point.is_none()) {
@@ -165,14 +166,15 @@ impl Store {
         point: Option<&str>,
         header: LogHeader,
         edits: &[Edit],
+        agents: &dyn SearchAgents,
     ) -> Result<(), LogError> {
         let (recorder, folded) = self.fork(from, point, header)?;
         let uneditable = |why| LogError::Uneditable { id: from.clone(), why };
-        recorder.make_now(edit::apply(&folded, edits).map_err(uneditable)?)
+        recorder.make_now(edit::apply(&folded, edits, agents).map_err(uneditable)?)
     }
 
     /// Locks a log: no other process can resume the session while the file is open.
-    pub(super) fn hold(&self, id: &SessionId) -> Result<File, LogError> {
+    pub fn hold(&self, id: &SessionId) -> Result<File, LogError> {
         let file = self.open_to_read(id)?;
         lock(&file, id)?;
         Ok(file)

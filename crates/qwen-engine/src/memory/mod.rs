@@ -23,7 +23,7 @@ const MAX_LEVELS: usize = 32;
 pub struct MemoryLocations<'a> {
     /// The directory of the user's files.
     pub home: Option<&'a Path>,
-    /// The working directory.
+    /// The working directory of the session.
     pub cwd: &'a Path,
     /// The file names; empty means [`NAMES`].
     pub names: &'a [String],

@@ -28,7 +28,7 @@ impl Node<ReactState> for Act {
                 place: order.place(index),
             };
             let calls = state.pending.iter().enumerate();
-            let finished = calls.map(|(index, c)| call::run(&self.0, c, start(index, c), cx));
+            let finished = calls.map(|(index, c)| call::run_call(&self.0, c, start(index, c), cx));
             let finished = join_all(finished).await;
             let mut results = Vec::with_capacity(finished.len());
             let mut denials = Vec::new();

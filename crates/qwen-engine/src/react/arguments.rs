@@ -28,7 +28,7 @@ pub(crate) fn parse_arguments(text: &str) -> Result<Json, String> {
 }
 
 /// The call as the model wrote it. Invalid arguments are stored next to the call, which fails when it runs.
-pub(crate) fn written_call(id: CallId, name: Arc<str>, text: String) -> ToolCall {
+pub fn written_call(id: CallId, name: Arc<str>, text: String) -> ToolCall {
     match parse_arguments(&text) {
         Ok(arguments) => ToolCall { id, name, arguments, malformed: None, provider_fields: None },
         Err(_) => {

@@ -22,7 +22,7 @@ use crate::permissions::RefusedCall;
 use crate::{Emitter, Stop, TOOLS, structured};
 
 /// The circumstances under which a call starts.
-pub(crate) struct CallStart<'a> {
+pub struct CallStart<'a> {
     /// It was running when an earlier process died: it only gets its end.
     pub interrupted: bool,
     /// It is the only call of its message: hooks may postpone it.
@@ -32,7 +32,7 @@ pub(crate) struct CallStart<'a> {
 }
 
 /// The outcome of a call.
-pub(crate) struct Done {
+pub struct CallOutcome {
     pub result: ToolResult,
     pub denial: Option<Denial>,
     /// The limit that prevented it from running.
@@ -44,7 +44,7 @@ pub(crate) struct Done {
 
 /// Whether a call has ended. An open call has no result, and the log records no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Openness {
+pub enum Openness {
     Ended,
     /// It waits for an answer that a later process receives.
     Deferred,
@@ -62,12 +62,12 @@ const POSTPONED: &str = "tool_deferred";
 
 /// Runs one call to its end, after the earlier calls of its message that it must not overlap. In every case
 /// the model gets a result and readers get a `ToolEnd`.
-pub(crate) async fn run(
+pub async fn run_call(
     context: &TurnContext,
     call: &Arc<ToolCall>,
     start: CallStart<'_>,
     cx: &RunContext,
-) -> Done {
+) -> CallOutcome {
     start.place.wait_for_changes().await;
     let started = Instant::now();
     let mut judged = call.clone();
@@ -95,7 +95,9 @@ pub(crate) async fn run(
     }
     note_missing(context, &judged, &attempted, &start.place);
     let reason = match &attempted {
-        Err(NotRun::Denied(refusal)) => Some(context.resources.redactor.redact(&refusal.reason).into()),
+        Err(NotRun::Denied(refusal)) => {
+            Some(context.session.resources.redactor.redact(&refusal.reason).into())
+        }
         _ => None,
     };
     let Ended { status, mut outcome, limit, takes_note } = end_of(attempted);
@@ -103,7 +105,7 @@ pub(crate) async fn run(
         outcome.text = format!("{note}\n{}", outcome.text);
     }
     // Tool output goes to the model's server, a third party, so secrets are redacted.
-    let text: Arc<str> = context.resources.redactor.redact(&outcome.text).into();
+    let text: Arc<str> = context.session.resources.redactor.redact(&outcome.text).into();
     let end = ToolEnd {
         call: call.clone(),
         status,
@@ -131,9 +133,9 @@ pub(crate) async fn run(
         is_error: status != ToolStatus::Success,
     };
     for note in &mut hook_notes {
-        *note = context.resources.redactor.redact(note).into_owned();
+        *note = context.session.resources.redactor.redact(note).into_owned();
     }
-    Done { result, denial, limit, openness, hook_notes }
+    CallOutcome { result, denial, limit, openness, hook_notes }
 }
 
 /// How a call ended.
@@ -215,7 +217,7 @@ fn note_missing(
         ) => return,
     };
     let refused = RefusedCall { call, declaration, blocked_path: None };
-    place.note_missing(call, context.permissions.subject(&refused).as_deref(), why);
+    place.note_missing(call, context.session.process.permissions.subject(&refused).as_deref(), why);
 }
 
 /// A refused call: the model receives `text`, the turn's list of denials the refuser's `reason` alone.
@@ -253,12 +255,20 @@ async fn attempt(
 ) -> Result<Outcome, NotRun> {
     let tool = find_tool(context, judged)?;
     if tool.is_deferrable() {
-        context.loaded_tools.load(&tool.spec().name);
+        context.session.loaded_tools.load(&tool.spec().name);
+    }
+    let answers = context.structured.is_some() && structured::is_tool(&judged.name);
+    let by_host = context.host_tools.contains(&tool.spec().name);
+    check_arguments(judged, tool.as_ref(), answers, by_host)?;
+    // Every command of a sub-agent starts in the working directory.
+    let carries_directory = !cx.emit.is_in_call() && !context.in_background;
+    if carries_directory
+        && let Some(carried) =
+            guarded_call::in_shell_directory(judged, tool.declaration(), &context.session.resources)
+    {
+        *judged = Arc::new(carried);
     }
     let call = &*judged;
-    let answers = context.structured.is_some() && structured::is_tool(&call.name);
-    let by_host = context.host_tools.contains(&tool.spec().name);
-    check_arguments(call, tool.as_ref(), answers, by_host)?;
     if start.place.overlaps() && !may_overlap(context, call, tool.as_ref()) {
         start.place.wait_for_earlier().await;
     }
@@ -269,7 +279,9 @@ async fn attempt(
         cx.budget.tool_call().map_err(NotRun::Limit)?;
     }
     let output = Arc::new(CallOutput { call: call.clone(), emit: cx.emit.clone() });
-    let mut call_context = CallContext::new(context.resources.clone(), cx.cancel.token().clone(), output);
+    let mut call_context =
+        CallContext::new(context.session.resources.clone(), cx.cancel.token().clone(), output);
+    call_context.carries_directory = carries_directory;
     let permitted = if answers {
         // Answering needs no permission.
         Permitted::as_it_is(call.clone())
@@ -279,7 +291,8 @@ async fn attempt(
     if start.place.is_held() {
         return Err(NotRun::Held);
     }
-    if !by_host && (permitted.read_only || tool.only_reads(&permitted.call)) {
+    let moves = carries_directory && guarded_call::may_change_directory(&permitted.call, tool.declaration());
+    if !by_host && !moves && (permitted.read_only || tool.only_reads(&permitted.call)) {
         start.place.start_reading();
     } else {
         start.place.wait_for_earlier().await;
@@ -287,22 +300,24 @@ async fn attempt(
     grant(context, &permitted, &mut call_context);
     announce(context, &permitted.call, cx).await?;
     call_context.trace = cx.emit.context_of(&call.id);
+    let _asks = context.session.process.network.begin_call(&context.origin, &cx.cancel);
     let started = Instant::now();
     let mut outcome = if by_host {
         host_tool::wait(context, &permitted.call, cx).await
     } else {
-        let _runs = (!context.in_background).then(|| context.overrides.in_flight().track_running(call));
+        let _runs = (!context.in_background)
+            .then(|| context.session.process.overrides.in_flight().track_running(call));
         tool.run(&permitted.call, &call_context).await
     };
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     if tool.declaration().is_some_and(|declaration| declaration.kind == ToolKind::ExitPlan)
         && outcome.error_code.is_none()
-        && context.permissions.mode() == "plan"
+        && context.session.process.permissions.mode() == "plan"
     {
         leave_plan_mode(context, cx).await;
     }
     if outcome.needs_write_access {
-        context.permissions.note_failed_read_only(&permitted.call, tool.declaration());
+        context.session.process.permissions.note_failed_read_only(&permitted.call, tool.declaration());
     }
     hook_notes.extend(permitted.context.as_deref().map(|text| label(HookEvent::PreToolUse, call, text)));
     hook_notes.extend(review(context, &permitted.call, &mut outcome, elapsed_ms, cx).await);
@@ -324,7 +339,7 @@ fn find_tool<'a>(context: &'a TurnContext, judged: &mut Arc<ToolCall>) -> Result
         );
         return Err(NotRun::Failed("invalid_arguments", message));
     }
-    if let Some(name) = context.overrides.alias(&judged.name) {
+    if let Some(name) = context.session.process.overrides.alias(&judged.name) {
         *judged = Arc::new(ToolCall { name, ..(**judged).clone() });
     }
     let answers = context.structured.is_some() && structured::is_tool(&judged.name);
@@ -333,7 +348,7 @@ fn find_tool<'a>(context: &'a TurnContext, judged: &mut Arc<ToolCall>) -> Result
         return Err(not_offered(context, judged));
     };
     if !answers {
-        *judged = guarded_call::of(judged, tool.as_ref(), context);
+        *judged = guarded_call::guard(judged, tool.as_ref(), context);
     }
     Ok(tool)
 }
@@ -355,7 +370,7 @@ fn check_arguments(call: &ToolCall, tool: &dyn Tool, answers: bool, by_host: boo
 
 /// True if a call is expected to run without a question and to only read, before hooks have seen it.
 fn may_overlap(context: &TurnContext, call: &ToolCall, tool: &dyn Tool) -> bool {
-    let judgement = context.permissions.judge(call, tool.declaration());
+    let judgement = context.session.process.permissions.judge(call, tool.declaration());
     judgement.decision.verdict == Verdict::Allow && (judgement.read_only || tool.only_reads(call))
 }
 
@@ -363,10 +378,11 @@ fn may_overlap(context: &TurnContext, call: &ToolCall, tool: &dyn Tool) -> bool 
 fn grant(context: &TurnContext, permitted: &Permitted, call_context: &mut CallContext) {
     call_context.harden_git.clone_from(&permitted.harden_git);
     call_context.read_only = permitted.read_only;
-    let mut added = context.permissions.added_directories();
+    let mut added = context.session.process.permissions.added_directories();
     added.extend(permitted.granted.clone());
     if !added.is_empty() {
-        call_context.extra_roots = context.resources.extra_roots.iter().cloned().chain(added).collect();
+        call_context.granted_roots =
+            context.session.resources.extra_roots.iter().cloned().chain(added).collect();
     }
 }
 
@@ -375,10 +391,10 @@ async fn announce(context: &TurnContext, call: &Arc<ToolCall>, cx: &RunContext) 
     tokio::select! {
         biased;
         _ = cx.cancel.stopped() => return Err(NotRun::Stopped(CANCELLED.into())),
-        () = context.host.may_start() => {}
+        () = context.answering_host.may_start() => {}
     }
     cx.emit.emit(Body::ToolStart(call.clone())).await;
-    if let Some(error) = context.host.refusal() {
+    if let Some(error) = context.answering_host.refusal() {
         let text = format!("not run: {error}");
         cx.cancel.stop(Stop::refused(error));
         return Err(NotRun::Stopped(text));
@@ -399,7 +415,7 @@ fn not_offered(context: &TurnContext, call: &ToolCall) -> NotRun {
         "Permission for {} was declined by a permission rule: this session does not offer it. {offered}",
         call.name
     );
-    match context.permissions.judge(call, Some(declaration)).decision.verdict {
+    match context.session.process.permissions.judge(call, Some(declaration)).decision.verdict {
         Verdict::Deny => {
             NotRun::Denied(Refusal { text, reason: "this session does not offer the tool".into() })
         }
@@ -410,7 +426,7 @@ fn not_offered(context: &TurnContext, call: &ToolCall) -> NotRun {
 /// Leaves plan mode after the plan was approved; permission questions are asked as usual.
 async fn leave_plan_mode(context: &TurnContext, cx: &RunContext) {
     let mode: Arc<str> = "default".into();
-    if context.permissions.update(&PermissionUpdate::SetMode(mode.clone())).is_ok() {
+    if context.session.process.permissions.update(&PermissionUpdate::SetMode(mode.clone())).is_ok() {
         cx.emit.emit(Body::Session(Box::new(SessionEvent::ModeChanged { mode }))).await;
     }
 }
@@ -430,10 +446,10 @@ async fn review(
 ) -> Vec<String> {
     let failed = outcome.error_code.is_some();
     let event = if failed { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
-    if outcome.cancelled || !context.hooks.listens(event) {
+    if outcome.cancelled || !context.session.process.hooks.listens(event) {
         return Vec::new();
     }
-    let response = tool_response::of(call, outcome, context.tools.vocabulary());
+    let response = tool_response::build(call, outcome, elapsed_ms, context.tools.vocabulary());
     let mut fields = vec![("tool_response", response), ("duration_ms", elapsed_ms.into())];
     if failed {
         fields.extend([("error", outcome.text.as_str().into()), ("is_interrupt", false.into())]);

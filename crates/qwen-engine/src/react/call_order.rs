@@ -12,7 +12,7 @@ use crate::TOOLS;
 const MAX_SUBJECT: usize = 80;
 
 /// The progress of the calls of one message.
-pub(crate) struct CallOrder {
+pub struct CallOrder {
     state: Mutex<OrderState>,
     changed: Notify,
 }
@@ -47,7 +47,7 @@ pub(super) enum Missing {
 
 impl CallOrder {
     /// The order of `count` calls. `ended` are results of the same message from an earlier process.
-    pub(crate) fn new(count: usize, ended: &[ToolResult]) -> Self {
+    pub fn new(count: usize, ended: &[ToolResult]) -> Self {
         let failed_edit = |result: &&ToolResult| {
             let kind = TOOLS.find(&result.name).map(|declaration| declaration.kind);
             result.is_error && kind.is_some_and(is_file_change)
@@ -64,7 +64,7 @@ impl CallOrder {
     }
 
     /// The place of the call with this index. The call has ended when its place is dropped.
-    pub(crate) fn place(&self, index: usize) -> CallPlace<'_> {
+    pub fn place(&self, index: usize) -> CallPlace<'_> {
         CallPlace { order: self, index }
     }
 
@@ -74,7 +74,7 @@ impl CallOrder {
 }
 
 /// The place of one call in the order of its message.
-pub(crate) struct CallPlace<'a> {
+pub struct CallPlace<'a> {
     order: &'a CallOrder,
     index: usize,
 }

@@ -25,7 +25,7 @@ pub(super) fn is_short(context: &TurnContext, state: &ReactState, cx: &RunContex
     let messages = &state.messages;
     let at_work = messages.last().is_some_and(|message| message.role == Role::Tool);
     let rested = state.compacted_at.is_none_or(|at| messages.len() >= at + BETWEEN);
-    at_work && rested && context.window.is_nearly_full(filled(messages, cx))
+    at_work && rested && context.session.window.is_nearly_full(filled(messages, cx))
 }
 
 /// An estimate of the tokens of the next call: the count of the last call plus what was added since.
@@ -69,7 +69,7 @@ pub(super) async fn make(
     messages: &[Message],
     cx: &RunContext,
 ) -> Option<Arc<Vec<Message>>> {
-    let plan = Plan::of(messages)?;
+    let plan = Plan::compute(messages)?;
     match compact(context, messages, &plan, cx).await {
         Ok(made) => Some(Arc::new(made)),
         Err(error) => {
@@ -92,13 +92,13 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(messages: &[Message]) -> Option<Self> {
+    fn compute(messages: &[Message]) -> Option<Self> {
         if messages.len() < 3 {
             return None;
         }
         let prompt = messages
             .iter()
-            .rposition(|message| message.role == Role::User && !is_note(message))
+            .rposition(|message| message.role == Role::User && !message.is_note())
             .or_else(|| messages.iter().rposition(|message| message.role == Role::User))?;
         let calls = messages.iter().rposition(|message| message.role == Role::Assistant);
         Some(match calls.filter(|calls| *calls > prompt) {
@@ -110,14 +110,6 @@ impl Plan {
             }
         })
     }
-}
-
-/// True if a message holds only notes that this program added, such as a change of the situation.
-fn is_note(message: &Message) -> bool {
-    let tags = ["<situation>", "<system-reminder>"];
-    message.parts.iter().all(|part| {
-        part.as_text().is_some_and(|text| tags.iter().any(|tag| text.trim_start().starts_with(tag)))
-    })
 }
 
 async fn compact(
@@ -132,8 +124,8 @@ async fn compact(
         return Err(compaction::blocked(&why));
     }
     let before = filled(messages, cx).max(estimate(messages));
-    let name = context.model_name.clone().or_else(|| context.overrides.model());
-    let most = context.window.most_read(messages);
+    let name = context.model_name.clone().or_else(|| context.session.process.overrides.model());
+    let most = context.session.window.most_read(messages);
     let summarized = &messages[..plan.summarized];
     let asked = compaction::SubagentRequest {
         messages: summarized,
@@ -141,7 +133,8 @@ async fn compact(
         most,
         caller: context.origin.parent.clone(),
     };
-    let summary = compaction::summarize(context.model.as_ref(), name, asked, &cx.budget, &cx.cancel).await?;
+    let summary =
+        compaction::summarize(context.session.model.as_ref(), name, asked, &cx.budget, &cx.cancel).await?;
     let mut made = compaction::replacement(&summary);
     let mut prompt = messages[plan.prompt].clone();
     if plan.summarized > plan.prompt && !plan.keeps_tail {
@@ -192,7 +185,7 @@ mod tests {
     fn calls_and_results_are_never_parted() {
         for sizes in [&[400, 400, 400][..], &[10, 4000], &[4000], &[4000, 10], &[1; 20]] {
             let messages = turn(sizes);
-            let plan = Plan::of(&messages).unwrap();
+            let plan = Plan::compute(&messages).unwrap();
             let boundary = messages.get(plan.summarized).map(|message| message.role);
             assert!(matches!(boundary, None | Some(Role::Assistant)), "{sizes:?}");
             assert_eq!(plan.keeps_tail, plan.summarized < messages.len(), "{sizes:?}");
@@ -201,13 +194,13 @@ mod tests {
 
     #[test]
     fn the_last_results_are_kept_as_they_are_unless_they_are_the_larger_part() {
-        let keeps_tail_of = |sizes: &[usize]| Plan::of(&turn(sizes)).unwrap().keeps_tail;
+        let keeps_tail_of = |sizes: &[usize]| Plan::compute(&turn(sizes)).unwrap().keeps_tail;
         assert!(keeps_tail_of(&[4000, 10]));
         assert!(!keeps_tail_of(&[10, 4000]));
     }
 
     #[test]
     fn one_prompt_alone_has_nothing_to_summarize() {
-        assert!(Plan::of(&turn(&[])).is_none());
+        assert!(Plan::compute(&turn(&[])).is_none());
     }
 }

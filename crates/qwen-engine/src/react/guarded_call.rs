@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_events::{ArgumentRole, Json, ToolCall, ToolDeclaration, ToolKind};
 use qwen_permissions::normal;
-use qwen_tools::{Tool, ToolVocabulary};
+use qwen_tools::{SessionResources, Tool, ToolVocabulary};
 use serde_json::{Map, Value};
 
 use crate::context::TurnContext;
@@ -13,10 +13,10 @@ use crate::context::TurnContext;
 /// The call under the name that the session uses for its tool: the model may know another one, and guards are
 /// written for this one. In Claude's vocabulary a file has its absolute path without `.` and `..`, as in
 /// Claude's CLI: guards compare paths.
-pub(super) fn of(call: &Arc<ToolCall>, tool: &dyn Tool, context: &TurnContext) -> Arc<ToolCall> {
+pub(super) fn guard(call: &Arc<ToolCall>, tool: &dyn Tool, context: &TurnContext) -> Arc<ToolCall> {
     let arguments = match (context.tools.vocabulary(), tool.declaration()) {
         (ToolVocabulary::Claude, Some(declaration)) => {
-            with_plain_files(&call.arguments, declaration, &context.resources.cwd)
+            with_plain_files(&call.arguments, declaration, &context.session.resources.cwd)
         }
         _ => None,
     };
@@ -26,6 +26,32 @@ pub(super) fn of(call: &Arc<ToolCall>, tool: &dyn Tool, context: &TurnContext) -
     }
     let arguments = arguments.unwrap_or_else(|| call.arguments.clone());
     Arc::new(ToolCall { name: name.clone(), arguments, ..(**call).clone() })
+}
+
+/// The call of a command with the directory that an earlier `cd` carried over to it; none if it names one, or runs in
+/// the session's working directory. Guards see the directory in which the command runs.
+pub(super) fn in_shell_directory(
+    call: &ToolCall,
+    declaration: Option<&ToolDeclaration>,
+    resources: &SessionResources,
+) -> Option<ToolCall> {
+    let declaration = declaration.filter(|declaration| declaration.kind == ToolKind::Execute)?;
+    let argument = declaration.with_role(ArgumentRole::WorkingDirectory).next()?;
+    let directory = resources.shell_directory.get()?;
+    let mut fields: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).ok()?;
+    if fields.get(argument.name).is_some_and(|given| !given.is_null()) {
+        return None;
+    }
+    let shown = directory.strip_prefix(&resources.cwd).unwrap_or(&directory);
+    fields.insert(argument.name.to_owned(), shown.to_string_lossy().into());
+    let arguments = Json::trusted(Value::Object(fields).to_string());
+    Some(ToolCall { arguments, ..call.clone() })
+}
+
+/// True if later calls may have to run in another directory than this one.
+pub(super) fn may_change_directory(call: &ToolCall, declaration: Option<&ToolDeclaration>) -> bool {
+    declaration.is_some_and(|declaration| declaration.kind == ToolKind::Execute)
+        && qwen_tools::may_change_directory(call.arguments.as_str())
 }
 
 /// The arguments with absolute, plain paths; none if they have them already.
@@ -58,21 +84,21 @@ mod tests {
 
     #[test]
     fn files_get_absolute_paths_without_dots() {
-        let of = |tool: &str, arguments: &str| {
+        let plain = |tool: &str, arguments: &str| {
             let declaration = crate::TOOLS.find(tool).expect("a tool");
             with_plain_files(&Json::trusted(arguments), declaration, Path::new("/w/sub"))
                 .map(|json| json.as_str().to_owned())
         };
-        let written = of("Write", r#"{"file_path":"./a/../../b","content":"./c"}"#);
+        let written = plain("Write", r#"{"file_path":"./a/../../b","content":"./c"}"#);
         assert_eq!(written.as_deref(), Some(r#"{"content":"./c","file_path":"/w/b"}"#));
-        assert_eq!(of("Read", r#"{"file_path":"/etc/x"}"#), None);
-        assert_eq!(of("Read", r#"{"file_path":"a/b"}"#).as_deref(), Some(r#"{"file_path":"/w/sub/a/b"}"#));
+        assert_eq!(plain("Read", r#"{"file_path":"/etc/x"}"#), None);
+        assert_eq!(plain("Read", r#"{"file_path":"a/b"}"#).as_deref(), Some(r#"{"file_path":"/w/sub/a/b"}"#));
         assert_eq!(
-            of("Read", r#"{"file_path":"/a/../etc/x"}"#).as_deref(),
+            plain("Read", r#"{"file_path":"/a/../etc/x"}"#).as_deref(),
             Some(r#"{"file_path":"/etc/x"}"#)
         );
-        assert_eq!(of("Read", r#"{"file_path":"~/x"}"#), None);
-        assert_eq!(of("Bash", r#"{"command":"cat a"}"#), None);
-        assert_eq!(of("Grep", r#"{"pattern":"a","path":"b"}"#), None);
+        assert_eq!(plain("Read", r#"{"file_path":"~/x"}"#), None);
+        assert_eq!(plain("Bash", r#"{"command":"cat a"}"#), None);
+        assert_eq!(plain("Grep", r#"{"pattern":"a","path":"b"}"#), None);
     }
 }

@@ -41,12 +41,12 @@ pub(crate) fn with_host_tools(tools: Arc<Registry>, specs: &[ToolSpec]) -> Arc<R
 
 impl TurnContext {
     /// Accepts the host's answers to its calls among `calls`, from the moment the host learns of them.
-    pub(crate) fn expect_host(&self, calls: &[Arc<ToolCall>]) {
+    pub fn expect_host(&self, calls: &[Arc<ToolCall>]) {
         if self.host_tools.is_empty() {
             return;
         }
         let by_host = calls.iter().filter(|call| self.host_tools.contains(&call.name));
-        self.overrides.in_flight().expect_host_answers(by_host.map(|call| call.id.clone()));
+        self.session.process.overrides.in_flight().expect_host_answers(by_host.map(|call| call.id.clone()));
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn wait(
     call: &Arc<ToolCall>,
     cx: &crate::graph::RunContext,
 ) -> Outcome {
-    match context.overrides.in_flight().wait_for_answer(call, cx.cancel.token()).await {
+    match context.session.process.overrides.in_flight().wait_for_answer(call, cx.cancel.token()).await {
         Some(result) => Outcome {
             text: result.text.to_string(),
             media: result.media,

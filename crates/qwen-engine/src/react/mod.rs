@@ -25,13 +25,15 @@ use crate::log::OpenCalls;
 use crate::state_json;
 
 pub(crate) use argument_schema::warnings as schema_warnings;
-pub(crate) use arguments::{parse_arguments, written_call};
-pub(crate) use call::{CallStart, Openness, run as run_call};
-pub(crate) use call_order::{CallOrder, CallPlace};
-pub(crate) use emit_message::emit_message;
+pub(crate) use arguments::parse_arguments;
+pub use arguments::written_call;
+pub use call::{CallOutcome, CallStart, Openness, run_call};
+pub use call_order::{CallOrder, CallPlace};
+pub use emit_message::emit_message;
 pub(crate) use host_tool::with_host_tools;
 pub(crate) use stop_hooks::{StopHooks, run_with_stop_hooks};
-pub(crate) use think::{announce_limit, silent_end, stream_message};
+pub(crate) use think::stream_message;
+pub use think::{announce_limit, silent_end};
 
 /// The conversation and its pending work.
 #[derive(Default)]
@@ -87,7 +89,7 @@ impl ReactState {
             Part::Call(call) => Some(call.clone()),
             _ => None,
         });
-        let mut open = OpenCalls::of(&calls.collect::<Vec<_>>());
+        let mut open = OpenCalls::from_calls(&calls.collect::<Vec<_>>());
         let mut answer = None;
         for result in std::mem::take(&mut self.results) {
             answer = answer.or(open.answer(result));

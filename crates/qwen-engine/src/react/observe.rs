@@ -55,7 +55,7 @@ impl Node<ReactState> for Observe {
             // Background tasks belong to the session, so their ends are reported to the main agent.
             let main = self.0.origin.parent.is_none();
             if let Some(words) =
-                main.then(|| background_tasks::reminder(&self.0.resources, &self.0.tools)).flatten()
+                main.then(|| background_tasks::reminder(&self.0.session.resources, &self.0.tools)).flatten()
             {
                 messages.push(add_message(words, cx).await);
             }

@@ -28,16 +28,16 @@ impl TurnContext {
         let request = HookRequest {
             event,
             origin: &self.origin,
-            permission_mode: self.permissions.mode(),
-            resources: &self.resources,
-            host: self.host.as_ref(),
+            permission_mode: self.session.process.permissions.mode(),
+            resources: &self.session.resources,
+            host: self.answering_host.as_ref(),
             emit: &cx.emit,
             cancel: &cx.cancel,
             call,
             target,
             fields,
         };
-        let ruling = self.hooks.fire(request).await;
+        let ruling = self.session.process.hooks.fire(request).await;
         if let Some(why) = &ruling.stop {
             cx.cancel.stop(hook_stop(event, why));
         }
@@ -70,7 +70,7 @@ pub(crate) async fn run_with_stop_hooks(
     let mut ran = graph.run_from(from, state, cx).await;
     finish(context, &graph, state, &mut ran, cx).await;
     for objections in 0..MAX_OBJECTIONS {
-        if ran.stop.is_some() || !context.hooks.listens(done) {
+        if ran.stop.is_some() || !context.session.process.hooks.listens(done) {
             break;
         }
         let mut fields = vec![

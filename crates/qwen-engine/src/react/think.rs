@@ -6,8 +6,8 @@ use std::time::Instant;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use qwen_events::{
-    Body, CallId, ErrorInfo, ErrorKind, Finish, Json, Message, MessageEnd, Part, Role, SessionEvent,
-    ThoughtBlock, Thoughts, ToolCall, ToolKind, ToolSpec, Usage,
+    Body, CallId, ConsoleLevel, ErrorInfo, ErrorKind, Finish, Json, LogScope, Message, MessageEnd, Part,
+    Role, SessionEvent, ThoughtBlock, Thoughts, ToolCall, ToolKind, ToolSpec, Usage,
 };
 use qwen_model::{Piece, Request, estimate_unfinished};
 use qwen_tools::Registry;
@@ -64,11 +64,11 @@ impl Think {
 
 impl TurnContext {
     /// The tools that the model can use now: questions need someone who answers, and plan mode is left only
-    /// from within it, with approval.
+    /// from within it, with approval. Both are the main agent's.
     fn usable_tools(&self) -> Arc<[ToolSpec]> {
-        let can_answer = self.session.process.can_answer();
-        let can_leave_plan = can_answer && self.permissions.mode() == "plan";
-        let offered = tool_search::offered(&self.tools, &self.loaded_tools);
+        let can_answer = self.session.process.can_answer() && self.origin.parent.is_none();
+        let can_leave_plan = can_answer && self.session.process.permissions.mode() == "plan";
+        let offered = tool_search::offered(&self.tools, &self.session.loaded_tools);
         if can_answer && can_leave_plan {
             return offered;
         }
@@ -106,11 +106,11 @@ pub(crate) async fn stream_message(
     }
     let may_call = tools.is_some();
     let request = context.request(messages, tools.unwrap_or_default());
-    let model = request.model.clone().unwrap_or_else(|| context.model.name().into());
+    let model = request.model.clone().unwrap_or_else(|| context.session.model.name().into());
     let mut answer = StreamedMessage::new(model, calls_of_turn(&request.messages));
     answer.hides_thoughts = request.sampling.thoughts == Some(Thoughts::Omitted);
     let started = Instant::now();
-    let mut pieces = context.model.call(request.clone());
+    let mut pieces = context.session.model.call(request.clone());
     let stopped = cx.cancel.stopped();
     tokio::pin!(stopped);
     let ended = loop {
@@ -137,7 +137,16 @@ pub(crate) async fn stream_message(
     if ended.is_err() {
         answer.count_unfinished(&request);
     }
-    answer.end(context, ended, started, cx).await
+    // Sub-agents have other prompts, and a call that failed may lack its usage.
+    let notice = (ended.is_ok() && context.origin.parent.is_none())
+        .then(|| context.session.cache_watch.record(&request, &answer.model, &answer.usage))
+        .flatten();
+    let step = answer.end(context, ended, started, cx).await;
+    if let Some(text) = notice {
+        let (level, scope) = (ConsoleLevel::Warn, LogScope::System);
+        cx.emit.emit(Body::Console { level, scope, text: text.into() }).await;
+    }
+    step
 }
 
 /// The answer received so far.
@@ -424,7 +433,7 @@ fn fresh_call_id() -> CallId {
 }
 
 /// Reports to readers that a limit ended the turn.
-pub(crate) async fn announce_limit(stop: &Stop, cx: &RunContext) {
+pub async fn announce_limit(stop: &Stop, cx: &RunContext) {
     use qwen_events::EndStatus;
     // The end of a sub-agent does not end the turn; a limit that ends both is reported when it ends the turn.
     if cx.emit.is_in_call() {
@@ -442,7 +451,8 @@ pub(crate) async fn announce_limit(stop: &Stop, cx: &RunContext) {
     cx.emit.emit(Body::Session(Box::new(event))).await;
 }
 
-pub(crate) fn silent_end() -> ErrorInfo {
+/// The error of a model stream that ended without a finish reason.
+pub fn silent_end() -> ErrorInfo {
     ErrorInfo::new(
         ErrorKind::Network,
         "stream_broken",

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CommandResultBody, Confirmation, ControlCall, Display, ErrorInfo, FileDiff, HistoryChange,
-    HookStep, Journal, Json, Message, Part, SessionEvent, TaskEvent, TaskUpdate, Thinking, ToolCall,
+    Body, CommandResultBody, Confirmation, ControlCall, Display, ErrorInfo, FileDiff, HintResult,
+    HistoryChange, HookStep, Journal, Json, Message, MessageEnd, Part, SessionEvent, TaskEvent, TaskUpdate,
+    Thinking, ToolCall, TurnEnd,
 };
 use qwen_redact::Redactor;
 
@@ -18,9 +19,9 @@ pub(super) struct Whole<'a> {
 }
 
 impl Whole<'_> {
+    /// Redacts the texts of an event, except pieces of texts, which are redacted while they stream.
     pub fn body(&mut self, body: &mut Body) {
         match body {
-            // Redacted piece by piece.
             Body::TextDelta(_) | Body::ThoughtDelta(_) | Body::ToolCallDelta { .. } => {}
             Body::Ready
             | Body::NodeEnter
@@ -28,6 +29,8 @@ impl Whole<'_> {
             | Body::ThoughtSignature(_)
             | Body::Heartbeat(_)
             | Body::CancelResult(_)
+            | Body::ThoughtUsage(_)
+            | Body::RateLimit(_)
             | Body::ControlCancel { .. } => {}
             Body::TurnStart(start) => {
                 self.text(&mut start.message);
@@ -35,16 +38,7 @@ impl Whole<'_> {
             }
             Body::NodeExit { error } => self.optional(error),
             Body::ToolCall(call) | Body::ToolStart(call) | Body::ToolOutput { call, .. } => self.call(call),
-            Body::MessageEnd(end) => {
-                self.text(&mut end.text);
-                self.text(&mut end.thought);
-                for block in &mut end.thoughts {
-                    self.text(&mut block.text);
-                }
-                for call in &mut end.calls {
-                    self.call(call);
-                }
-            }
+            Body::MessageEnd(end) => self.message_end(end),
             Body::Decision { call, decision } => {
                 self.call(call);
                 self.text(&mut decision.reason);
@@ -61,14 +55,11 @@ impl Whole<'_> {
             Body::ToolEnd(end) => {
                 self.call(&mut end.call);
                 self.text(&mut end.text);
-                if let Some(display) = &mut end.display {
-                    self.display(display);
-                }
+                end.display.iter_mut().for_each(|display| self.display(display));
             }
             Body::State(state) | Body::Custom(state) => self.json(state),
             Body::Checkpoint(checkpoint) => self.json(&mut checkpoint.state),
             Body::Thinking(thinking) => self.thinking(thinking),
-            Body::ThoughtUsage(_) => {}
             Body::Journal(journal) => match &mut **journal {
                 Journal::Base { state: json, .. }
                 | Journal::Effect { value: json, .. }
@@ -76,62 +67,84 @@ impl Whole<'_> {
             },
             Body::Session(notice) => self.notice(notice),
             Body::Task(event) => self.task(event),
-            Body::RateLimit(_) => {}
+            Body::Resumed(_) => {}
             Body::Console { text, .. } => {
                 if let Cow::Owned(clean) = self.redactor.redact(text) {
                     *text = clean.into();
                 }
             }
             Body::Hook(notice) => self.hook(&mut notice.step),
-            Body::History(change) => {
-                let messages = match &mut **change {
-                    HistoryChange::Added(messages) | HistoryChange::Replaced(messages) => messages,
-                    // It is redacted when it is described.
-                    HistoryChange::Situation(_) => return,
-                };
-                for Message { parts, .. } in messages {
-                    self.parts(parts);
-                }
-            }
+            Body::History(change) => self.history(change),
             Body::Error(error) | Body::Fatal(error) => self.error(error),
-            Body::TurnEnd(end) => {
-                self.errors(end.error.as_mut_slice());
-                self.text(&mut end.reply);
-                for denial in &mut end.denials {
-                    self.json(&mut denial.arguments);
-                    self.text(&mut denial.reason);
-                }
-                self.errors(&mut end.control_errors);
-                if let Some(call) = &mut end.postponed {
-                    self.call(call);
-                }
-                if let Some(json) = &mut end.structured {
-                    self.json(json);
-                }
-            }
+            Body::TurnEnd(end) => self.turn_end(end),
             Body::CommandResult(result) => {
                 self.text(&mut result.command.args);
-                match &mut result.body {
-                    CommandResultBody::Message { content, .. }
-                    | CommandResultBody::SubmitPrompt { content } => self.text(content),
-                    CommandResultBody::Dialog { data: json, .. }
-                    | CommandResultBody::Tool { arguments: json, .. } => self.json(json),
-                }
+                self.command_result(&mut result.body);
             }
-            Body::HintResult(result) => {
-                for suggestion in &mut result.suggestions {
-                    self.text(&mut suggestion.label);
-                    self.text(&mut suggestion.value);
-                    self.optional(&mut suggestion.description);
-                }
-                self.optional(&mut result.message);
-            }
+            Body::HintResult(result) => self.hints(result),
             Body::ControlRequest { call, .. } => self.control(call),
             Body::ControlReply(reply) => match &mut reply.result {
                 Ok(json) => self.json(json),
                 Err(error) => self.error(error),
             },
         }
+    }
+
+    fn message_end(&mut self, end: &mut MessageEnd) {
+        self.text(&mut end.text);
+        self.text(&mut end.thought);
+        for block in &mut end.thoughts {
+            self.text(&mut block.text);
+        }
+        for call in &mut end.calls {
+            self.call(call);
+        }
+    }
+
+    fn history(&mut self, change: &mut HistoryChange) {
+        let messages = match change {
+            HistoryChange::Added(messages) | HistoryChange::Replaced(messages) => messages,
+            // It is redacted when it is described.
+            HistoryChange::Situation(_) => return,
+        };
+        for Message { parts, .. } in messages {
+            self.parts(parts);
+        }
+    }
+
+    fn turn_end(&mut self, end: &mut TurnEnd) {
+        self.errors(end.error.as_mut_slice());
+        self.text(&mut end.reply);
+        for denial in &mut end.denials {
+            self.json(&mut denial.arguments);
+            self.text(&mut denial.reason);
+        }
+        self.errors(&mut end.control_errors);
+        if let Some(call) = &mut end.postponed {
+            self.call(call);
+        }
+        if let Some(json) = &mut end.structured {
+            self.json(json);
+        }
+    }
+
+    fn command_result(&self, body: &mut CommandResultBody) {
+        match body {
+            CommandResultBody::Message { content, .. } | CommandResultBody::SubmitPrompt { content } => {
+                self.text(content);
+            }
+            CommandResultBody::Dialog { data: json, .. }
+            | CommandResultBody::Tool { arguments: json, .. } => self.json(json),
+        }
+    }
+
+    fn hints(&self, result: &mut HintResult) {
+        for suggestion in &mut result.suggestions {
+            self.text(&mut suggestion.label);
+            self.text(&mut suggestion.value);
+            self.optional(&mut suggestion.description);
+        }
+        self.optional(&mut result.message);
     }
 
     fn hook(&self, step: &mut HookStep) {

@@ -17,16 +17,16 @@ impl Session {
         cancel: &Cancel,
     ) -> Result<(u64, u64), ErrorInfo> {
         self.close_interrupted();
-        let budget = Budget::new(self.context.limits.clone(), self.model_calls).after_cost(self.cost_usd);
+        let budget = self.new_budget();
         let prompt_id = PromptId::of_turn(&self.context.id, self.turns.max(1));
         let history = std::mem::take(&mut self.history);
         let emit = self.emitter(emit);
-        let before = self.context_tokens.max(compaction::estimate(&history));
+        let before = self.window_fill.tokens.max(compaction::estimate(&history));
         let replaced = self.summary_of(&history, "manual", wish, &prompt_id, &budget, &emit, cancel).await;
-        self.model_calls += budget.sums().model_calls;
+        self.spending.model_calls += budget.sums().model_calls;
         match replaced {
             Ok(messages) => {
-                let sizes = (before, self.context_tokens);
+                let sizes = (before, self.window_fill.tokens);
                 self.replace_history(messages);
                 Ok(sizes)
             }
@@ -48,7 +48,7 @@ impl Session {
         cancel: &Cancel,
     ) {
         // A process that resumed the session estimates until the model reports a count.
-        let filled = match self.context_tokens {
+        let filled = match self.window_fill.tokens {
             0 => compaction::estimate(messages),
             counted => {
                 let prompt =
@@ -96,16 +96,16 @@ impl Session {
         if let Some(why) = ruling.block.or(ruling.stop) {
             return Err(compaction::blocked(&why));
         }
-        let before = self.context_tokens.max(compaction::estimate(messages));
+        let before = self.window_fill.tokens.max(compaction::estimate(messages));
         let model = self.context.model.clone();
-        let name = self.context.overrides.model();
+        let name = self.context.process.overrides.model();
         let most = self.context.window.most_read(messages);
         let asked = compaction::SubagentRequest { messages, wish, most, caller: None };
         let summary = compaction::summarize(model.as_ref(), name, asked, budget, cancel).await?;
         let replacement = compaction::replacement(&summary);
         let after = compaction::estimate(&replacement);
-        self.context_tokens = after;
-        self.context_estimated = true;
+        self.window_fill.tokens = after;
+        self.window_fill.is_estimated = true;
         self.situation.fold_changes();
         let manual = trigger == "manual";
         let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after, manual };

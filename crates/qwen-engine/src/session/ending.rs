@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use qwen_events::{EndStatus, Finish, PromptId, SessionEvent, TurnEnd};
+use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Finish, PromptId, SessionEvent, TurnEnd};
 
 use crate::budget::Sums;
 use crate::react::ReactState;
@@ -40,9 +40,20 @@ pub fn unstarted_turn_end(prompt_id: PromptId, stop: Stop) -> TurnEnd {
     turn_end(prompt_id, Some(stop), ReactState::default(), Sums::default())
 }
 
+/// The error of a turn whose last answer the model or its provider refused to give: it is not done.
+fn refused_answer() -> ErrorInfo {
+    let message = "the model refused to answer, or its provider's filter stopped the answer; change the prompt, or \
+                   start a new session";
+    ErrorInfo::new(ErrorKind::Model, "content_filter", message)
+}
+
 pub(super) fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactState, sums: Sums) -> TurnEnd {
     let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
-    let (status, error) = stop.map_or((EndStatus::Done, None), |stop| (stop.status, stop.error));
+    let (status, error) = match stop {
+        Some(stop) => (stop.status, stop.error),
+        None if state.finish == Some(Finish::ContentFilter) => (EndStatus::Error, Some(refused_answer())),
+        None => (EndStatus::Done, None),
+    };
     TurnEnd {
         error,
         reply: state.reply,
@@ -53,6 +64,7 @@ pub(super) fn turn_end(prompt_id: PromptId, stop: Option<Stop>, state: ReactStat
         usage: sums.usage,
         cost_usd: sums.by_model.iter().map(|m| m.cost_usd).sum(),
         usage_by_model: sums.by_model,
+        usage_by_agent: sums.by_agent,
         duration_ms: millis(sums.duration),
         api_duration_ms: millis(sums.waiting_for_model),
         model_calls: sums.model_calls,

@@ -8,6 +8,7 @@ mod resources;
 mod resume;
 mod return_point;
 mod rewind;
+mod run;
 mod sent_history;
 mod session_hooks;
 pub(crate) mod situation;
@@ -20,10 +21,7 @@ pub use rewind::{RedoReport, RewindPoint, RewindReport};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use qwen_events::{
-    Body, Denial, HistoryChange, Json, Message, Part, PromptId, Role, Sampling, ToolSpec, TraceContext,
-    TurnStart,
-};
+use qwen_events::{Body, Denial, HistoryChange, Message, ModelUsage, Part, Prompt, PromptId, TurnStart};
 
 pub use self::ending::unstarted_turn_end;
 pub(crate) use self::ending::within;
@@ -33,42 +31,32 @@ use crate::commands::at::ResourceName;
 use crate::compaction;
 use crate::context::TurnContext;
 use crate::graph::NodeCounter;
-use crate::log::{FileBackups, Log, OpenCalls, Recorder, StoredRun, Unfinished};
+use crate::log::{FileBackups, Log, OpenCalls, Recorder, StoredRun, UnansweredCalls, Unfinished};
 use crate::react::ReactState;
 use crate::skill::{self, SkillTool};
-use crate::{AnswerSchema, Budget, Cancel, Emitter, SessionContext, Stop};
+use crate::{AnswerSchema, Budget, Emitter, SessionContext, Stop};
 
-/// The input of a turn.
+/// The input of a turn: a prompt, moved in as it was received, and what it refers to.
 #[derive(Default)]
 pub struct TurnInput {
-    /// The turn's id; generated if absent.
-    pub prompt_id: Option<PromptId>,
-    /// The client's id for the message.
-    pub message_uuid: Option<Arc<str>>,
-    /// The author of the message, as the client described it.
-    pub message_origin: Option<Json>,
-    /// The user's message.
-    pub parts: Vec<Part>,
-    /// Overrides the session's model for this turn.
-    pub model: Option<Arc<str>>,
-    /// Sampling parameters for this turn.
-    pub sampling: Sampling,
+    pub prompt: Prompt,
     /// Files and images that the prompt refers to; they are sent to the model with it.
     pub attachments: Vec<Part>,
     /// MCP resources that the prompt refers to; they are read when the turn begins.
     pub resources: Vec<ResourceName>,
-    /// Restricts this turn to these tools.
-    pub tools: Option<Vec<Arc<str>>>,
-    /// Tools that the host runs during this turn.
-    pub host_tools: Vec<ToolSpec>,
     /// The answer schema of this turn; overrides the session's.
     pub answer_schema: Option<Arc<AnswerSchema>>,
-    /// The host's trace context, the parent of the turn's.
-    pub trace: Option<TraceContext>,
     /// A command that the user typed: the turn runs it instead of calling the model.
     pub typed_command: Option<Arc<str>>,
     /// What is wrong with the request without keeping the turn from running; reported at its start.
     pub warnings: Vec<String>,
+}
+
+impl TurnInput {
+    /// The input for a message of the user with `parts`.
+    pub fn message(parts: Vec<Part>) -> Self {
+        Self { prompt: Prompt { parts, ..Prompt::default() }, ..Self::default() }
+    }
 }
 
 /// A conversation and its turns.
@@ -76,7 +64,6 @@ pub struct Session {
     context: Arc<SessionContext>,
     history: Vec<Message>,
     turns: u64,
-    model_calls: u64,
     runs: NodeCounter,
     /// The ids of all turns so far.
     prompts: HashSet<PromptId>,
@@ -92,30 +79,39 @@ pub struct Session {
     unfinished: Option<Unfinished>,
     /// Set when `unfinished` is a turn the session went back to, not the last one.
     returned: Option<return_point::ReturnPoint>,
-    open_calls: OpenCalls,
-    /// A hook postponed `open_calls`: the next turn decides about them first.
-    postponed: bool,
-    /// Messages received in the meantime; they follow the results of `open_calls`.
-    held: Vec<Message>,
+    unanswered: UnansweredCalls,
     /// What the model was told about its situation.
     situation: Arc<Situation>,
     /// True if the last turn was cancelled or interrupted.
     is_interrupted: bool,
     /// True once the session-start hooks have run.
     greeted: bool,
-    /// The window's fill level at the last model call, in tokens.
-    context_tokens: u64,
-    /// True if `context_tokens` is an estimate rather than the server's count.
-    context_estimated: bool,
-    /// The cost of the turns run by this process.
-    cost_usd: f64,
+    window_fill: WindowFill,
+    spending: Spending,
     /// Denials in sub-agents that no turn end has reported yet.
     denials: Arc<Mutex<Vec<Denial>>>,
-    /// Budgets of earlier turns that background sub-agents still spend from.
-    open_budgets: Vec<Arc<Budget>>,
     _agents: AbandonAgentsOnDrop,
     /// The log contains prompts that never reached the model, and no correction has been logged yet.
-    unsaid: bool,
+    has_unsent_prompts: bool,
+}
+
+/// How full the context window was at the last model call.
+struct WindowFill {
+    tokens: u64,
+    /// True if `tokens` is an estimate rather than the server's count.
+    is_estimated: bool,
+}
+
+/// What the turns of a session have spent.
+#[derive(Default)]
+struct Spending {
+    model_calls: u64,
+    /// The cost of the turns run by this process.
+    cost_usd: f64,
+    /// Budgets of earlier turns that background sub-agents still spend from.
+    open_budgets: Vec<Arc<Budget>>,
+    /// What earlier processes spent on this session, until readers got it.
+    before: Vec<ModelUsage>,
 }
 
 /// A turn that is about to run.
@@ -156,7 +152,6 @@ impl Session {
             context: Arc::new(context),
             history: Vec::new(),
             turns: 0,
-            model_calls: 0,
             runs: NodeCounter::default(),
             prompts: HashSet::new(),
             order: Vec::new(),
@@ -165,33 +160,30 @@ impl Session {
             files: None,
             unfinished: None,
             returned: None,
-            open_calls: OpenCalls::default(),
-            postponed: false,
-            held: Vec::new(),
+            unanswered: UnansweredCalls::default(),
             situation: Arc::default(),
             is_interrupted: false,
             greeted: false,
-            context_tokens: 0,
-            context_estimated: true,
-            cost_usd: 0.0,
+            window_fill: WindowFill { tokens: 0, is_estimated: true },
+            spending: Spending::default(),
             denials: Arc::default(),
-            open_budgets: Vec::new(),
             _agents: agents,
-            unsaid: false,
+            has_unsent_prompts: false,
         }
     }
 
     /// Records the session to a log from here on.
     pub fn with_log(mut self, recorder: Recorder) -> Self {
         let log = Log::new(recorder, self.context.resources.redactor.clone());
-        if self.context.host.commits() {
-            log.set_host(self.context.host.clone());
+        if self.context.process.host.commits() {
+            log.set_host(self.context.process.host.clone());
         }
         if let (Some(store), id) = log.location() {
             let keeper = Arc::new(FileBackups::new(&log, store.files(&id)));
             self.context.resources.before_write.set(keeper.clone());
             self.files = Some(keeper);
         }
+        self.context.process.network.set_log(&log);
         self.log = Some(log);
         self
     }
@@ -223,9 +215,9 @@ impl Session {
     /// The window's fill level in tokens, as counted at the last call. The flag is true if the value is an
     /// estimate.
     pub fn context_tokens(&self) -> (u64, bool) {
-        match self.context_tokens {
-            0 => (compaction::estimate(&self.history), true),
-            tokens => (tokens, self.context_estimated),
+        match self.window_fill {
+            WindowFill { tokens: 0, .. } => (compaction::estimate(&self.history), true),
+            WindowFill { tokens, is_estimated } => (tokens, is_estimated),
         }
     }
 
@@ -236,18 +228,18 @@ impl Session {
 
     /// Replaces the system prompt for later turns.
     pub fn instruct(&mut self, system: Arc<str>) {
-        Arc::make_mut(&mut self.context).system = system;
+        Arc::make_mut(&mut self.context).base_system_prompt = system;
     }
 
     /// Replaces the skills for later turns.
     pub fn set_skills(&mut self, skills: Option<Arc<SkillTool>>) {
         let context = Arc::make_mut(&mut self.context);
         context.skills = skills.as_ref().map(|skills| skills.names()).unwrap_or_default();
-        let mut tools = context.tools.without([skill::TOOL]);
+        let mut tools = context.base_tools.without([skill::TOOL]);
         if let Some(skills) = skills {
             tools.add(skills);
         }
-        context.tools = Arc::new(tools);
+        context.base_tools = Arc::new(tools);
     }
 
     /// Adds messages to the conversation without running a turn.
@@ -258,11 +250,11 @@ impl Session {
         }
         self.end_unfinished();
         self.log_unsent_prompts();
-        if !self.held.is_empty() {
+        if !self.unanswered.held.is_empty() {
             self.close_calls();
         }
         for message in &messages {
-            self.open_calls.continue_with(message, &mut self.history);
+            self.unanswered.calls.continue_with(message, &mut self.history);
         }
         self.note(HistoryChange::Added(messages));
     }
@@ -271,11 +263,11 @@ impl Session {
     pub fn replace_history(&mut self, messages: Vec<Message>) {
         self.end_unfinished();
         self.forget_turn_starts();
-        self.open_calls = OpenCalls::default();
-        self.held.clear();
+        self.unanswered.calls = OpenCalls::default();
+        self.unanswered.held.clear();
         self.history.clone_from(&messages);
         self.situation.clear();
-        self.unsaid = false;
+        self.has_unsent_prompts = false;
         self.note(HistoryChange::Replaced(messages));
     }
 
@@ -297,24 +289,10 @@ impl Session {
         free.next().unwrap_or_else(|| PromptId::of_turn(&self.context.id, self.turns))
     }
 
-    /// Reports the end of a prompt whose turn was never run because of `stop`. The model never sees the
-    /// prompt.
-    pub async fn withdrawn(&mut self, input: TurnInput, stop: Stop, emit: &Emitter) {
-        let cancel = Cancel::default();
-        cancel.stop(stop);
-        let is_interrupted = self.is_interrupted;
-        self.turn(input, emit, &cancel).await;
-        self.is_interrupted = is_interrupted;
-        if self.history.last().is_some_and(|message| message.role == Role::User) {
-            self.history.pop();
-            self.unsaid = true;
-        }
-    }
-
     /// Corrects the log after prompts that never reached the model. One entry covers all of them, because it
     /// holds the whole conversation.
     fn log_unsent_prompts(&mut self) {
-        if std::mem::take(&mut self.unsaid) {
+        if std::mem::take(&mut self.has_unsent_prompts) {
             self.note(HistoryChange::Replaced(self.history.clone()));
         }
     }

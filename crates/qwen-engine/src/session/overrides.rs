@@ -14,12 +14,16 @@ pub struct SessionOverrides {
     reasoning: Mutex<Option<Reasoning>>,
     thoughts: Mutex<Option<Thoughts>>,
     answer_schema: Mutex<Option<Arc<AnswerSchema>>>,
+    policy_description: Mutex<Option<Arc<str>>>,
     aliases: Mutex<Vec<(Arc<str>, Arc<str>)>>,
     in_flight: InFlightCalls,
     steering: SteeringQueue,
 }
 
 impl SessionOverrides {
+    /// The maximum length of the host's description of its policy, in characters.
+    pub const MAX_POLICY: usize = 2000;
+
     /// The tool calls of the running turn.
     pub fn in_flight(&self) -> &InFlightCalls {
         &self.in_flight
@@ -48,6 +52,18 @@ impl SessionOverrides {
     /// Sets the reasoning effort; `None` leaves it to the provider.
     pub fn set_effort(&self, effort: Option<Arc<str>>) {
         *self.effort.lock().unwrap_or_else(PoisonError::into_inner) = effort;
+    }
+
+    /// The host's description of its own policy, for the model.
+    pub fn policy_description(&self) -> Option<Arc<str>> {
+        self.policy_description.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets the host's description of its own policy, of which the model reads at most
+    /// [`MAX_POLICY`](Self::MAX_POLICY) characters.
+    pub fn set_policy_description(&self, text: Option<&str>) {
+        let text = text.map(|text| text.chars().take(Self::MAX_POLICY).collect::<String>().into());
+        *self.policy_description.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 
     /// Redirects tool calls: pairs of a name and the tool that is called instead.

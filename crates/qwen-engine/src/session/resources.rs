@@ -49,13 +49,13 @@ impl Session {
             format!("mcp__{}__read_resource", name.server).into(),
             Json::empty_object(),
         );
-        let decision = self.context.permissions.judge(&call, None).decision;
+        let decision = self.context.process.permissions.judge(&call, None).decision;
         if let (Verdict::Deny, Some(rule)) = (decision.verdict, &decision.rule) {
             return Err(format!("the rule {rule} forbids it"));
         }
         let mut problem = String::new();
         for uri in name.spellings() {
-            let reading = self.context.mcp.read_resource(&name.server, uri, cancel.token());
+            let reading = self.context.process.mcp.read_resource(&name.server, uri, cancel.token());
             match tokio::time::timeout(TIME_LIMIT, reading).await {
                 Ok(Ok(contents)) => return Ok(contents),
                 // Of two spellings the first is what the user typed, so its error is reported.

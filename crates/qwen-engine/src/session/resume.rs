@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use qwen_events::{Body, CallId, EndStatus, Part, Sampling, ToolCall, ToolSpec, TurnEnd, TurnStart};
+use qwen_events::{
+    Body, CallId, EndStatus, ModelUsage, Part, Prompt, PromptId, PromptOptions, ToolCall, ToolSpec, TurnEnd,
+    TurnStart,
+};
 use qwen_tools::Registry;
 
-use super::{ReplayTarget, Session, Turn, TurnInput};
-use crate::agent;
+use super::{ReplayTarget, Session, Spending, Turn, TurnInput};
 use crate::graph::NodeCounter;
 use crate::log::{FinalAnswer, Folded, OpenCall, Progress, StoredRun, Unfinished, word};
 use crate::react::{self, ReactState};
 use crate::session::situation::Situation;
-use crate::{AnswerSchema, Budget, Cancel, Emitter, SessionContext, Stop};
+use crate::{AnswerSchema, Cancel, Emitter, SessionContext, Stop};
 
 impl Session {
     /// Creates a session from its log. [`continue_unfinished`](Self::continue_unfinished) continues an
@@ -28,14 +30,17 @@ impl Session {
         Self {
             history: folded.messages,
             turns: folded.turns,
-            model_calls: folded.model_calls,
+            // A fork has its parent's conversation, and its own expenses.
+            spending: Spending {
+                model_calls: folded.model_calls,
+                before: if folded.header.parent.is_some() { Vec::new() } else { folded.usage_by_model },
+                ..Spending::default()
+            },
             runs,
             prompts,
             order,
             unfinished: folded.unfinished,
-            open_calls: folded.open_calls,
-            postponed: folded.postponed,
-            held: folded.held,
+            unanswered: folded.unanswered,
             is_interrupted: folded.is_interrupted,
             situation: match folded.situation {
                 Some((first, last)) => Arc::new(Situation::restored(&first, &last)),
@@ -43,6 +48,11 @@ impl Session {
             },
             ..Self::new(context)
         }
+    }
+
+    /// What earlier processes spent on this session, until the next turn begins.
+    pub fn spent_before(&self) -> &[ModelUsage] {
+        &self.spending.before
     }
 
     /// The unfinished turn of an earlier process.
@@ -57,14 +67,14 @@ impl Session {
         let Some(unfinished) = &mut self.unfinished else { return false };
         let named = |call: &ToolCall| unfinished.start.host_tools.iter().any(|spec| spec.name == call.name);
         let waiting: Vec<CallId> =
-            self.open_calls.waiting().filter(|call| named(call)).map(|call| call.id.clone()).collect();
+            self.unanswered.calls.waiting().filter(|call| named(call)).map(|call| call.id.clone()).collect();
         if !answers.iter().any(|id| waiting.contains(id)) {
             return false;
         }
         if !tools.is_empty() {
             unfinished.start.host_tools = tools;
         }
-        self.context.overrides.in_flight().expect_host_answers(waiting);
+        self.context.process.overrides.in_flight().expect_host_answers(waiting);
         true
     }
 
@@ -80,20 +90,8 @@ impl Session {
     ) -> Option<TurnEnd> {
         let unfinished = self.unfinished.take()?;
         emit.turn_begins(None);
-        let mut stored_run = StoredRun::of(&unfinished.journal);
-        let again = match self.returned.take() {
-            Some(returned) => {
-                // The agent reads it too, and reports it if it is unreadable.
-                let base = stored_run
-                    .as_ref()
-                    .and_then(|stored_run| agent::rebased(&unfinished.start.agent, stored_run).ok());
-                stored_run =
-                    base.as_ref().and_then(|base| StoredRun::of(std::slice::from_ref(base))).or(stored_run);
-                Some(self.begin_again(&returned, base))
-            }
-            None => None,
-        };
-        let budget = Budget::new(self.context.limits.clone(), self.model_calls).after_cost(self.cost_usd);
+        let (again, stored_run) = self.restart_returned(&unfinished);
+        let budget = self.new_budget();
         if again.is_none() {
             budget.carry(unfinished.model_calls, unfinished.tool_calls, &unfinished.usage_by_model);
         }
@@ -101,43 +99,15 @@ impl Session {
             messages: std::mem::take(&mut self.history).into(),
             reply: unfinished.reply,
             denials: unfinished.denials,
-            afterwards: std::mem::take(&mut self.held),
+            afterwards: std::mem::take(&mut self.unanswered.held),
             ..ReactState::default()
         };
-        let from = match unfinished.answer {
-            // The answer was complete; only the turn end was not recorded.
-            Some(FinalAnswer { aborted: false, finish }) => {
-                state.finish = Some(finish);
-                Err(None)
-            }
-            // The turn was being cancelled, or its model call had failed.
-            Some(FinalAnswer { aborted: true, .. }) => {
-                Err(Some(Stop { status: EndStatus::Interrupted, error: None }))
-            }
-            None if self.open_calls.is_empty() => Ok(react::START),
-            None => Ok(react::ACT),
-        };
-        let in_flight = self.context.overrides.in_flight();
-        let by_host = |open: &OpenCall| {
-            let names = unfinished.start.host_tools.iter().map(|spec| &spec.name);
-            in_flight.is_host_attached() && names.into_iter().any(|name| *name == open.call.name)
-        };
-        for open in self.open_calls.take() {
-            match open.progress {
-                // The host runs this call and may still answer it.
-                Progress::Started if by_host(&open) => state.pending.push(open.call),
-                Progress::Ended(result) => state.results.push(result),
-                Progress::Waiting => state.pending.push(open.call),
-                Progress::Started => {
-                    state.interrupted.push(open.call.id.clone());
-                    state.pending.push(open.call);
-                }
-            }
-        }
+        let from = self.find_entry(unfinished.answer, &mut state);
+        self.restore_calls(&unfinished.start, &mut state);
         let mut input = same_input(&unfinished.start);
         if again.is_some() {
             // Under a new prompt id it is a different message.
-            input.message_uuid = None;
+            input.prompt.uuid = None;
         }
         let tools = self.tools(&input, cancel).await;
         let replay_target = match (&again, state.pending.is_empty()) {
@@ -159,9 +129,9 @@ impl Session {
             }
         };
         let turn = Turn {
-            context: self.turn_context(&start, tools, None, Sampling::default()),
+            context: self.turn_context(&start, tools, PromptOptions::default()),
             start,
-            answer_schema: input.answer_schema.or_else(|| self.context.overrides.answer_schema()),
+            answer_schema: input.answer_schema.or_else(|| self.context.process.overrides.answer_schema()),
             budget,
             state,
             from,
@@ -171,9 +141,64 @@ impl Session {
             continuation: false,
             warnings: Vec::new(),
         };
-        let end = self.run(turn, emit, cancel).await;
+        let end = Box::pin(self.run(turn, emit, cancel)).await;
         self.is_interrupted = matches!(end.status, EndStatus::Cancelled | EndStatus::Interrupted);
         Some(end)
+    }
+
+    /// Starts the turn again if the session returned to a point in it. Returns its new id, and the stored run to
+    /// continue from.
+    fn restart_returned(&mut self, unfinished: &Unfinished) -> (Option<PromptId>, Option<StoredRun>) {
+        let stored_run = StoredRun::from_journal(&unfinished.journal);
+        let Some(returned) = self.returned.take() else { return (None, stored_run) };
+        // The agent reads it too, and reports it if it is unreadable.
+        let base = stored_run.as_ref().and_then(|stored_run| {
+            self.context.search_agents.rebase(unfinished.start.agent, stored_run).ok()
+        });
+        let rebased = base.as_ref().and_then(|base| StoredRun::from_journal(std::slice::from_ref(base)));
+        (Some(self.begin_again(&returned, base)), rebased.or(stored_run))
+    }
+
+    /// The node where the turn continues, or how it ends if nothing is left to run.
+    fn find_entry(
+        &self,
+        answer: Option<FinalAnswer>,
+        state: &mut ReactState,
+    ) -> Result<&'static str, Option<Stop>> {
+        match answer {
+            // The answer was complete; only the turn end was not recorded.
+            Some(FinalAnswer { aborted: false, finish }) => {
+                state.finish = Some(finish);
+                Err(None)
+            }
+            // The turn was being cancelled, or its model call had failed.
+            Some(FinalAnswer { aborted: true, .. }) => {
+                Err(Some(Stop { status: EndStatus::Interrupted, error: None }))
+            }
+            None if self.unanswered.calls.is_empty() => Ok(react::START),
+            None => Ok(react::ACT),
+        }
+    }
+
+    /// Moves the open calls to the state: results that are known, calls that wait, and calls that an earlier
+    /// process interrupted.
+    fn restore_calls(&mut self, start: &TurnStart, state: &mut ReactState) {
+        let in_flight = self.context.process.overrides.in_flight();
+        let by_host = |open: &OpenCall| {
+            in_flight.is_host_attached() && start.host_tools.iter().any(|spec| spec.name == open.call.name)
+        };
+        for open in self.unanswered.calls.take() {
+            match open.progress {
+                // The host runs this call and may still answer it.
+                Progress::Started if by_host(&open) => state.pending.push(open.call),
+                Progress::Ended(result) => state.results.push(result),
+                Progress::Waiting => state.pending.push(open.call),
+                Progress::Started => {
+                    state.interrupted.push(open.call.id.clone());
+                    state.pending.push(open.call);
+                }
+            }
+        }
     }
 
     /// Closes the unfinished turn, if there is one, and answers the calls that have no result.
@@ -184,14 +209,14 @@ impl Session {
 
     /// True if a hook postponed a call that the next turn must decide about first.
     pub fn has_postponed(&self) -> bool {
-        self.postponed && !self.open_calls.is_empty() && self.unfinished.is_none()
+        self.unanswered.postponed && !self.unanswered.calls.is_empty() && self.unfinished.is_none()
     }
 
     /// Answers the calls that have no result, then appends the messages received in the meantime.
     pub(super) fn close_calls(&mut self) {
-        self.postponed = false;
-        self.history.extend(self.open_calls.take_results());
-        self.history.append(&mut self.held);
+        self.unanswered.postponed = false;
+        self.history.extend(self.unanswered.calls.take_results());
+        self.history.append(&mut self.unanswered.held);
     }
 
     /// Ends the unfinished turn. Only the log records it: readers of this process never saw its start.
@@ -200,7 +225,8 @@ impl Session {
         if self.returned.take().is_some() {
             return self.discard_restored_turn();
         }
-        self.model_calls += unfinished.model_calls;
+        self.spending.model_calls += unfinished.model_calls;
+        self.spending.before.extend(unfinished.usage_by_model.iter().cloned());
         if let Some(log) = &self.log {
             log.note(Body::TurnEnd(Box::new(unfinished.end())));
         }
@@ -217,11 +243,12 @@ impl Session {
 /// could not start with it.
 fn same_input(before: &TurnStart) -> TurnInput {
     let form = before.json_schema.as_ref().and_then(|schema| AnswerSchema::parse(schema.as_str()).ok());
-    TurnInput {
+    let options = PromptOptions { host_tools: before.host_tools.clone(), ..PromptOptions::default() };
+    let prompt = Prompt {
         parts: before.parts.clone(),
-        message_uuid: before.message_uuid.clone(),
-        host_tools: before.host_tools.clone(),
-        answer_schema: form.map(Arc::new),
-        ..TurnInput::default()
-    }
+        uuid: before.message_uuid.clone(),
+        options,
+        ..Prompt::default()
+    };
+    TurnInput { prompt, answer_schema: form.map(Arc::new), ..TurnInput::default() }
 }

@@ -28,11 +28,11 @@ impl Session {
             Some(turn) if !turn.answer.as_ref().is_some_and(done) => {
                 self.returned = Some(ReturnPoint { messages: earlier.messages.clone() });
                 self.history = earlier.messages;
-                self.open_calls = earlier.open_calls;
+                self.unanswered.calls = earlier.unanswered.calls;
                 self.unfinished = Some(turn);
             }
             _ => {
-                earlier.messages.extend(earlier.open_calls.take_results());
+                earlier.messages.extend(earlier.unanswered.calls.take_results());
                 self.replace_history(earlier.messages);
             }
         }
@@ -100,7 +100,7 @@ impl Session {
 
     /// Drops the turn that the session returned to, and keeps only its conversation.
     pub(super) fn discard_restored_turn(&mut self) {
-        self.history.extend(self.open_calls.take_results());
+        self.history.extend(self.unanswered.calls.take_results());
         self.note(HistoryChange::Replaced(self.history.clone()));
     }
 }

@@ -89,7 +89,7 @@ impl Session {
         emit: &Emitter,
         cancel: &Cancel,
     ) -> Ruling {
-        if !self.context.hooks.listens(event) {
+        if !self.context.process.hooks.listens(event) {
             return Ruling::default();
         }
         let origin = QuestionOrigin {
@@ -101,15 +101,15 @@ impl Session {
         let request = HookRequest {
             event,
             origin: &origin,
-            permission_mode: self.context.permissions.mode(),
+            permission_mode: self.context.process.permissions.mode(),
             resources: &self.context.resources,
-            host: self.context.host.as_ref(),
+            host: self.context.process.host.as_ref(),
             emit,
             cancel,
             call: None,
             target,
             fields,
         };
-        self.context.hooks.fire(request).await
+        self.context.process.hooks.fire(request).await
     }
 }

@@ -3,9 +3,10 @@
 //! request.
 
 use std::fmt::Write;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use qwen_events::ToolDeclaration;
+use qwen_events::{ToolDeclaration, ToolKind};
 use qwen_tools::Registry;
 
 use crate::context::SessionContext;
@@ -18,29 +19,37 @@ const MAX_RULE: usize = 60;
 
 /// The surroundings of a session, which only the binary knows.
 pub trait Surroundings: Send + Sync {
-    /// The facts as of now, each with its topic. Called once per session and process.
-    fn survey(&self) -> Vec<Fact>;
+    /// The limits that hold now and may change while the process runs: sandbox, network and trust. Called before
+    /// each request, so it must be cheap.
+    fn limits(&self) -> Vec<SituationFact>;
+
+    /// The environment of work in `cwd` as of now. Called once per session and process, and per sub-agent.
+    fn survey(&self, cwd: &Path) -> Vec<SituationFact>;
 }
 
 /// A session without known surroundings.
 pub struct NoSurroundings;
 
 impl Surroundings for NoSurroundings {
-    fn survey(&self) -> Vec<Fact> {
+    fn limits(&self) -> Vec<SituationFact> {
+        Vec::new()
+    }
+
+    fn survey(&self, _cwd: &Path) -> Vec<SituationFact> {
         Vec::new()
     }
 }
 
 /// One line of the description: a topic, such as `mode`, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact {
+pub struct SituationFact {
     pub topic: Arc<str>,
     pub text: Arc<str>,
     /// False for a fact that tools change all the time: a difference is not reported.
     pub is_reported: bool,
 }
 
-impl Fact {
+impl SituationFact {
     /// A fact whose changes are reported. Line breaks become spaces.
     pub fn new(topic: &str, text: &str) -> Self {
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -64,7 +73,9 @@ pub(crate) struct Situation {
 struct Told {
     /// The block of the first user message; `None` before the first turn.
     block: Option<Arc<str>>,
-    facts: Vec<Fact>,
+    facts: Vec<SituationFact>,
+    /// The facts of this process at the last request, before redaction: most requests change none of them.
+    last_seen: Vec<SituationFact>,
     /// The facts come from the log of an earlier process.
     is_restored: bool,
 }
@@ -72,18 +83,25 @@ struct Told {
 impl Situation {
     /// The description that an earlier process logged: the first one, and the last one if it changed.
     pub(crate) fn restored(first: &str, last: &str) -> Self {
-        let told = Told { block: Some(block(first)), facts: parse(last), is_restored: true };
+        let told =
+            Told { block: Some(block(first)), facts: parse(last), is_restored: true, ..Told::default() };
         Self { told: Mutex::new(told) }
     }
 
-    /// A fixed description for a sub-agent: what its parent knows.
-    pub(crate) fn for_subagent(&self, context: &SessionContext, tools: &Registry) -> Self {
-        let mut facts = self.lock().facts.clone();
-        if facts.is_empty() {
+    /// The description for a sub-agent with these tools, as of its start. It stays as it is.
+    pub(crate) fn for_subagent(&self, context: &SessionContext, subagent: &SubagentView<'_>) -> Self {
+        if self.lock().block.is_none() {
             return Self::default();
         }
-        replace(&mut facts, redacted(context, decisions(context, tools)));
-        let told = Told { block: Some(block(&render(&facts))), facts, is_restored: false };
+        let tools = subagent.tools;
+        let mut facts = subagent_decisions(context, subagent);
+        if tools.kinds().any(|kind| kind == ToolKind::Execute) {
+            facts.extend(context.surroundings.limits());
+        }
+        facts.extend(subagent.worktree.map(|text| SituationFact::new("isolation", text)));
+        facts.extend(context.surroundings.survey(&context.resources.cwd));
+        let facts = redacted(context, facts);
+        let told = Told { block: Some(block(&render(&facts))), facts, ..Told::default() };
         Self { told: Mutex::new(told) }
     }
 
@@ -102,21 +120,30 @@ impl Situation {
     ) -> SituationUpdate {
         let mut told = self.lock();
         if told.block.is_none() {
-            let mut facts = decisions(context, tools);
-            facts.extend(context.surroundings.survey());
+            let mut facts = current_facts(context, tools);
+            let last_seen = facts.clone();
+            facts.extend(context.surroundings.survey(&context.resources.cwd));
             let facts = redacted(context, facts);
             let text = render(&facts);
-            *told = Told { block: Some(block(&text)), facts, is_restored: false };
+            *told = Told { block: Some(block(&text)), facts, last_seen, is_restored: false };
             return SituationUpdate { news: None, log: Some(text.into()) };
         }
-        let mut current = decisions(context, tools);
+        let mut current = current_facts(context, tools);
+        if !after_interrupt && !told.is_restored && current == told.last_seen {
+            return SituationUpdate::default();
+        }
+        told.last_seen.clone_from(&current);
         let mut preface = String::new();
         if after_interrupt {
             preface.push_str(INTERRUPTED);
         }
         if std::mem::take(&mut told.is_restored) {
-            current.extend(context.surroundings.survey());
+            current.extend(context.surroundings.survey(&context.resources.cwd));
             preface.push_str(RESUMED);
+            if let Some(tasks) = told.facts.iter().find(|fact| &*fact.topic == TASKS) {
+                preface
+                    .push_str(&format!("Background tasks that ended with the earlier one: {}\n", tasks.text));
+            }
         }
         told.update(redacted(context, current), &preface)
     }
@@ -127,7 +154,12 @@ impl Situation {
         if told.block.is_none() {
             return SituationUpdate::default();
         }
-        told.update(redacted(context, decisions(context, tools)), "")
+        let current = current_facts(context, tools);
+        if current == told.last_seen {
+            return SituationUpdate::default();
+        }
+        told.last_seen.clone_from(&current);
+        told.update(redacted(context, current), "")
     }
 
     /// Puts all that the model was told into the block, because a summary replaced the conversation.
@@ -158,25 +190,32 @@ pub(crate) struct SituationUpdate {
 }
 
 /// What a new process changes in every session that it resumes.
-const RESUMED: &str = "A new process continues this session: $TMPDIR is empty, and background tasks that were running \
-                       have ended.\n";
+const RESUMED: &str = "A new process continues this session: $TMPDIR is empty, and the files with long results of \
+                       earlier calls are gone.\n";
+
+/// The topic of the background tasks that are running. Tool results and reminders tell the model about them; the
+/// fact survives a summary of the conversation and names the tasks that a new process misses.
+const TASKS: &str = "background tasks";
 
 /// The mark of a turn that was cancelled.
 const INTERRUPTED: &str =
     "The turn before this message was interrupted: what it had begun may be incomplete.\n";
 
 impl Told {
-    fn update(&mut self, current: Vec<Fact>, preface: &str) -> SituationUpdate {
-        let is_news = |fact: &&Fact| {
+    fn update(&mut self, current: Vec<SituationFact>, preface: &str) -> SituationUpdate {
+        let is_news = |fact: &&SituationFact| {
             let known = self.facts.iter().find(|known| known.topic == fact.topic);
-            known.is_none_or(|known| known.text != fact.text)
+            known.map_or("", |known| &*known.text) != &*fact.text
         };
-        let changed: Vec<Fact> = current.iter().filter(is_news).cloned().collect();
-        let reported: Vec<Fact> = changed.iter().filter(|fact| fact.is_reported).cloned().collect();
-        if reported.is_empty() && preface.is_empty() {
+        let changed: Vec<SituationFact> = current.iter().filter(is_news).cloned().collect();
+        let reported: Vec<SituationFact> = changed.iter().filter(|fact| fact.is_reported).cloned().collect();
+        if changed.is_empty() && preface.is_empty() {
             return SituationUpdate::default();
         }
         replace(&mut self.facts, current);
+        if reported.is_empty() && preface.is_empty() {
+            return SituationUpdate { news: None, log: Some(render(&self.facts).into()) };
+        }
         let mut news = format!("<situation>\n{preface}");
         if !reported.is_empty() {
             news.push_str("Changed since you were told:\n");
@@ -188,50 +227,106 @@ impl Told {
     }
 }
 
-/// Replaces facts by those of the same topic, and adds new ones.
-fn replace(facts: &mut Vec<Fact>, current: Vec<Fact>) {
+/// Replaces facts by those of the same topic, and adds new ones. An empty text removes the fact.
+fn replace(facts: &mut Vec<SituationFact>, current: Vec<SituationFact>) {
     for fact in current {
         match facts.iter_mut().find(|known| known.topic == fact.topic) {
             Some(known) => *known = fact,
             None => facts.push(fact),
         }
     }
+    facts.retain(|fact| !fact.text.is_empty());
 }
 
 fn block(facts: &str) -> Arc<str> {
     format!("<situation>\n{facts}</situation>").into()
 }
 
-/// One line per fact.
-fn render(facts: &[Fact]) -> String {
-    facts.iter().map(|fact| format!("{}: {}\n", fact.topic, fact.text)).collect()
+/// One line per fact that holds.
+fn render(facts: &[SituationFact]) -> String {
+    let held = facts.iter().filter(|fact| !fact.text.is_empty());
+    held.map(|fact| format!("{}: {}\n", fact.topic, fact.text)).collect()
 }
 
-fn parse(text: &str) -> Vec<Fact> {
+fn parse(text: &str) -> Vec<SituationFact> {
     let facts = text.lines().filter_map(|line| line.split_once(": "));
-    facts.map(|(topic, text)| Fact::new(topic, text)).collect()
+    facts.map(|(topic, text)| SituationFact::new(topic, text)).collect()
 }
 
 /// The facts without secrets: they go to the model's server, a third party.
-fn redacted(context: &SessionContext, facts: Vec<Fact>) -> Vec<Fact> {
-    let redact = |fact: Fact| {
+fn redacted(context: &SessionContext, facts: Vec<SituationFact>) -> Vec<SituationFact> {
+    let redact = |fact: SituationFact| {
         let text = context.resources.redactor.redact(&fact.text).as_ref().into();
-        Fact { text, ..fact }
+        SituationFact { text, ..fact }
     };
     facts.into_iter().map(redact).collect()
 }
 
+/// What a sub-agent's description depends on.
+pub(crate) struct SubagentView<'a> {
+    pub tools: &'a Registry,
+    pub model: &'a str,
+    /// Its git worktree, described.
+    pub worktree: Option<&'a str>,
+}
+
+/// The facts that may change between two requests.
+fn current_facts(context: &SessionContext, tools: &Registry) -> Vec<SituationFact> {
+    let mut facts = decisions(context, tools);
+    facts.extend(context.surroundings.limits());
+    facts
+}
+
 /// The facts that the session itself decides.
-fn decisions(context: &SessionContext, tools: &Registry) -> Vec<Fact> {
+fn decisions(context: &SessionContext, tools: &Registry) -> Vec<SituationFact> {
     let mode = context.process.permissions.mode();
     let can_answer = context.process.can_answer();
-    let model = context.process.overrides.model().unwrap_or_else(|| context.model.name().into());
+    let overrides = &context.process.overrides;
+    let model = overrides.model().unwrap_or_else(|| context.model.name().into());
     vec![
-        Fact::new("mode", &describe_mode(mode, can_answer, tools)),
-        Fact::new("answers", describe_answers(context, can_answer)),
-        Fact::new("without approval", &describe_approvals(context, mode)),
-        Fact::new("model", &model),
+        SituationFact::new("mode", &describe_mode(mode, can_answer, tools)),
+        SituationFact::new("answers", describe_answers(context, can_answer)),
+        SituationFact::new("without approval", &describe_approvals(context, mode)),
+        SituationFact::new("model", &model),
+        SituationFact::new("policy of the host", &overrides.policy_description().unwrap_or_default()),
+        SituationFact::new(TASKS, &describe_tasks(context)).unreported(),
     ]
+}
+
+/// The same for a sub-agent: it asks no questions, cannot leave plan mode and has no background tasks of the
+/// session.
+fn subagent_decisions(context: &SessionContext, subagent: &SubagentView<'_>) -> Vec<SituationFact> {
+    let mode = context.process.permissions.mode();
+    let described = match mode {
+        "plan" => "plan. Read only: every change is refused".to_owned(),
+        _ => describe_mode(mode, false, subagent.tools),
+    };
+    let policy = context.process.overrides.policy_description();
+    vec![
+        SituationFact::new("mode", &described),
+        SituationFact::new("answers", describe_subagent_answers(context)),
+        SituationFact::new("without approval", &describe_approvals(context, mode)),
+        SituationFact::new("model", subagent.model),
+        SituationFact::new("policy of the host", &policy.unwrap_or_default()),
+    ]
+}
+
+fn describe_tasks(context: &SessionContext) -> String {
+    let running = context.resources.tasks.running();
+    let named = running.iter().map(|task| {
+        let description: String = task.description.chars().take(MAX_RULE).collect();
+        format!("{} ({description})", task.id)
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// Who decides about the calls of a sub-agent. It never asks questions itself.
+fn describe_subagent_answers(context: &SessionContext) -> &'static str {
+    match (context.process.can_answer(), context.process.audience) {
+        (true, Audience::Terminal) => "no one answers questions; a user at the terminal approves calls",
+        (true, Audience::Program | Audience::Shell) => "no one answers questions; the host approves calls",
+        (false, _) => describe_answers(context, false),
+    }
 }
 
 fn describe_mode(mode: &str, can_answer: bool, tools: &Registry) -> String {
@@ -245,10 +340,7 @@ fn describe_mode(mode: &str, can_answer: bool, tools: &Registry) -> String {
         "plan" => "plan. Read and plan only: every change is refused. No one can approve leaving plan mode, so answer \
                    with the plan"
             .to_owned(),
-        "default" => "default. Changes and commands need approval".to_owned(),
-        "auto-edit" => "auto-edit. Edits in the workspace run without approval, commands need it".to_owned(),
         "dontAsk" => "dontAsk. What would need approval is refused without a question".to_owned(),
-        "yolo" => "yolo. Everything runs without approval, except what a rule denies or asks about".to_owned(),
         other => other.to_owned(),
     }
 }
@@ -270,9 +362,11 @@ fn describe_answers(context: &SessionContext, can_answer: bool) -> &'static str 
 fn describe_approvals(context: &SessionContext, mode: &str) -> String {
     let mut text = match mode {
         "plan" => "reading in the workspace and commands that only read, nothing else",
-        "yolo" => "everything",
-        "auto-edit" => "reading and editing in the workspace, and commands that only read",
-        _ => "reading in the workspace, and commands that only read",
+        "yolo" => "everything, except what a rule denies or asks about",
+        "auto-edit" => {
+            "reading and editing in the workspace, and commands that only read; the rest needs approval"
+        }
+        _ => "reading in the workspace, and commands that only read; the rest needs approval",
     }
     .to_owned();
     let rules = context.process.permissions.listed_rules();
@@ -300,8 +394,22 @@ mod tests {
     use super::*;
 
     fn told(facts: &[(&str, &str)]) -> Told {
-        let facts = facts.iter().map(|(topic, text)| Fact::new(topic, text)).collect();
-        Told { block: Some("".into()), facts, is_restored: false }
+        let facts = facts.iter().map(|(topic, text)| SituationFact::new(topic, text)).collect();
+        Told { block: Some("".into()), facts, ..Told::default() }
+    }
+
+    #[test]
+    fn a_fact_that_is_not_reported_is_logged_and_can_be_removed() {
+        let mut told = told(&[("mode", "default")]);
+        let now = |tasks| {
+            vec![SituationFact::new("mode", "default"), SituationFact::new(TASKS, tasks).unreported()]
+        };
+        assert_eq!(told.update(now(""), ""), SituationUpdate::default());
+        let started = told.update(now("shell-1 (serve)"), "");
+        assert_eq!(started.news, None);
+        assert_eq!(started.log.as_deref(), Some("mode: default\nbackground tasks: shell-1 (serve)\n"));
+        assert_eq!(told.update(now(""), "").log.as_deref(), Some("mode: default\n"));
+        assert_eq!(told.update(now(""), ""), SituationUpdate::default());
     }
 
     #[test]
@@ -309,9 +417,9 @@ mod tests {
         let mut told = told(&[("mode", "default"), ("answers", "no one"), ("files", "a")]);
         let now = || {
             vec![
-                Fact::new("mode", "plan"),
-                Fact::new("answers", "no one"),
-                Fact::new("files", "b").unreported(),
+                SituationFact::new("mode", "plan"),
+                SituationFact::new("answers", "no one"),
+                SituationFact::new("files", "b").unreported(),
             ]
         };
         let update = told.update(now(), "");
@@ -323,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_description_survives_the_log_and_stays_on_its_lines() {
-        let facts = vec![Fact::new("mode", "default"), Fact::new("files", "a\nmode: yolo")];
+        let facts = vec![SituationFact::new("mode", "default"), SituationFact::new("files", "a\nmode: yolo")];
         let text = render(&facts);
         assert_eq!(text.lines().count(), 2);
         assert_eq!(render(&parse(&text)), text);

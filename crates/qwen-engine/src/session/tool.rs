@@ -12,7 +12,7 @@ impl Session {
     /// Runs a tool outside the conversation and returns its result. No permission question is asked, because
     /// the user typed the command.
     pub async fn run_tool(&self, call: &ToolCall, cancel: &Cancel) -> Result<String, String> {
-        let Some(tool) = self.context.tools.get(&call.name) else {
+        let Some(tool) = self.context.base_tools.get(&call.name) else {
             return Err(format!("The tool {} is not available in this session.", call.name));
         };
         let resources = self.context.resources.clone();

@@ -1,4 +1,4 @@
-//! Commands that the user types: they run as a turn of their own, without the model, and join the
+//! Commands that the user types: they run as a separate turn, without the model, and join the
 //! conversation.
 
 use std::sync::Arc;

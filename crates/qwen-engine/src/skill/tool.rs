@@ -36,7 +36,7 @@ impl SkillTool {
     }
 
     fn open(&self, call: &ToolCall) -> Outcome {
-        let wish = Arguments::of(call).and_then(|arguments| {
+        let wish = Arguments::parse(call).and_then(|arguments| {
             let name = arguments.nonempty_text("skill")?.trim_start_matches('/').to_owned();
             Ok((name, arguments.optional_text("args")?.unwrap_or_default().to_owned()))
         });

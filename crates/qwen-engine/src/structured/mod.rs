@@ -95,7 +95,7 @@ impl AnswerSchema {
     }
 
     /// The schema, for a prompt.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.schema.value().to_string()
     }
 }
@@ -129,7 +129,7 @@ fn bare(words: &str) -> &str {
 }
 
 /// The structured answer that a turn must produce.
-pub(crate) struct StructuredAnswer {
+pub struct StructuredAnswer {
     pub form: Arc<AnswerSchema>,
     state: Mutex<State>,
 }
@@ -155,10 +155,10 @@ impl StructuredAnswer {
         let mut tools = Registry::clone(&context.tools);
         let name = tools.name_of(&DECLARATION);
         tools.add(Arc::new(tool::StructuredOutputTool { answer: self.clone(), name }));
-        let system = format!("{}\n\n{}", context.system, instruction(name));
+        let system = format!("{}\n\n{}", context.system_prompt, instruction(name));
         TurnContext {
             tools: Arc::new(tools),
-            system: system.trim_start().into(),
+            system_prompt: system.trim_start().into(),
             structured: Some(self),
             ..context.clone()
         }
@@ -220,7 +220,7 @@ impl StructuredAnswer {
     }
 
     /// The step that replaces a model call, if none is needed any more or none may be made.
-    pub async fn conclude(&self, context: &TurnContext, cx: &RunContext) -> Option<Step<Delta>> {
+    pub(crate) async fn conclude(&self, context: &TurnContext, cx: &RunContext) -> Option<Step<Delta>> {
         if let Some(stop) = self.exhausted() {
             return Some(Step { delta: Delta::None, next: Next::Stop(stop) });
         }

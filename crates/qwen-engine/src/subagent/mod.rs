@@ -82,7 +82,7 @@ pub struct AgentLimits {
 }
 
 /// Merges definitions by name; a later one replaces an earlier one.
-pub fn gathered(definitions: impl IntoIterator<Item = AgentDefinition>) -> Vec<AgentDefinition> {
+pub fn gather(definitions: impl IntoIterator<Item = AgentDefinition>) -> Vec<AgentDefinition> {
     let mut all: Vec<AgentDefinition> = Vec::new();
     for definition in definitions {
         match all.iter_mut().find(|known| known.name == definition.name) {

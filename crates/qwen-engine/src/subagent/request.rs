@@ -18,8 +18,8 @@ pub(super) struct SubagentRequest {
 }
 
 impl SubagentRequest {
-    pub(super) fn of(call: &ToolCall, definitions: &[AgentDefinition]) -> Result<Self, String> {
-        let arguments = Arguments::of(call).map_err(|error| error.to_string())?;
+    pub(super) fn read(call: &ToolCall, definitions: &[AgentDefinition]) -> Result<Self, String> {
+        let arguments = Arguments::parse(call).map_err(|error| error.to_string())?;
         let prompt = arguments.nonempty_text("prompt").map_err(|error| error.to_string())?;
         let description = arguments.optional_text("description").map_err(|error| error.to_string())?;
         let wanted = arguments.optional_text("subagent_type").map_err(|error| error.to_string())?;

@@ -42,7 +42,7 @@ impl Run {
     /// Runs the start hooks and passes their context to the sub-agent. Returns the reason if one of them
     /// blocks it.
     pub(super) async fn fire_start_hooks(&mut self) -> Option<Arc<str>> {
-        if !self.context.hooks.listens(HookEvent::SubagentStart) {
+        if !self.context.session.process.hooks.listens(HookEvent::SubagentStart) {
             return None;
         }
         let agent = &*self.request.definition.name;

@@ -19,7 +19,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(super) fn of(task: Arc<BackgroundTask>) -> Self {
+    pub(super) fn for_task(task: Arc<BackgroundTask>) -> Self {
         Self { task, last_report: Mutex::new(None) }
     }
 

@@ -15,6 +15,7 @@ use super::{AgentDefinition, transcript};
 use crate::context::TurnContext;
 use crate::graph::{Effects, NodeCounter, RunContext};
 use crate::react::ReactState;
+use crate::session::situation::SubagentView;
 use crate::{Budget, Cancel, Emitter, QuestionOrigin};
 
 /// What an agent passes on to the agents that it starts.
@@ -56,10 +57,11 @@ impl AgentTool {
     }
 
     async fn start(&self, call: &ToolCall, cx: &CallContext) -> Outcome {
-        let request = match SubagentRequest::of(call, &self.scope.definitions) {
+        let request = match SubagentRequest::read(call, &self.scope.definitions) {
             // A run of a single prompt has no later turn that could receive the report.
             Ok(request) => SubagentRequest {
-                background: request.background && self.context.overrides.in_flight().is_host_attached(),
+                background: request.background
+                    && self.context.session.process.overrides.in_flight().is_host_attached(),
                 ..request
             },
             Err(text) => return Outcome::failure("invalid_arguments", text),
@@ -96,7 +98,7 @@ impl AgentTool {
 
     /// Runs the sub-agent in the background and returns its task name.
     async fn start_in_background(&self, request: SubagentRequest, call: &ToolCall) -> Outcome {
-        let (path, file) = match self.context.resources.scratch.create("agent") {
+        let (path, file) = match self.context.session.resources.scratch.create("agent") {
             Ok(output) => output,
             Err(error) => {
                 return Outcome::failure("not_started", format!("The sub-agent cannot be started: {error}"));
@@ -104,7 +106,7 @@ impl AgentTool {
         };
         // Its detailed events go to its file, because it is not part of the turn whose stream is open.
         let (emit, transcript) =
-            transcript::open(file, &self.context.resources.redactor, self.scope.main.clone());
+            transcript::open(file, &self.context.session.resources.redactor, self.scope.main.clone());
         let showing = request.clone();
         let mut run = self.run(request, call, emit.in_call(call.id.clone()), path);
         drop(emit);
@@ -125,14 +127,14 @@ impl AgentTool {
             display: Some(display),
             mentions_tools: true,
             ..Outcome::success(format!(
-                "Started in the background as task {id}.\nYou are told when it ends, with its report; until then go on \
-                 with something else. What it does goes to {file}; shell_task shows it, and ends the sub-agent."
+                "Started in the background as task {id}.\nYou are told when it ends, with its report; until then continue \
+                 with something else. What it does goes to {file}; shell_task shows it."
             ))
         }
     }
 
     fn tasks(&self) -> &BackgroundTasks {
-        &self.context.resources.tasks
+        &self.context.session.resources.tasks
     }
 
     /// Prepares a run of the requested sub-agent.
@@ -149,7 +151,7 @@ impl AgentTool {
             ..self.scope.clone()
         };
         let denials = self.scope.denials.clone();
-        let context = self.context_for(&request, call.id.clone(), scope, Steps::of(task.clone()));
+        let context = self.context_for(&request, call.id.clone(), scope, Steps::for_task(task.clone()));
         let state = ReactState {
             messages: vec![Message::text(Role::User, request.prompt.clone())].into(),
             ..ReactState::default()
@@ -199,16 +201,22 @@ impl AgentTool {
             tools = Arc::new(tools.without(left_out));
             host_tools = Arc::default();
         }
-        let situation = self.context.situation.for_subagent(&self.context.session, &tools);
+        let model_name = request.definition.model.clone().or_else(|| self.context.model_name.clone());
+        let model = model_name
+            .clone()
+            .or_else(|| self.context.session.process.overrides.model())
+            .unwrap_or_else(|| self.context.session.model.name().into());
+        let view = SubagentView { tools: &tools, model: &model, worktree: None };
+        let situation = self.context.situation.for_subagent(&self.context.session, &view);
         let context = TurnContext {
-            model_name: request.definition.model.clone().or_else(|| self.context.model_name.clone()),
+            model_name,
             tools,
             origin: QuestionOrigin {
                 parent: Some(call),
                 agent: request.definition.name.clone(),
                 ..self.context.origin.clone()
             },
-            system: with_instructions(&request.definition.prompt, &self.context.instructions),
+            system_prompt: with_instructions(&request.definition.prompt, &self.context.session.instructions),
             situation: Arc::new(situation),
             host_tools,
             in_background,
@@ -235,12 +243,12 @@ impl Tool for AgentTool {
     /// A sub-agent without write access only reads. Starting one in the background is ordered like a change,
     /// because what it does meanwhile is not.
     fn only_reads(&self, call: &ToolCall) -> bool {
-        let Ok(request) = SubagentRequest::of(call, &self.scope.definitions) else { return true };
+        let Ok(request) = SubagentRequest::read(call, &self.scope.definitions) else { return true };
         if request.background {
             return false;
         }
         let is_harmless = |kind: ToolKind| kind.only_reads() || kind == ToolKind::Session;
-        self.context.permissions.mode() == "plan"
+        self.context.session.process.permissions.mode() == "plan"
             || self.tools_for(&request.definition).kinds().all(is_harmless)
     }
 

@@ -96,8 +96,8 @@ impl ToolSearch {
     }
 
     fn search(&self, call: &ToolCall) -> Outcome {
-        let query =
-            Arguments::of(call).and_then(|arguments| arguments.nonempty_text("query").map(str::to_lowercase));
+        let query = Arguments::parse(call)
+            .and_then(|arguments| arguments.nonempty_text("query").map(str::to_lowercase));
         let query = match query {
             Ok(query) => query,
             Err(error) => return Outcome::failure("invalid_arguments", error.to_string()),
@@ -109,10 +109,11 @@ impl ToolSearch {
                 format!("No tool matches '{query}'. Search with other words."),
             );
         }
-        let mut text = "These tools can be called from now on:".to_owned();
+        // The next request describes them in full.
+        let mut text = "These tools can be called from the next message on:".to_owned();
         for spec in found {
             self.loaded.load(&spec.name);
-            text.push_str(&format!("\n{}: {}", spec.name, spec.description));
+            text.push_str(&format!("\n{}: {}", spec.name, summary(&spec.description)));
         }
         Outcome::success(text)
     }
@@ -126,19 +127,27 @@ fn find<'a>(tools: &'a [ToolSpec], query: &str) -> Vec<&'a ToolSpec> {
     if !named.is_empty() {
         return named;
     }
-    let words: Vec<&str> =
-        query.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1).collect();
+    let is_meaningful = |word: &&str| word.len() > 1 || word.chars().all(|c| c.is_ascii_digit());
+    let words: Vec<&str> = words_of(query).filter(|word| !word.is_empty()).filter(is_meaningful).collect();
     let score = |spec: &ToolSpec| -> usize {
         let (name, description) = (spec.name.to_lowercase(), spec.description.to_lowercase());
-        let points =
-            |word: &&str| 2 * usize::from(name.contains(word)) + usize::from(description.contains(word));
-        words.iter().map(points).sum()
+        // A word counts more in the name, and more as a whole word.
+        let points = |word: &str| {
+            let part = 2 * usize::from(name.contains(word)) + usize::from(description.contains(word));
+            let whole = |text: &str| usize::from(words_of(text).any(|known| known == word));
+            part + 2 * whole(&name) + whole(&description)
+        };
+        words.iter().map(|word| points(word)).sum()
     };
     let mut scored: Vec<(usize, &ToolSpec)> = tools.iter().map(|spec| (score(spec), spec)).collect();
     scored.retain(|(points, _)| *points > 0);
     // The sort is stable, so equal tools stay in their order.
     scored.sort_by_key(|(points, _)| std::cmp::Reverse(*points));
     scored.into_iter().take(MAX_FOUND).map(|(_, spec)| spec).collect()
+}
+
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric())
 }
 
 /// The beginning of a description on one line.
@@ -186,6 +195,24 @@ mod tests {
         assert_eq!(names("mcp__db__query, mcp__w__now"), "mcp__db__query mcp__w__now");
         assert_eq!(names("weather tomorrow"), "mcp__w__forecast mcp__w__now");
         assert_eq!(names("unrelated"), "");
+        let numbered: Vec<ToolSpec> = (0..20)
+            .map(|n| spec(&format!("tool_{n:02}"), &format!("Does task {n} of the tracker")))
+            .collect();
+        assert_eq!(&*find(&numbered, "task 7")[0].name, "tool_07");
+    }
+
+    #[test]
+    fn a_search_repeats_no_long_description() {
+        let tools = vec![spec("mcp__w__now", &format!("The weather of today. {}", "More. ".repeat(200)))];
+        let search = ToolSearch::new(tools, Arc::default());
+        let call = ToolCall::new(
+            qwen_events::CallId::new("c"),
+            TOOL.into(),
+            Json::trusted(r#"{"query":"weather"}"#),
+        );
+        let expected =
+            "These tools can be called from the next message on:\nmcp__w__now: The weather of today";
+        assert_eq!(search.search(&call).text, expected);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::story::{Place, Story, call, invalid, session, two_turns, two_turns_me
 
 /// The conversation as a new turn would find it.
 fn with_results(mut folded: Folded) -> Vec<qwen_events::Message> {
-    folded.messages.extend(folded.open_calls.take_results());
+    folded.messages.extend(folded.unanswered.calls.take_results());
     folded.messages
 }
 

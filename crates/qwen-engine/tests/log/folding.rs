@@ -17,7 +17,7 @@ fn the_conversation_is_what_was_said() {
     let folded = place.store.fold(&session("s")).expect("a log");
     assert_eq!(folded.messages, two_turns_messages());
     assert_eq!(invalid(&folded.messages), None);
-    assert!(folded.open_calls.is_empty() && folded.unfinished.is_none());
+    assert!(folded.unanswered.calls.is_empty() && folded.unfinished.is_none());
     assert_eq!((folded.turns, folded.model_calls, folded.damaged), (2, 2, 0));
     assert_eq!(folded.usage, Usage { prompt_tokens: 20, completion_tokens: 4, ..Usage::default() });
     assert_eq!(folded.usage_by_model[0].calls, 2);
@@ -36,7 +36,7 @@ fn unfinished_calls_are_found_in_the_log() {
     story.say(Body::ToolStart(calls[1].clone())).say(tool_end(&calls[0], ToolStatus::Success));
     story.record(&mut place.begin("s"));
     let folded = place.store.fold(&session("s")).expect("a log");
-    let progress: Vec<_> = folded.open_calls.calls().iter().map(|open| &open.progress).collect();
+    let progress: Vec<_> = folded.unanswered.calls.calls().iter().map(|open| &open.progress).collect();
     assert!(
         matches!(progress[..], [Progress::Ended(_), Progress::Started, Progress::Waiting]),
         "{progress:?}"
@@ -129,7 +129,7 @@ fn the_calls_of_a_thought_are_its_own_and_its_tokens_are_the_turns() {
     story.record(&mut place.begin("s"));
     let folded = place.store.fold(&session("s")).expect("a log");
     assert_eq!(folded.messages, [Message::text(Role::User, "Solve")]);
-    assert!(folded.open_calls.is_empty());
+    assert!(folded.unanswered.calls.is_empty());
     let unfinished = folded.unfinished.expect("an unfinished turn");
     assert_eq!((unfinished.model_calls, unfinished.usage_by_model[0].usage.total()), (1, 6));
     assert_eq!(unfinished.journal, [base, step, effect("three")], "what a complete step did is done with");
@@ -168,10 +168,10 @@ fn results_that_the_host_brings_answer_the_calls_that_wait_for_them() {
     story.say(Body::History(Box::new(HistoryChange::Added(result(&calls[1])))));
     story.record(&mut place.begin("half"));
     let half = place.store.fold(&session("half")).expect("a log");
-    assert_eq!(half.open_calls.waiting().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["call_1"]);
+    assert_eq!(half.unanswered.calls.waiting().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["call_1"]);
     story.say(Body::History(Box::new(HistoryChange::Added(result(&calls[0])))));
     story.record(&mut place.begin("whole"));
     let whole = place.store.fold(&session("whole")).expect("a log");
-    assert!(whole.open_calls.is_empty());
+    assert!(whole.unanswered.calls.is_empty());
     assert_eq!(invalid(&whole.messages), None);
 }

@@ -1,12 +1,18 @@
 //! A log as the events that it was written from.
 
+use std::sync::Arc;
+
+use qwen_engine::agent::ReactOnly;
 use qwen_engine::log::Replay;
 use qwen_events::{Body, EndStatus, Event};
 
 use super::story::{Place, Story, call, session, two_turns};
 
 fn replay(place: &Place, with_state: bool) -> Vec<Event> {
-    let mut replay = Replay::new(place.store.read(&session("s")).expect("a log"), with_state);
+    let mut replay = Replay::new(place.store.read(&session("s")).expect("a log"));
+    if with_state {
+        replay = replay.with_state(Arc::new(ReactOnly));
+    }
     let mut events = Vec::new();
     while let Some(event) = replay.next_event().expect("an event") {
         events.push(event);

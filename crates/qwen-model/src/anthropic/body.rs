@@ -2,28 +2,25 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{Media, MediaSource, Part, Reasoning, Role, Sampling, ToolResult};
+use qwen_events::{Media, MediaSource, Part, Role, Sampling, ToolResult};
 
 use super::REDACTED;
+use super::thinking::Thinking;
 use crate::json::JsonWriter;
-use crate::known_models::find_known_model;
+use crate::known_models::{KnownModel, find_known_model};
 use crate::openai::message_fields::MARK;
 use crate::request::Request;
 
 /// The answer limit of a model whose limit is unknown; this wire requires one.
 const DEFAULT_MAX_TOKENS: u64 = 8192;
 
-/// The token allowance for adaptive thinking.
-const ADAPTIVE_THINKING_TOKENS: u64 = 16_384;
-
-/// The smallest thinking budget that the wire accepts.
-const MIN_THINKING_BUDGET: u64 = 1024;
-
 /// Writes the body of `request` for `model`.
 pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
     let sampling = &request.sampling;
-    let thinking = Thinking::of(sampling);
-    let max_tokens = max_tokens(sampling, &thinking, model);
+    let known = find_known_model(model);
+    let thinking = Thinking::from_sampling(sampling, known.as_ref());
+    let max_tokens = max_tokens(sampling, thinking, known.as_ref());
+    let thinking = thinking.within(max_tokens);
     let mut w = JsonWriter::with_capacity(16 * 1024);
     w.object(|w| {
         w.key("model").string(model);
@@ -52,7 +49,6 @@ pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
         w.key("messages").array(|w| messages(w, request));
         w.key("stream").bool(true);
         thinking.write(w, sampling);
-        output_config(w, &thinking, sampling);
         if !thinking.is_on() {
             // With thinking the wire accepts neither of the two.
             if let Some(temperature) = sampling.temperature.filter(|t| t.is_finite()) {
@@ -70,8 +66,8 @@ pub(super) fn write(request: &Request, model: &str) -> Vec<u8> {
 }
 
 /// The limit of answer and thinking together: by default that of the model.
-fn max_tokens(sampling: &Sampling, thinking: &Thinking, model: &str) -> u64 {
-    let known = find_known_model(model).map(|known| known.max_output);
+fn max_tokens(sampling: &Sampling, thinking: Thinking, known: Option<&KnownModel>) -> u64 {
+    let known = known.map(|model| model.max_output);
     let wanted = match (sampling.max_tokens, known) {
         // Thinking tokens are added to the answer's own limit.
         (Some(answer), _) => answer.saturating_add(thinking.tokens()),
@@ -79,88 +75,6 @@ fn max_tokens(sampling: &Sampling, thinking: &Thinking, model: &str) -> u64 {
         (None, None) => DEFAULT_MAX_TOKENS.saturating_add(thinking.tokens()),
     };
     known.map_or(wanted, |most| wanted.min(most))
-}
-
-/// The thinking configuration on the wire.
-enum Thinking {
-    /// Omitted: the model uses its default.
-    Unsaid,
-    Disabled,
-    /// The model decides; the tokens are added to the answer's limit.
-    Adaptive(u64),
-    Enabled(u64),
-}
-
-impl Thinking {
-    fn of(sampling: &Sampling) -> Self {
-        let budget = sampling.effort.as_deref().and_then(thinking_budget);
-        match sampling.reasoning {
-            Some(Reasoning::Off) => Self::Disabled,
-            Some(Reasoning::Adaptive) => Self::Adaptive(budget.unwrap_or(ADAPTIVE_THINKING_TOKENS)),
-            Some(Reasoning::Budget(tokens)) => Self::Enabled(tokens.max(MIN_THINKING_BUDGET)),
-            None => budget.map_or(Self::Unsaid, Self::Enabled),
-        }
-    }
-
-    fn is_on(&self) -> bool {
-        matches!(self, Self::Adaptive(_) | Self::Enabled(_))
-    }
-
-    /// The tokens needed in addition to the answer.
-    fn tokens(&self) -> u64 {
-        match self {
-            Self::Unsaid | Self::Disabled => 0,
-            Self::Adaptive(tokens) | Self::Enabled(tokens) => *tokens,
-        }
-    }
-
-    fn write(&self, w: &mut JsonWriter, sampling: &Sampling) {
-        let word = match self {
-            Self::Unsaid => return,
-            Self::Disabled => "disabled",
-            Self::Adaptive(_) => "adaptive",
-            Self::Enabled(_) => "enabled",
-        };
-        w.key("thinking").object(|w| {
-            w.key("type").string(word);
-            if let Self::Enabled(budget) = self {
-                w.key("budget_tokens").number(*budget);
-            }
-            if let Some(thoughts) = sampling.thoughts.filter(|_| self.is_on()) {
-                w.key("display").string(thoughts.name());
-            }
-        });
-    }
-}
-
-/// The effort of adaptive thinking, and the token budget of the whole turn.
-fn output_config(w: &mut JsonWriter, thinking: &Thinking, sampling: &Sampling) {
-    let effort = sampling.effort.as_deref().filter(|_| matches!(thinking, Thinking::Adaptive(_)));
-    if effort.is_none() && sampling.task_budget.is_none() {
-        return;
-    }
-    w.key("output_config").object(|w| {
-        if let Some(effort) = effort {
-            w.key("effort").string(effort);
-        }
-        if let Some(total) = sampling.task_budget {
-            w.key("task_budget").object(|w| {
-                w.key("type").string("tokens");
-                w.key("total").number(total);
-            });
-        }
-    });
-}
-
-/// The token budget of an effort; none for an effort that disables thinking.
-fn thinking_budget(effort: &str) -> Option<u64> {
-    match effort {
-        "low" => Some(2048),
-        "medium" => Some(8192),
-        "high" => Some(16_384),
-        "xhigh" | "max" => Some(32_768),
-        _ => None,
-    }
 }
 
 /// Lets the provider cache the prefix up to here: an agent sends the same prefix repeatedly.

@@ -3,6 +3,7 @@
 mod body;
 mod decoder;
 mod event;
+mod thinking;
 
 use std::sync::Arc;
 

@@ -26,7 +26,7 @@ pub(super) enum ContentType {
 }
 
 impl ContentType {
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub fn read(headers: &HeaderMap) -> Self {
         let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match essence.as_str() {

@@ -179,7 +179,7 @@ impl<W: Wire> HttpAttempt<W> {
         let response = self.backend.client.send(request).await.map_err(|e| failure::unanswered(&e))?;
         let clock = Clock::new(response.sent_at, timeouts);
         self.note_rate_limit(response.status.as_u16(), &response.headers);
-        let form = Form::Unknown { start: Vec::new(), content_type: ContentType::of(&response.headers) };
+        let form = Form::Unknown { start: Vec::new(), content_type: ContentType::read(&response.headers) };
         let mut reading = Reading { body: response.body, form, clock };
         if !response.status.is_success() {
             // Redacted before it is truncated: half a key is a leak too.

@@ -12,7 +12,7 @@ pub(super) struct Spec {
 }
 
 impl Spec {
-    /// Reads `kind?name=value&name=value`.
+    /// Reads the form `kind?name=value&name=value`.
     pub fn parse(text: &str) -> Result<Self, ErrorInfo> {
         let (kind, rest) = text.split_once('?').unwrap_or((text, ""));
         let mut settings = Vec::new();

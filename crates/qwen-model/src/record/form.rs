@@ -69,7 +69,7 @@ pub(crate) struct RecordedError {
 
 impl RecordedPiece {
     /// The recorded form of a piece; none for transient pieces, which would be wrong in a replay.
-    pub fn of(item: &Result<Piece, ModelError>) -> Option<Self> {
+    pub fn from_item(item: &Result<Piece, ModelError>) -> Option<Self> {
         Some(match item.clone() {
             Ok(Piece::RateLimit(_) | Piece::Paused | Piece::Waiting { .. }) => return None,
             Ok(Piece::CallFields { index, fields }) => {

@@ -88,7 +88,7 @@ impl Stream for Recording {
         let Poll::Ready(item) = self.inner.as_mut().poll_next(cx) else { return Poll::Pending };
         let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let (Some(item), Some(call)) = (&item, &mut self.call) {
-            call.pieces.extend(RecordedPiece::of(item).map(|piece| (ms, piece)));
+            call.pieces.extend(RecordedPiece::from_item(item).map(|piece| (ms, piece)));
         }
         if matches!(item, None | Some(Ok(Piece::Finish(_)) | Err(_))) {
             // Written before the end is emitted: a reader that sees the end can rely on the recording.

@@ -59,7 +59,8 @@ impl Backend for Script {
     type Attempt = Playing;
 
     fn prepare(&self, request: &Request, model: &Arc<str>) -> RequestSummary {
-        let newest_first = || request.messages.iter().rev();
+        // A note can follow the prompt or the results at any time.
+        let newest_first = || request.messages.iter().rev().filter(|message| !message.is_note());
         RequestSummary {
             model: Arc::clone(model),
             user: words(newest_first().find(|message| message.role == Role::User)),

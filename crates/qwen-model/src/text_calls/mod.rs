@@ -24,7 +24,7 @@ pub enum TextToolCalls {
     /// In answers without structured calls, from servers that are known to pass them through.
     #[default]
     Auto,
-    /// In all answers.
+    /// Calls are searched in all answers.
     On,
     Off,
 }

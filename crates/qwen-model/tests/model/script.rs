@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use qwen_events::{Finish, Usage};
+use qwen_events::{Finish, Message, Role, Usage};
 use qwen_model::{ModelConfig, Piece, Provider, build};
 
 use crate::asking::{Outcome, ask, request};
@@ -68,6 +68,20 @@ async fn a_match_picks_the_call_and_an_expectation_is_checked() {
     assert_eq!((outcomes[0].text(), outcomes[1].text()), ("R".into(), "B".into()));
     assert_eq!(outcomes[2].code(), "script_expectation");
     assert!(outcomes[2].message().contains("absent") && outcomes[2].message().contains("green"));
+}
+
+#[tokio::test]
+async fn a_note_after_the_prompt_is_neither_matched_nor_expected() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("script.json");
+    std::fs::write(&file, r#"[{"match":"red","steps":[{"expect":{"contains":"red"}},{"text":"R"}]}]"#)
+        .unwrap();
+    let model = build(&ModelConfig::new(Provider::Script(file), "")).unwrap();
+    let note = Message::text(Role::User, "<situation>\nthe mode is now plan\n</situation>");
+    let mut request = request("red please");
+    std::sync::Arc::make_mut(&mut request.messages).push(note);
+    let outcome = ask(&*model, request).await;
+    assert_eq!(outcome.text(), "R");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! `/agents`
 
-use super::{Builtin, Call, CommandContext, CommandOutcome, first_sentence, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, first_sentence, render_list};
 pub(super) const COMMAND: Builtin = Builtin {
     name: "agents",
     aliases: &[],
@@ -13,5 +13,5 @@ pub(super) const COMMAND: Builtin = Builtin {
 
 fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let agents = cx.agents.iter().map(|agent| (&*agent.name, first_sentence(&agent.description)));
-    listed("The sub-agents:", "There are no sub-agents.", agents)
+    render_list("The sub-agents:", "There are no sub-agents.", agents)
 }

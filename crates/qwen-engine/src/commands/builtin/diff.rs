@@ -3,7 +3,7 @@
 use qwen_events::{ArgumentRole, Part, ToolKind, ToolResult};
 use serde_json::Value;
 
-use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, render_list};
 use crate::TOOLS;
 pub(super) const COMMAND: Builtin = Builtin {
     name: "diff",
@@ -44,5 +44,5 @@ fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
             if *count == 1 { "changed once".to_owned() } else { format!("changed {count} times") },
         )
     });
-    listed("Changed in this conversation:", "No file was changed in this conversation.", lines)
+    render_list("Changed in this conversation:", "No file was changed in this conversation.", lines)
 }

@@ -1,6 +1,6 @@
 //! `/help`
 
-use super::{Builtin, Call, CommandContext, CommandOutcome, find, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, find, render_list};
 pub(super) const COMMAND: Builtin = Builtin {
     name: "help",
     aliases: &["?"],
@@ -16,7 +16,7 @@ fn run(call: &Call<'_>, _: &CommandContext<'_>) -> CommandOutcome {
     if let Some(command) = find(wanted).filter(|_| !wanted.is_empty()) {
         let title = format!("/{} {}\n{}", command.name, command.argument_hint, command.description);
         let subs = command.subcommands.iter().map(|(name, about)| (*name, (*about).to_owned()));
-        return listed(&title, &title, subs);
+        return render_list(&title, &title, subs);
     }
     let all = call.commands.list();
     let commands = all.iter().map(|command| {
@@ -26,5 +26,5 @@ fn run(call: &Call<'_>, _: &CommandContext<'_>) -> CommandOutcome {
         };
         (&*command.name, about)
     });
-    listed("Commands, typed with a / in front; @path puts a file into the prompt:", "", commands)
+    render_list("Commands, typed with a / in front; @path puts a file into the prompt:", "", commands)
 }

@@ -1,6 +1,6 @@
 //! `/hooks`
 
-use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, render_list};
 use crate::hooks::HookAction;
 pub(super) const COMMAND: Builtin = Builtin {
     name: "hooks",
@@ -22,5 +22,5 @@ fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
         };
         (hook.event.name(), format!("{what}, for {}", hook.matcher.as_deref().unwrap_or("all")))
     });
-    listed("The hooks:", "There are no hooks.", lines)
+    render_list("The hooks:", "There are no hooks.", lines)
 }

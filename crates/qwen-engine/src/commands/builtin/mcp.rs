@@ -1,6 +1,6 @@
 //! `/mcp`
 
-use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, render_list};
 pub(super) const COMMAND: Builtin = Builtin {
     name: "mcp",
     aliases: &[],
@@ -26,5 +26,5 @@ fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
         }
         (&*server.name, about)
     });
-    listed("The MCP servers:", "No MCP server is configured.", servers)
+    render_list("The MCP servers:", "No MCP server is configured.", servers)
 }

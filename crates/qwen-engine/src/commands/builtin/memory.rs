@@ -2,7 +2,7 @@
 
 use qwen_events::{CallId, Json, ToolCall};
 
-use super::{Builtin, Call, CommandContext, CommandOutcome, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, render_list};
 use crate::commands::CommandAction;
 
 pub(super) const COMMAND: Builtin = Builtin {
@@ -29,7 +29,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
         }
         None | Some("show") if call.args.is_empty() => {
             let files = cx.memory_files.iter().map(|(path, bytes)| (&**path, format!("{bytes} bytes")));
-            listed("The memory files:", "There is no memory file. Create QWEN.md or AGENTS.md.", files)
+            render_list("The memory files:", "There is no memory file. Create QWEN.md or AGENTS.md.", files)
         }
         Some(_) | None => CommandOutcome::error("Say which: /memory show or /memory add TEXT."),
     }

@@ -82,7 +82,11 @@ pub(super) fn find(name: &str) -> Option<&'static Builtin> {
 }
 
 /// Lines of `name: description`, or the text `none` if there are no items.
-fn listed<'a>(title: &str, none: &str, items: impl Iterator<Item = (&'a str, String)>) -> CommandOutcome {
+fn render_list<'a>(
+    title: &str,
+    none: &str,
+    items: impl Iterator<Item = (&'a str, String)>,
+) -> CommandOutcome {
     let lines: Vec<String> = items
         .map(
             |(name, about)| if about.is_empty() { format!("- {name}") } else { format!("- {name}: {about}") },

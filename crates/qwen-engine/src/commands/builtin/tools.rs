@@ -1,6 +1,6 @@
 //! `/tools`
 
-use super::{Builtin, Call, CommandContext, CommandOutcome, first_sentence, listed};
+use super::{Builtin, Call, CommandContext, CommandOutcome, first_sentence, render_list};
 pub(super) const COMMAND: Builtin = Builtin {
     name: "tools",
     aliases: &[],
@@ -13,5 +13,5 @@ pub(super) const COMMAND: Builtin = Builtin {
 
 fn run(_: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let tools = cx.tools.iter().map(|tool| (&*tool.name, first_sentence(&tool.description)));
-    listed("The tools:", "There are no tools.", tools)
+    render_list("The tools:", "There are no tools.", tools)
 }

@@ -8,28 +8,22 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, Denial, EndStatus, Finish, HistoryChange, Journal, Json, Message, MessageEnd, ModelUsage,
-    Part, PromptId, Role, Scope, SessionEvent, ThoughtBlock, Timestamp, ToolEnd, ToolResult, ToolStatus,
-    TurnEnd, TurnStart, Usage, call_progress, message_pieces, notices, outside_turns,
+    AgentName, Body, CallId, Denial, EndStatus, Finish, HistoryChange, Journal, Json, Message, MessageEnd,
+    ModelUsage, Part, PromptId, Role, Scope, SessionEvent, ThoughtBlock, Timestamp, ToolEnd, ToolResult,
+    ToolStatus, TurnEnd, TurnStart, Usage, call_progress, message_pieces, notices, outside_turns,
 };
 
-use crate::REACT;
 use crate::log::entry::{Entry, EntryBody, is_main};
-use crate::log::{LogError, LogHeader, LogReader, OpenCalls, StoredRun, checkpoint_id};
+use crate::log::{LogError, LogHeader, LogReader, OpenCalls, StoredRun, UnansweredCalls, checkpoint_id};
 
 /// The state of a session, computed from its log.
 #[derive(Debug)]
 pub struct Folded {
     pub header: LogHeader,
-    /// The conversation. If [`open_calls`](Self::open_calls) is not empty, the last message requests those
-    /// calls and has no results yet; otherwise every call has its result.
+    /// The conversation. If calls are [unanswered](Self::unanswered), the last message requests them and has no
+    /// results yet; otherwise every call has its result.
     pub messages: Vec<Message>,
-    /// The calls of the last message, if not all of them have ended.
-    pub open_calls: OpenCalls,
-    /// A hook postponed `open_calls`: the next turn decides about them first.
-    pub postponed: bool,
-    /// Messages after these calls; they follow the results.
-    pub held: Vec<Message>,
+    pub unanswered: UnansweredCalls,
     /// The turn that has no end.
     pub unfinished: Option<Unfinished>,
     /// The number of turns that were started.
@@ -65,7 +59,7 @@ pub struct Folded {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unfinished {
     pub start: TurnStart,
-    /// When it started.
+    /// The time when it started.
     pub at: Timestamp,
     /// When its last entry was written.
     pub last: Timestamp,
@@ -139,7 +133,7 @@ pub struct CheckpointMeta {
 
 impl Folded {
     /// Folds a log up to its end.
-    pub fn of(mut reader: LogReader) -> Result<Self, LogError> {
+    pub fn read(mut reader: LogReader) -> Result<Self, LogError> {
         let mut folded = Self::nothing(reader.header().clone());
         while let Some(entry) = reader.next_entry()? {
             folded.apply(&entry);
@@ -155,9 +149,7 @@ impl Folded {
             last_activity: header.created,
             header,
             messages: Vec::new(),
-            open_calls: OpenCalls::default(),
-            postponed: false,
-            held: Vec::new(),
+            unanswered: UnansweredCalls::default(),
             unfinished: None,
             turns: 0,
             model_calls: 0,
@@ -230,12 +222,15 @@ impl Folded {
     fn turn_start(&mut self, start: &TurnStart, at: Timestamp) {
         self.is_interrupted = true;
         if let Some(left) = self.unfinished.take() {
-            self.postponed = false;
+            self.unanswered.postponed = false;
             self.spend(left.model_calls, &left.usage_by_model);
         }
         let prompt = Message { role: Role::User, parts: start.parts.clone() };
-        if std::mem::take(&mut self.postponed) && &*start.agent == REACT && !self.open_calls.is_empty() {
-            self.held.extend(Some(prompt).filter(Message::has_content));
+        if std::mem::take(&mut self.unanswered.postponed)
+            && start.agent == AgentName::React
+            && !self.unanswered.calls.is_empty()
+        {
+            self.unanswered.held.extend(Some(prompt).filter(Message::has_content));
         } else {
             self.close_calls();
             self.messages.push(prompt);
@@ -283,8 +278,8 @@ impl Folded {
 
     /// Adds results for the calls that have none, then the messages that waited for them.
     fn close_calls(&mut self) {
-        self.messages.extend(self.open_calls.take_results());
-        self.messages.append(&mut self.held);
+        self.messages.extend(self.unanswered.calls.take_results());
+        self.messages.append(&mut self.unanswered.held);
     }
 
     fn message(&mut self, end: &MessageEnd) {
@@ -297,21 +292,21 @@ impl Folded {
             add_usage(&mut turn.usage_by_model, &end.model, 1, &end.usage, 0.0);
         }
         self.messages.extend(assistant_message(end));
-        self.open_calls = OpenCalls::of(&end.calls);
+        self.unanswered.calls = OpenCalls::from_calls(&end.calls);
     }
 
     fn tool_start(&mut self, id: &CallId) {
         if let Some(turn) = &mut self.unfinished {
             turn.tool_calls += 1;
         }
-        self.open_calls.start(id);
+        self.unanswered.calls.start(id);
     }
 
     fn tool_end(&mut self, end: &ToolEnd) {
         if let Some(turn) = &mut self.unfinished {
             turn.deny(end);
         }
-        let answered = self.open_calls.answer(ToolResult {
+        let answered = self.unanswered.calls.answer(ToolResult {
             call_id: end.call.id.clone(),
             name: end.call.name.clone(),
             text: end.text.clone(),
@@ -320,7 +315,7 @@ impl Folded {
         });
         if let Some(answered) = answered {
             self.messages.push(answered);
-            self.messages.append(&mut self.held);
+            self.messages.append(&mut self.unanswered.held);
         }
     }
 
@@ -331,17 +326,17 @@ impl Folded {
                     // A message added to an unfinished turn means that the turn continues.
                     turn.answer = None;
                 }
-                if !self.held.is_empty() {
+                if !self.unanswered.held.is_empty() {
                     self.close_calls();
                 }
                 for message in messages {
-                    self.open_calls.continue_with(message, &mut self.messages);
+                    self.unanswered.calls.continue_with(message, &mut self.messages);
                 }
             }
             HistoryChange::Replaced(messages) => {
-                self.open_calls = messages.last().map(OpenCalls::left_by).unwrap_or_default();
+                self.unanswered.calls = messages.last().map(OpenCalls::left_by).unwrap_or_default();
                 self.messages.clone_from(messages);
-                self.held.clear();
+                self.unanswered.held.clear();
                 // The changes that the conversation reported may be lost, so the description starts over.
                 self.situation = None;
             }
@@ -389,9 +384,9 @@ impl Folded {
 
     fn turn_end(&mut self, end: &TurnEnd) {
         self.unfinished = None;
-        self.postponed = end.postponed.is_some();
+        self.unanswered.postponed = end.postponed.is_some();
         self.is_interrupted = matches!(end.status, EndStatus::Cancelled | EndStatus::Interrupted);
-        if !self.postponed && !self.held.is_empty() {
+        if !self.unanswered.postponed && !self.unanswered.held.is_empty() {
             self.close_calls();
         }
         self.spend(end.model_calls, &end.usage_by_model);

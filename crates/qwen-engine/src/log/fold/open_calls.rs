@@ -41,7 +41,7 @@ pub struct OpenCalls(Vec<OpenCall>);
 
 impl OpenCalls {
     /// The calls of a message, none of which was started.
-    pub fn of(calls: &[Arc<ToolCall>]) -> Self {
+    pub fn from_calls(calls: &[Arc<ToolCall>]) -> Self {
         let waiting = |call: &Arc<ToolCall>| OpenCall { call: call.clone(), progress: Progress::Waiting };
         Self(calls.iter().map(waiting).collect())
     }
@@ -52,7 +52,7 @@ impl OpenCalls {
             Part::Call(call) if message.role == Role::Assistant => Some(call.clone()),
             _ => None,
         });
-        Self::of(&calls.collect::<Vec<_>>())
+        Self::from_calls(&calls.collect::<Vec<_>>())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -125,4 +125,14 @@ fn without_result(call: &ToolCall, text: &str) -> ToolResult {
         media: Vec::new(),
         is_error: true,
     }
+}
+
+/// The calls of the last message, if not all of them have ended, and what follows them.
+#[derive(Debug, Clone, Default)]
+pub struct UnansweredCalls {
+    pub calls: OpenCalls,
+    /// A hook postponed the calls: the next turn decides about them first.
+    pub postponed: bool,
+    /// Messages received in the meantime; they follow the results of the calls.
+    pub held: Vec<Message>,
 }

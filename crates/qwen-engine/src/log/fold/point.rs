@@ -8,7 +8,7 @@ use crate::log::entry::{EntryBody, is_main};
 use crate::log::{LogError, LogReader, checkpoint_id};
 
 /// The offset before the turn of `prompt`.
-pub(crate) fn before(mut reader: LogReader, prompt: &PromptId) -> Result<u64, LogError> {
+pub(crate) fn find_start(mut reader: LogReader, prompt: &PromptId) -> Result<u64, LogError> {
     let mut offset = reader.offset();
     while let Some(entry) = reader.next_entry()? {
         if let EntryBody::Event(Body::TurnStart(start)) = &entry.what

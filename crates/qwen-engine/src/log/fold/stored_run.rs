@@ -6,7 +6,7 @@ use qwen_events::{CallId, Journal, Json};
 
 /// A run so far: its initial state, the change made by each step, and the effects of the current step.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct StoredRun {
+pub struct StoredRun {
     /// The format version of the state and the changes.
     pub version: u32,
     pub state: Json,
@@ -20,7 +20,7 @@ pub(crate) struct StoredRun {
 
 impl StoredRun {
     /// Reads a run from a journal; `None` if no run was started.
-    pub fn of(journal: &[Journal]) -> Option<Self> {
+    pub fn from_journal(journal: &[Journal]) -> Option<Self> {
         let mut entries = journal.iter();
         let mut run = entries.find_map(|entry| match entry {
             Journal::Base { version, next, state } => Some(Self {

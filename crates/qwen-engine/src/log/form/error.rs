@@ -44,6 +44,7 @@ impl From<ErrorForm> for ErrorInfo {
             retryable: form.retryable,
             // Refused prompts are not logged.
             refused: None,
+            input: None,
         }
     }
 }

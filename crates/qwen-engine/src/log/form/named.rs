@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use qwen_events::{EndStatus, Finish};
+use qwen_events::{AgentName, EndStatus, Finish};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -26,6 +26,14 @@ impl Named for Finish {
 
     fn name(self) -> &'static str {
         self.openai()
+    }
+}
+
+impl Named for AgentName {
+    const ALL: &'static [Self] = &AgentName::ALL;
+
+    fn name(self) -> &'static str {
+        AgentName::name(self)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use qwen_events::{
-    CallId, Checkpoint, Denial, EndStatus, ErrorInfo, Finish, Journal, Json, McpServer, ModelUsage, Part,
-    PromptId, SessionId, Timestamp, ToolSpec, TurnEnd, TurnStart, Usage,
+    AgentName, AgentUsage, CallId, Checkpoint, Denial, EndStatus, ErrorInfo, Finish, Journal, Json,
+    McpServer, ModelUsage, Part, PromptId, SessionId, Timestamp, ToolSpec, TurnEnd, TurnStart, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub(in crate::log) struct TurnStartForm {
     prompt_id: Arc<str>,
     pub turn: u64,
     run_id: Arc<str>,
-    agent: Arc<str>,
+    agent: ByName<AgentName>,
     /// The user's message, if it differs from the text of the parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<Arc<str>>,
@@ -75,6 +75,8 @@ pub(in crate::log) struct TurnEndForm {
     usage: UsageForm,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     usage_by_model: Vec<ModelUsageForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    usage_by_agent: Vec<AgentUsageForm>,
     cost_usd: f64,
     duration_ms: u64,
     api_duration_ms: u64,
@@ -123,6 +125,16 @@ pub(in crate::log) struct ModelUsageForm {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+struct AgentUsageForm {
+    agent: Arc<str>,
+    runs: u64,
+    model_calls: u64,
+    tool_calls: u64,
+    usage: UsageForm,
+    cost_usd: f64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
 pub(in crate::log) struct CheckpointForm {
     id: Arc<str>,
     timestamp: u64,
@@ -154,7 +166,7 @@ impl From<&TurnStart> for TurnStartForm {
             prompt_id: start.prompt_id.as_str().into(),
             turn: start.turn,
             run_id: start.run_id.clone(),
-            agent: start.agent.clone(),
+            agent: ByName(start.agent),
             message: (!plain).then(|| start.message.clone()),
             parts: start.parts.iter().map(PartForm::from).collect(),
             message_uuid: start.message_uuid.clone(),
@@ -182,7 +194,7 @@ impl TurnStartForm {
             prompt_id: PromptId::new(self.prompt_id),
             turn: self.turn,
             run_id: self.run_id,
-            agent: self.agent,
+            agent: self.agent.0,
             message: self.message.unwrap_or_else(|| joined_text(&parts).into()),
             parts,
             message_uuid: self.message_uuid,
@@ -217,6 +229,7 @@ impl TurnEndForm {
             finish: ByName(end.finish),
             usage: (&end.usage).into(),
             usage_by_model: end.usage_by_model.iter().map(ModelUsageForm::from).collect(),
+            usage_by_agent: end.usage_by_agent.iter().map(AgentUsageForm::from).collect(),
             cost_usd: end.cost_usd,
             duration_ms: end.duration_ms,
             api_duration_ms: end.api_duration_ms,
@@ -240,6 +253,7 @@ impl TurnEndForm {
             finish: self.finish.0,
             usage: self.usage.into(),
             usage_by_model: self.usage_by_model.into_iter().map(ModelUsage::from).collect(),
+            usage_by_agent: self.usage_by_agent.into_iter().map(AgentUsage::from).collect(),
             cost_usd: self.cost_usd,
             duration_ms: self.duration_ms,
             api_duration_ms: self.api_duration_ms,
@@ -317,6 +331,32 @@ impl From<&ModelUsage> for ModelUsageForm {
 impl From<ModelUsageForm> for ModelUsage {
     fn from(form: ModelUsageForm) -> Self {
         Self { model: form.model, calls: form.calls, usage: form.usage.into(), cost_usd: form.cost_usd }
+    }
+}
+
+impl From<&AgentUsage> for AgentUsageForm {
+    fn from(spent: &AgentUsage) -> Self {
+        Self {
+            agent: spent.agent.clone(),
+            runs: spent.runs,
+            model_calls: spent.model_calls,
+            tool_calls: spent.tool_calls,
+            usage: (&spent.usage).into(),
+            cost_usd: spent.cost_usd,
+        }
+    }
+}
+
+impl From<AgentUsageForm> for AgentUsage {
+    fn from(form: AgentUsageForm) -> Self {
+        Self {
+            agent: form.agent,
+            runs: form.runs,
+            model_calls: form.model_calls,
+            tool_calls: form.tool_calls,
+            usage: form.usage.into(),
+            cost_usd: form.cost_usd,
+        }
     }
 }
 

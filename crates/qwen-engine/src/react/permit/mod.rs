@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
-    Behavior, Body, ConsoleLevel, Decision, Json, LogScope, PermissionAnswer, ToolCall, ToolDeclaration,
-    Verdict,
+    Behavior, Body, ConsoleLevel, Decision, Json, LogScope, PermissionAnswer, PermissionUpdate, ToolCall,
+    ToolDeclaration, Verdict,
 };
-use qwen_permissions::GitHardening;
+use qwen_permissions::{GitHardening, Judgement};
 use qwen_tools::{CallContext, Tool};
 use serde_json::{Map, Value};
 
@@ -43,6 +43,13 @@ impl Permitted {
     pub(super) fn as_it_is(call: Arc<ToolCall>) -> Self {
         Self { call, read_only: false, harden_git: None, granted: Vec::new(), context: None }
     }
+
+    /// A call that the rules and the mode allow.
+    fn by_rules(turn: &TurnContext, call: Arc<ToolCall>, judgement: Judgement) -> Self {
+        let Judgement { read_only, harden_git, granted_paths, blocked_path, .. } = judgement;
+        let granted = directories_of(turn, granted_paths.into_iter().chain(blocked_path));
+        Self { call, read_only, harden_git, granted, context: None }
+    }
 }
 
 /// Runs the hooks on the call, then judges the call as they changed it. Hooks may postpone a call that is
@@ -55,7 +62,7 @@ pub(super) async fn consult(
     call_context: &CallContext,
     cx: &RunContext,
 ) -> Result<Permitted, NotRun> {
-    if !turn.hooks.listens(HookEvent::PreToolUse) {
+    if !turn.session.process.hooks.listens(HookEvent::PreToolUse) {
         return permit(turn, call, None, tool, call_context, cx).await;
     }
     let ruling = turn.fire(HookEvent::PreToolUse, Some(call), "", Vec::new(), cx).await;
@@ -122,8 +129,8 @@ async fn permit(
     call_context: &CallContext,
     cx: &RunContext,
 ) -> Result<Permitted, NotRun> {
-    let mut judgement = turn.permissions.judge(call, tool.declaration());
-    if judgement.decision.verdict == Verdict::Allow && turn.mcp.has_changed(&call.name) {
+    let mut judgement = turn.session.process.permissions.judge(call, tool.declaration());
+    if judgement.decision.verdict == Verdict::Allow && turn.session.process.mcp.has_changed(&call.name) {
         judgement.decision.verdict = Verdict::Ask;
         judgement.decision.reason = "The tool describes itself differently than when it was allowed.".into();
     }
@@ -140,11 +147,13 @@ async fn permit(
         word.filter(|(word, _)| !(asked_by_rule && *word == Permission::Allow)),
     );
     let mut call = call.clone();
-    if judgement.decision.verdict == Verdict::Ask && turn.hooks.listens(HookEvent::PermissionRequest) {
+    if judgement.decision.verdict == Verdict::Ask
+        && turn.session.process.hooks.listens(HookEvent::PermissionRequest)
+    {
         let ruling = turn.fire(HookEvent::PermissionRequest, Some(&call), "", Vec::new(), cx).await;
         if let Some(arguments) = ruling.updated_input {
             call = changed(turn, &call, &arguments)?;
-            judgement = turn.permissions.judge(&call, tool.declaration());
+            judgement = turn.session.process.permissions.judge(&call, tool.declaration());
             denied_by_rules = judgement.decision.verdict == Verdict::Deny;
         }
         overrule(&mut judgement.decision, ruling.permission);
@@ -153,15 +162,12 @@ async fn permit(
     let by_hook = !denied_by_rules && decision.verdict == Verdict::Deny;
     cx.emit.emit(Body::Decision { call: call.clone(), decision: decision.clone() }).await;
     match decision.verdict {
-        Verdict::Allow => Ok(Permitted {
-            call,
-            read_only: judgement.read_only,
-            harden_git: judgement.harden_git,
-            granted: directories_of(turn, judgement.granted_paths.into_iter().chain(judgement.blocked_path)),
-            context: None,
-        }),
+        Verdict::Allow => Ok(Permitted::by_rules(turn, call, judgement)),
         Verdict::Deny => Err(NotRun::Denied(refusal::forbidden(turn, &call, tool, decision, by_hook))),
-        Verdict::Ask if !turn.host.listens() || turn.permissions.denies_instead_of_asking() => {
+        Verdict::Ask
+            if !turn.answering_host.listens()
+                || turn.session.process.permissions.denies_instead_of_asking() =>
+        {
             let blocked = judgement.blocked_path.as_deref();
             Err(NotRun::Denied(refusal::unanswerable(turn, &call, tool, decision, blocked)))
         }
@@ -172,7 +178,7 @@ async fn permit(
             let question = Question {
                 origin: turn.origin.clone(),
                 call: call.clone(),
-                confirmation: turn.permissions.confirmation(&call, tool, call_context),
+                confirmation: turn.session.process.permissions.confirmation(&call, tool, call_context),
                 reason: decision.reason.clone(),
                 blocked_path: judgement.blocked_path.as_ref().map(|path| path.to_string_lossy().into()),
             };
@@ -189,7 +195,7 @@ async fn permit(
 /// Each path itself if it is a directory, else its parent.
 fn directories_of(turn: &TurnContext, paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     let directory = |path: PathBuf| {
-        let path = turn.resources.cwd.join(path);
+        let path = turn.session.resources.cwd.join(path);
         let holder = if path.is_dir() { &path } else { path.parent()? };
         holder.is_dir().then(|| holder.to_owned())
     };
@@ -211,40 +217,73 @@ async fn ask(
         reason: reason.clone(),
     };
     cx.emit.emit(approval).await;
-    if turn.host.defers(&call) {
+    if turn.answering_host.defers(&call) {
         return Err(NotRun::Deferred);
     }
+    let open = cx.cancel.token().child_token();
     let answer = {
-        let mut asked = pin!(turn.host.ask(question, cx.cancel.token()));
+        let mut asked = pin!(turn.answering_host.ask(question, &open));
         let mut notification = pin!(notify(turn, &call, &reason, cx));
-        tokio::select! {
-            biased;
-            answer = &mut asked => {
-                // Once the answer has arrived, notification hooks need not finish.
-                let _ = tokio::time::timeout(HOOK_LIMIT, notification).await;
-                answer
+        let mut settled = pin!(turn.session.process.permissions.wait_until_allowed(&call, declaration));
+        let mut is_notified = false;
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut asked => {
+                    if !is_notified {
+                        // Once the answer has arrived, notification hooks need not finish.
+                        let _ = tokio::time::timeout(HOOK_LIMIT, notification).await;
+                    }
+                    break answer;
+                }
+                // A rule that was added elsewhere covers the call: the question is withdrawn.
+                judgement = &mut settled => {
+                    open.cancel();
+                    asked.await;
+                    return Ok(Permitted::by_rules(turn, call.clone(), judgement));
+                }
+                () = &mut notification, if !is_notified => is_notified = true,
             }
-            () = &mut notification => asked.await,
         }
     };
     if cx.cancel.is_stopped() {
         return Err(NotRun::Stopped(CANCELLED.into()));
     }
+    apply_answer(turn, call, &reason, answer, declaration, cx).await
+}
+
+/// Applies the host's answer to a question: its rules first, then its decision about the call.
+async fn apply_answer(
+    turn: &TurnContext,
+    call: Arc<ToolCall>,
+    reason: &Arc<str>,
+    answer: PermissionAnswer,
+    declaration: Option<&ToolDeclaration>,
+    cx: &RunContext,
+) -> Result<Permitted, NotRun> {
     let PermissionAnswer { behavior, message, updated_input, updated_permissions, interrupt } = answer;
     if interrupt {
         cx.cancel.stop(Stop::cancelled());
     }
     if behavior != Behavior::Allow {
-        return Err(NotRun::Denied(refusal::declined(turn, &call, message, &reason)));
+        // A refusal can make the rules stricter, never wider.
+        let is_stricter = |update: &PermissionUpdate| {
+            matches!(update, PermissionUpdate::AddRules { behavior: Behavior::Deny, .. })
+        };
+        let stricter: Vec<PermissionUpdate> = updated_permissions.into_iter().filter(is_stricter).collect();
+        if let Err(error) = turn.session.process.permissions.update_all(&stricter) {
+            cx.emit.emit(Body::Error(Box::new(error))).await;
+        }
+        return Err(NotRun::Denied(refusal::declined(turn, &call, message, reason)));
     }
-    if let Err(error) = turn.permissions.update_all(&updated_permissions) {
+    if let Err(error) = turn.session.process.permissions.update_all(&updated_permissions) {
         // An answer that cannot be parsed completely never allows the call.
         let why = error.message.clone();
         cx.emit.emit(Body::Error(Box::new(error))).await;
         let text = format!("Permission for {} was declined: {why}", call.name);
         return Err(NotRun::Denied(Refusal { text, reason: why }));
     }
-    turn.mcp.accept(&call.name);
+    turn.session.process.mcp.accept(&call.name);
     // An empty object and the unchanged arguments both mean no change: hosts send either when they agree.
     let read = |text: &Json| serde_json::from_str::<Map<String, Value>>(text.as_str()).unwrap_or_default();
     let changes = |input: &Json| {
@@ -256,7 +295,7 @@ async fn ask(
     };
     let changed = changed(turn, &call, &arguments)?;
     // Changed input is judged again: deny rules apply regardless of who wrote it.
-    let again = turn.permissions.judge(&changed, declaration);
+    let again = turn.session.process.permissions.judge(&changed, declaration);
     if again.decision.verdict == Verdict::Deny {
         let reason = again.decision.reason;
         let text = format!("The changed call of {} was declined: {reason}", call.name);
@@ -268,7 +307,7 @@ async fn ask(
 /// The call with the input that a host or a hook returned. They saw it redacted, so unchanged placeholders
 /// are replaced by their secrets.
 fn changed(turn: &TurnContext, call: &Arc<ToolCall>, wanted: &Json) -> Result<Arc<ToolCall>, NotRun> {
-    match restore_redacted(&turn.resources.redactor, &call.arguments, wanted) {
+    match restore_redacted(&turn.session.resources.redactor, &call.arguments, wanted) {
         Ok(arguments) => Ok(Arc::new(ToolCall { arguments, ..(**call).clone() })),
         Err(blotted) => {
             let text = format!("The changed call of {} was declined: {blotted}", call.name);
@@ -279,7 +318,7 @@ fn changed(turn: &TurnContext, call: &Arc<ToolCall>, wanted: &Json) -> Result<Ar
 
 /// Runs the notification hooks: the call needs attention.
 async fn notify(turn: &TurnContext, call: &ToolCall, reason: &str, cx: &RunContext) {
-    if turn.hooks.listens(HookEvent::Notification) {
+    if turn.session.process.hooks.listens(HookEvent::Notification) {
         let message = format!("{} requires permission: {reason}", call.name);
         let fields = vec![("message", message.into()), ("notification_type", "permission_prompt".into())];
         turn.fire(HookEvent::Notification, None, "permission_prompt", fields, cx).await;

@@ -25,7 +25,7 @@ pub(super) enum Refuser {
 
 impl Refuser {
     /// The refuser of a call with this decision.
-    pub(super) fn of(decision: &Decision, by_hook: bool) -> Self {
+    pub(super) fn from_decision(decision: &Decision, by_hook: bool) -> Self {
         match (&decision.rule, by_hook) {
             (_, true) => Self::Hook,
             (Some(_), false) => Self::Rule,
@@ -42,23 +42,28 @@ pub(super) fn forbidden(
     decision: &Decision,
     by_hook: bool,
 ) -> Refusal {
-    let refuser = Refuser::of(decision, by_hook);
+    let refuser = Refuser::from_decision(decision, by_hook);
     let who = match refuser {
         Refuser::Rule => "a permission rule",
         Refuser::Mode => "the approval mode",
         Refuser::Hook => "a hook",
     };
     let mut text = format!("Permission for {} was declined by {who}: {}", call.name, decision.reason);
-    let subject =
-        turn.permissions.subject(&RefusedCall { call, declaration: tool.declaration(), blocked_path: None });
+    let subject = turn.session.process.permissions.subject(&RefusedCall {
+        call,
+        declaration: tool.declaration(),
+        blocked_path: None,
+    });
     if let Some(subject) = subject.filter(|subject| !text.contains(subject.as_str())) {
         add_sentence(&mut text, &format!("It was asked for `{subject}`."));
     }
-    if refuser == Refuser::Mode && turn.permissions.mode() == "plan" {
+    if refuser == Refuser::Mode && turn.session.process.permissions.mode() == "plan" {
         add_sentence(&mut text, &plan_advice(turn));
-    } else if let Some(remedy) =
-        turn.permissions.rule_remedy(decision.verdict, decision.rule.as_deref(), turn.audience)
-    {
+    } else if let Some(remedy) = turn.session.process.permissions.rule_remedy(
+        decision.verdict,
+        decision.rule.as_deref(),
+        turn.session.process.audience,
+    ) {
         add_sentence(&mut text, &format!("The user can {remedy}."));
     }
     add_sentence(&mut text, CHOOSE_ANOTHER_WAY);
@@ -71,7 +76,12 @@ fn plan_advice(turn: &TurnContext) -> String {
     if turn.session.process.can_answer() {
         format!("Present your plan with {exit}: changes are possible once it is approved.")
     } else {
-        let remedy = turn.permissions.rule_remedy(Verdict::Deny, None, turn.audience).unwrap_or_default();
+        let remedy = turn
+            .session
+            .process
+            .permissions
+            .rule_remedy(Verdict::Deny, None, turn.session.process.audience)
+            .unwrap_or_default();
         format!("No one can approve {exit} in this run: answer with the plan. The user can {remedy}.")
     }
 }
@@ -85,26 +95,34 @@ pub(super) fn unanswerable(
     blocked: Option<&Path>,
 ) -> Refusal {
     let refused = RefusedCall { call, declaration: tool.declaration(), blocked_path: blocked };
-    let subject = turn.permissions.subject(&refused).map(|subject| format!(" for `{subject}`"));
-    let why = if turn.permissions.denies_instead_of_asking() {
+    let subject =
+        turn.session.process.permissions.subject(&refused).map(|subject| format!(" for `{subject}`"));
+    let why = if turn.session.process.permissions.denies_instead_of_asking() {
         "the mode dontAsk denies what would be asked"
     } else {
         "no one can give it in this run"
     };
     let reason = &decision.reason;
-    let mut text =
-        format!("{} requires permission{}, and {why}: {reason}", call.name, subject.unwrap_or_default());
-    let remedy = turn.permissions.remedy(&refused, turn.audience).unwrap_or_else(|| {
-        let change = turn.permissions.rule_remedy(decision.verdict, decision.rule.as_deref(), turn.audience);
+    let process = &turn.session.process;
+    let mut text = format!("{} requires permission{}, and {why}.", call.name, subject.unwrap_or_default());
+    // The question's own wording would repeat that an answer is missing.
+    let cause =
+        reason.strip_prefix("It needs an answer").unwrap_or(reason).trim_start_matches([':', '.', ' ']);
+    if !cause.is_empty() {
+        add_sentence(&mut text, &format!("Reason: {cause}"));
+    }
+    let remedy = process.permissions.remedy(&refused, process.audience).unwrap_or_else(|| {
+        let change =
+            process.permissions.rule_remedy(decision.verdict, decision.rule.as_deref(), process.audience);
         let change = change.map(|change| format!(", or {change}")).unwrap_or_default();
-        let answer = match turn.audience {
+        let answer = match process.audience {
             Audience::Shell => "answer the question at a terminal or with --ask-later",
             Audience::Program => "answer permission requests (the option can_use_tool)",
             Audience::Terminal => "answer the question in another approval mode",
         };
         format!("{answer}{change}")
     });
-    let who = if turn.audience == Audience::Program { "host" } else { "user" };
+    let who = if process.audience == Audience::Program { "host" } else { "user" };
     add_sentence(&mut text, &format!("The {who} can {remedy}."));
     add_sentence(&mut text, "Continue without it, and report what was not done.");
     Refusal { text, reason: reason.clone() }
@@ -117,7 +135,7 @@ pub(super) fn declined(
     message: Option<Arc<str>>,
     asked_because: &Arc<str>,
 ) -> Refusal {
-    let who = match turn.audience {
+    let who = match turn.session.process.audience {
         Audience::Program => "the host",
         Audience::Shell | Audience::Terminal => "the user",
     };
