@@ -1,6 +1,6 @@
 //! Permissions: decides which calls may run.
 //!
-//! A [`Policy`] holds a session's mode, rules and workspace and judges each call by its [`CallFacts`]. Deny
+//! A [`Policy`] holds a session's mode, rules and workspace and judges each call by its [`DeclaredCall`]. Deny
 //! rules beat ask rules beat allow rules, and then the mode decides. A call that is not understood is never
 //! allowed automatically; it asks.
 
@@ -19,5 +19,7 @@ pub use git::hardening::GitHardening;
 pub use paths::protected::is_protected;
 pub use paths::workspace::normal;
 pub use policy::mode::Mode;
-pub use policy::{CallFacts, Judgement, Kernel, Policy};
-pub use rules::{Rule, RuleError, RuleSource};
+pub use policy::network::{NetworkJudgement, NetworkRequest};
+pub use policy::{Judgement, Kernel, Policy};
+pub use rules::network_pattern::normalize_host;
+pub use rules::{NETWORK, Rule, RuleError, RuleSource};

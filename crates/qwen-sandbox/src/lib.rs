@@ -11,6 +11,7 @@
 //! bounds change. Design and rationale: `docs/decisions/`.
 
 mod entry;
+mod gateway;
 mod git_excludes;
 mod hidden;
 mod kernel;
@@ -28,11 +29,12 @@ mod system_temp;
 mod tests;
 mod variables;
 
+pub use gateway::{GatewayService, NetworkGateway};
 pub use limits::SandboxLimits;
 pub use mode::{OpenedSandbox, SandboxMode, open};
 pub use policy::{Placeholder, ProtectedName, SandboxPolicy, SandboxPolicyError};
 pub use protection::watch::Tampering;
-pub use report::{SandboxGuarantees, SandboxReport, can, report};
+pub use report::{SandboxGuarantees, SandboxReport, guarantees, report};
 pub use sandbox::{ProcessRole, Sandbox, SandboxError, SandboxLease, SandboxWatcher, WatchedCall};
 pub use scratch::Scratch;
 pub use session::{ProcessSandbox, SandboxAccess, SandboxBounds, SandboxSession};

@@ -9,6 +9,8 @@ pub struct SandboxLimits {
     pub roots: Vec<PathBuf>,
     /// Whether the network can be reached.
     pub network: bool,
+    /// Whether hosts can be reached that rules open.
+    pub gateway: bool,
     /// With mounts, writing elsewhere fails as on a read-only disk, otherwise for want of permission.
     pub has_mounts: bool,
 }
@@ -80,7 +82,14 @@ impl SandboxLimits {
             ));
         }
         if !self.network && says(NOT_REACHED) {
-            causes.push("commands have no network; `--sandbox-network` allows it".to_owned());
+            let cause = if self.gateway {
+                "commands reach only hosts that a rule opens, through the proxy that HTTPS_PROXY names; the rule \
+                 `Network(HOST)` in permissions.allow opens one"
+            } else {
+                "commands have no network; the rule `Network(HOST)` in permissions.allow opens one host, \
+                 `--sandbox-network` all"
+            };
+            causes.push(cause.to_owned());
         }
         if says(NO_SOCKET) {
             causes.push(
@@ -98,7 +107,12 @@ mod tests {
 
     #[test]
     fn a_failure_names_the_limit_that_caused_it_and_the_remedy() {
-        let limits = |network, has_mounts| SandboxLimits { roots: vec!["/w".into()], network, has_mounts };
+        let limits = |network, has_mounts| SandboxLimits {
+            roots: vec!["/w".into()],
+            network,
+            gateway: false,
+            has_mounts,
+        };
         let cases = [
             (
                 "touch: cannot touch '/etc/x': Read-only file system",

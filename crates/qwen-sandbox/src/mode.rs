@@ -25,7 +25,7 @@ impl SandboxMode {
         if self != Self::Required {
             return Ok(());
         }
-        let can = crate::can();
+        let can = crate::guarantees();
         if can.enforce() { Ok(()) } else { Err(refusal(&missing(&can))) }
     }
 }
@@ -51,7 +51,7 @@ pub fn open(mode: SandboxMode, policy: &SandboxPolicy) -> Result<OpenedSandbox, 
     {
         return Ok(opened);
     }
-    open_with(mode, policy, KernelFeatures::here)
+    open_with(mode, policy, KernelFeatures::detect)
 }
 
 fn open_with<'a>(
@@ -70,7 +70,10 @@ fn open_with<'a>(
     }
     match Sandbox::with(policy, means) {
         Ok(sandbox) => {
-            let (description, loud) = (sandbox.describe(), !can.enforce() || !sandbox.has_mounts());
+            let (description, loud) = (sandbox.describe(), {
+                let is_closed = policy.gateway && !sandbox.has_gateway();
+                !can.enforce() || !sandbox.has_mounts() || is_closed
+            });
             Ok(OpenedSandbox { sandbox: Some(Arc::new(sandbox)), description, loud })
         }
         Err(error @ SandboxError::Unavailable) if mode == SandboxMode::Auto => {

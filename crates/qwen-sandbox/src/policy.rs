@@ -1,8 +1,8 @@
 //! What a sandboxed command may do, as requested by the session.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use crate::system_temp::SystemTemp;
+use crate::system_temp::{SYSTEM_TEMP, SystemTemp};
 
 /// What a command in the sandbox may do. It may read everything except `deny_read` and write only what is
 /// listed.
@@ -28,6 +28,9 @@ pub struct SandboxPolicy {
     pub deny_write: Vec<PathBuf>,
     /// True if the network may be reached.
     pub network: bool,
+    /// True if the private network has a gateway, which decides about each connection. Only where network
+    /// namespaces are available and `network` is false.
+    pub gateway: bool,
     /// True if sockets in the file system may be reached: with them the Docker daemon, D-Bus and the ssh
     /// agent.
     pub unix_sockets: bool,
@@ -54,11 +57,28 @@ impl SandboxPolicy {
             visible_roots: Vec::new(),
             deny_write: Vec::new(),
             network: false,
+            gateway: false,
             unix_sockets: false,
             protect: ProtectedName::usual(),
             scripts: Vec::new(),
             aside: Vec::new(),
         }
+    }
+
+    /// True if a file that exists is missing or unreadable inside: it lies in a place that may not be read, or in
+    /// the system's temporary directory without being shown there.
+    pub(crate) fn hides(&self, file: &Path) -> bool {
+        let places = |places: &[PathBuf]| places.iter().any(|place| file.starts_with(place));
+        let is_shown = places(&self.show) || file.starts_with(&self.temp);
+        if is_shown || !file.exists() {
+            return false;
+        }
+        let in_temp = self.system_temp.as_ref().zip(file.strip_prefix(SYSTEM_TEMP).ok());
+        let is_missing = in_temp.is_some_and(|(temp, below)| {
+            let name = below.components().next().map(Component::as_os_str);
+            name.is_some_and(|name| !temp.visible.iter().any(|visible| visible == name))
+        });
+        places(&self.deny_read) || (is_missing && !places(&self.roots) && !places(&self.writable))
     }
 
     /// All writable paths, without those inside another entry.

@@ -83,8 +83,8 @@ impl SandboxReport {
 
 /// What the kernel can keep commands from on this machine. Found at the first call, which takes about a
 /// millisecond.
-pub fn can() -> SandboxGuarantees {
-    SandboxGuarantees::with(KernelFeatures::here())
+pub fn guarantees() -> SandboxGuarantees {
+    SandboxGuarantees::with(KernelFeatures::detect())
 }
 
 impl SandboxGuarantees {
@@ -229,7 +229,7 @@ impl KernelFeatures {
     }
 
     /// The facilities of this machine, probed at the first call, which takes about a millisecond.
-    pub(crate) fn here() -> &'static Self {
+    pub(crate) fn detect() -> &'static Self {
         HERE.get_or_init(|| {
             let mut refusal = None;
             let ways = [
@@ -257,7 +257,7 @@ impl KernelFeatures {
 
 /// What this machine can enforce. Tries it out, so it takes a few milliseconds.
 pub fn report() -> SandboxReport {
-    let means = KernelFeatures::here();
+    let means = KernelFeatures::detect();
     let user_namespaces = match means.namespaces {
         Some((NamespaceMethod::UserNamespace, _)) => true,
         _ => namespaces::probe(NamespaceMethod::UserNamespace, false).is_ok(),

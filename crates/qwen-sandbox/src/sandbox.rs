@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::entry::SandboxEntry;
+use crate::gateway::{GatewayService, NetworkGateway};
 use crate::hidden::HiddenView;
 use crate::kernel::covers::CoverNames;
 use crate::kernel::landlock::{self, HiddenPaths, Ruleset};
@@ -48,6 +49,8 @@ pub struct Sandbox {
     pub(crate) without_namespaces: Option<String>,
     landlock_abi: u32,
     filter: Option<Arc<Filter>>,
+    /// Serves the private network.
+    gateway: OnceLock<Box<dyn GatewayService>>,
     rules: Mutex<Rules>,
     /// Last, so that what has to be removed from the disk is no longer held by mounts.
     leases: Mutex<LeaseCounts>,
@@ -80,7 +83,7 @@ pub enum ProcessRole {
 impl Sandbox {
     /// Builds what the policy needs out of what the machine has.
     pub fn prepare(policy: &SandboxPolicy) -> Result<Self, SandboxError> {
-        Self::with(policy, KernelFeatures::here())
+        Self::with(policy, KernelFeatures::detect())
     }
 
     pub(crate) fn with(policy: &SandboxPolicy, means: &KernelFeatures) -> Result<Self, SandboxError> {
@@ -102,7 +105,9 @@ impl Sandbox {
         let mut hidden = HiddenPaths::default();
         let landlock = match means.landlock_abi {
             0 => None,
-            abi => Some(Ruleset::build(&policy, abi, &beside(namespaces.as_deref()), &mut hidden)?),
+            abi => {
+                Some(Ruleset::build(&policy, abi, &collect_mechanisms(namespaces.as_deref()), &mut hidden)?)
+            }
         };
         let beside = seccomp::OtherMechanisms { network: own_network, landlock: landlock.is_some() };
         let filter = means.seccomp.then(|| Arc::new(Filter::build(&policy, &beside)));
@@ -126,6 +131,7 @@ impl Sandbox {
             without_namespaces,
             landlock_abi: means.landlock_abi,
             filter,
+            gateway: OnceLock::new(),
             rules: Mutex::new(Rules { current: Arc::new(current), hidden }),
             leases: Mutex::new(leases),
         })
@@ -179,7 +185,12 @@ impl Sandbox {
     fn entry(&self) -> Result<Arc<SandboxEntry>, SandboxError> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         if self.landlock_abi > 0 && self.namespaces.is_none() && !self.policy.deny_read.is_empty() {
-            let built = Ruleset::build(&self.policy, self.landlock_abi, &beside(None), &mut rules.hidden)?;
+            let built = Ruleset::build(
+                &self.policy,
+                self.landlock_abi,
+                &collect_mechanisms(None),
+                &mut rules.hidden,
+            )?;
             let (landlock, filter) = (Some(built), self.filter.clone());
             rules.current = Arc::new(SandboxEntry { namespaces: None, landlock, filter, lifeline: None });
         }
@@ -197,6 +208,24 @@ impl Sandbox {
         if is_needed { &[("core.checkStat", "minimal"), ("core.trustctime", "false")] } else { &[] }
     }
 
+    /// Starts to serve the private network, if it has a door.
+    pub(crate) fn start_gateway(&self, gateway: &dyn NetworkGateway) -> std::io::Result<()> {
+        let door = self.namespaces.as_ref().and_then(|namespaces| namespaces.take_door());
+        if let Some(door) = door {
+            let _ = self.gateway.set(gateway.serve(door)?);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn gateway(&self) -> Option<&dyn GatewayService> {
+        self.gateway.get().map(|gateway| &**gateway)
+    }
+
+    /// True if the private network has a door.
+    pub(crate) fn has_gateway(&self) -> bool {
+        self.policy.gateway && self.namespaces.as_deref().is_some_and(Namespaces::has_network)
+    }
+
     /// True if mounts enforce which paths are writable.
     pub(crate) fn has_mounts(&self) -> bool {
         self.namespaces.is_some()
@@ -207,6 +236,7 @@ impl Sandbox {
         SandboxLimits {
             roots: self.policy.roots.clone(),
             network: self.policy.network,
+            gateway: self.has_gateway(),
             has_mounts: self.has_mounts(),
         }
     }
@@ -236,6 +266,7 @@ impl Sandbox {
             means.push("seccomp".to_owned());
         }
         let network = match (self.policy.network, own_network, self.filter.is_some()) {
+            _ if self.has_gateway() => "leads only to hosts that Network rules open",
             (true, ..) => "is on",
             (false, true, _) => "is off, except among the session's own commands",
             (false, false, true) => "is off",
@@ -256,6 +287,9 @@ impl Sandbox {
                 " There is no mount namespace: git's hooks and settings, .qwen, .mcp.json and .claude's settings are put back after \
                  each command and each call of an MCP server, not locked.",
             );
+        }
+        if self.policy.gateway && !self.has_gateway() {
+            text.push_str(" Network rules open no host here: this machine makes no network namespaces.");
         }
         if open {
             text.push_str(
@@ -290,6 +324,16 @@ impl SandboxLease {
         &self.placeholders
     }
 
+    /// True if a file that exists is missing or unreadable in the sandbox.
+    pub fn hides(&self, file: &Path) -> bool {
+        self.sandbox.policy.hides(file)
+    }
+
+    /// The gateway of the private network.
+    pub(crate) fn gateway(&self) -> Option<&dyn GatewayService> {
+        self.sandbox.gateway()
+    }
+
     /// Looks after the protected names during calls of this process.
     pub fn watcher(&self) -> SandboxWatcher {
         SandboxWatcher { sandbox: Arc::clone(&self.sandbox) }
@@ -318,6 +362,9 @@ impl SandboxLease {
         leases.all -= 1;
         if leases.all == 0 {
             leases.placeholders.remove();
+            if let Some(gateway) = self.sandbox.gateway() {
+                gateway.end_use();
+            }
         }
         tampered
     }
@@ -370,7 +417,7 @@ impl Drop for WatchedCall {
     }
 }
 
-fn beside(namespaces: Option<&Namespaces>) -> landlock::OtherMechanisms {
+fn collect_mechanisms(namespaces: Option<&Namespaces>) -> landlock::OtherMechanisms {
     landlock::OtherMechanisms {
         mounts: namespaces.is_some(),
         network: namespaces.is_some_and(Namespaces::has_network),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use qwen_events::ErrorInfo;
 
+use crate::gateway::{GatewayService, NetworkGateway};
 use crate::git_excludes;
 use crate::process::{BeforeExec, Environment};
 use crate::scratch::Scratch;
@@ -21,6 +22,8 @@ pub struct SandboxSession {
     bounds: Box<dyn Fn() -> SandboxBounds + Send + Sync>,
     writable: Vec<PathBuf>,
     network: bool,
+    /// Serves the private network while the bounds ask for it.
+    gateway: Option<Arc<dyn NetworkGateway>>,
     current: Mutex<Option<Current>>,
     /// Gets the warning that is given once.
     warn: Option<Box<dyn Fn(&str) + Send + Sync>>,
@@ -52,6 +55,8 @@ pub struct SandboxBounds {
     pub deny_write: Vec<PathBuf>,
     /// Files that hooks run, which may not be changed or created.
     pub scripts: Vec<PathBuf>,
+    /// The gateway decides about each connection, also where the network is on.
+    pub gateway: bool,
 }
 
 /// The sandbox as it was opened last.
@@ -73,7 +78,7 @@ pub struct ProcessSandbox {
 }
 
 impl SandboxSession {
-    /// No sandbox.
+    /// Creates a session without a sandbox.
     pub fn none() -> Self {
         Self::new(SandboxMode::Off, SandboxBounds::default, false)
     }
@@ -91,6 +96,7 @@ impl SandboxSession {
             bounds: Box::new(bounds),
             writable: Vec::new(),
             network,
+            gateway: None,
             current: Mutex::new(None),
             warn: None,
             mount_points: MountPoints::default(),
@@ -101,6 +107,12 @@ impl SandboxSession {
     /// Lets commands write in these directories too.
     pub fn writing(mut self, directories: impl IntoIterator<Item = PathBuf>) -> Self {
         self.writable.extend(directories);
+        self
+    }
+
+    /// Lets commands connect through this gateway where the bounds ask for it.
+    pub fn connecting(mut self, gateway: Arc<dyn NetworkGateway>) -> Self {
+        self.gateway = Some(gateway);
         self
     }
 
@@ -191,7 +203,8 @@ impl SandboxSession {
                 policy.writable.clone_from(&self.writable);
                 policy.deny_write = bounds.deny_write;
                 policy.scripts = bounds.scripts;
-                policy.network = self.network;
+                policy.gateway = bounds.gateway && self.gateway.is_some();
+                policy.network = self.network && !policy.gateway;
             }
             SandboxAccess::ReadOnly => {
                 policy.roots = Vec::new();
@@ -211,7 +224,14 @@ impl SandboxSession {
             policy.show.push(own.to_owned());
         }
         policy.system_temp = self.system_temp(access, scratch, &policy, &roots);
-        open(self.mode, &policy)
+        let opened = open(self.mode, &policy)?;
+        if let (Some(sandbox), Some(gateway)) = (&opened.sandbox, &self.gateway) {
+            sandbox.start_gateway(&**gateway).map_err(|error| {
+                let message = format!("the gateway of the sandbox's network cannot be started: {error}");
+                ErrorInfo::new(qwen_events::ErrorKind::Sandbox, "sandbox_failed", message)
+            })?;
+        }
+        Ok(opened)
     }
 
     /// The session's own `/tmp`. None if commands may write the real one, or it cannot be made.
@@ -248,6 +268,20 @@ impl ProcessSandbox {
         self.limits.as_ref()
     }
 
+    /// Explains why a command line may have failed that names a file which the sandbox hides: to the command it does
+    /// not exist. None if it names no such file.
+    pub fn explain_hidden<'a>(&self, command: impl IntoIterator<Item = &'a str>) -> Option<String> {
+        let lease = self.lease.as_ref()?;
+        let is_quote = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'' | '=' | ';');
+        let words = command.into_iter().flat_map(|part| part.split(is_quote));
+        let mut files = words.filter(|word| word.starts_with('/')).map(Path::new);
+        let hidden = files.find(|file| lease.hides(file))?;
+        Some(format!(
+            "the sandbox hides {} from it; move it into the workspace, or add its directory with --include-directories",
+            hidden.display()
+        ))
+    }
+
     /// What the command's process does to itself before it starts.
     pub fn before_exec(&self) -> Option<Arc<dyn BeforeExec>> {
         self.lease.as_ref().map(SandboxLease::entry)
@@ -275,7 +309,19 @@ impl ProcessSandbox {
         let excludes = temp.parent().and_then(|place| git_excludes::write(place, placeholders, &env));
         settings.extend(excludes.map(|file| ("core.excludesFile", file.into_os_string())));
         add_git_settings(&mut env, &settings);
+        let gateway = self.lease.as_ref().and_then(SandboxLease::gateway);
+        for (name, value) in
+            gateway.zip(temp.parent()).map(|(gateway, place)| gateway.environment(place)).unwrap_or_default()
+        {
+            env.set(name, value);
+        }
         Arc::new(env)
+    }
+
+    /// What the gateway of the private network refused since the last call, in one sentence each.
+    pub fn take_network_refusals(&self) -> Vec<String> {
+        let gateway = self.lease.as_ref().and_then(SandboxLease::gateway);
+        gateway.map(GatewayService::take_refusals).unwrap_or_default()
     }
 
     /// Gives the sandbox back once everything that the command started is gone. Returns what was tampered

@@ -21,7 +21,7 @@ fn command(guardians: &Arc<Guardians>, script: &str) -> ProcessSpec {
 async fn output(mut running: Running) -> String {
     let mut text = String::new();
     running.stdout.take().unwrap().read_to_string(&mut text).await.unwrap();
-    assert_eq!(running.gone().await, Exit::Code(0));
+    assert_eq!(running.wait().await, Exit::Code(0));
     text
 }
 
@@ -66,12 +66,12 @@ async fn commands_beside_each_other_have_guardians_of_their_own() {
     }
     assert_ne!(pids[0], pids[1]);
     one.terminate();
-    assert_eq!(one.gone().await, Exit::Signal(15));
+    assert_eq!(one.wait().await, Exit::Signal(15));
     assert_eq!(other.gone_by_now(), None);
     let (after, ended): (_, i32) = (guardian(&guardians).await, pids[0].trim().parse().unwrap());
     assert_eq!(after, ended, "a command that was asked to end leaves its guardian");
     other.kill();
-    assert_eq!(other.gone().await, Exit::Signal(9));
+    assert_eq!(other.wait().await, Exit::Signal(9));
 }
 
 #[tokio::test]

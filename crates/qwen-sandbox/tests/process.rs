@@ -25,7 +25,7 @@ async fn a_conversation_over_pipes_goes_on_until_its_input_ends() {
     }
     assert_eq!(running.gone_by_now(), None);
     drop(stdin);
-    assert_eq!(running.gone().await, Exit::Code(0));
+    assert_eq!(running.wait().await, Exit::Code(0));
     assert_eq!(running.gone_by_now(), Some(Exit::Code(0)));
 }
 
@@ -33,7 +33,7 @@ async fn a_conversation_over_pipes_goes_on_until_its_input_ends() {
 async fn a_killed_command_is_gone() {
     let mut running = spawn(command("trap '' TERM; sleep 1000 & wait")).await.unwrap();
     running.kill();
-    assert_eq!(running.gone().await, Exit::Signal(9));
+    assert_eq!(running.wait().await, Exit::Signal(9));
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ pub(crate) fn subcommand_index(words: &[Word]) -> Option<usize> {
     }
 }
 
-/// The commands that a git command stands for.
+/// The commands that an alias of git expands to.
 #[derive(Debug, Default)]
 pub(crate) struct GitActions {
     /// Each with its global options removed.
@@ -66,7 +66,7 @@ pub(crate) struct AliasSources<'a> {
 
 impl GitActions {
     /// Resolves a command; `None` if it is not git.
-    pub(crate) fn of(invocation: &SimpleCommand, sources: &AliasSources<'_>) -> Option<Self> {
+    pub(crate) fn find(invocation: &SimpleCommand, sources: &AliasSources<'_>) -> Option<Self> {
         let words = as_git(&invocation.words)?;
         let mut actions = Self::default();
         actions.resolve(&words, sources, MAX_ALIASES);
@@ -136,7 +136,7 @@ impl GitActions {
 }
 
 impl AliasSources<'_> {
-    /// True if a program stands for the subcommand. Git prefers it to an alias.
+    /// True if a program implements the subcommand. Git prefers it to an alias.
     fn has_program(&self, name: &str) -> bool {
         !name.contains('/')
             && self.search_path.iter().any(|entry| entry.join(format!("git-{name}")).is_file())

@@ -2,7 +2,7 @@
 //! not start them.
 //!
 //! Settings that name a program are overridden from outside, by a [`GitHardening`]: those of a fixed name
-//! always, and drivers, which have names of their own choice (`filter.x.clean`, `diff.x.textconv`), as the
+//! always, and drivers, whose names are chosen freely (`filter.x.clean`, `diff.x.textconv`), as the
 //! repository's files have them. A repository with unknown settings needs approval.
 
 use std::path::Path;
@@ -64,7 +64,7 @@ pub struct GitHardening {
 
 impl GitHardening {
     /// Returns the overrides for the repositories of `directories`, or why they cannot be determined.
-    pub(crate) fn of<'a>(
+    pub(crate) fn collect<'a>(
         directories: impl IntoIterator<Item = &'a Path>,
         workspace: &Workspace,
     ) -> Result<Self, Irregular> {
@@ -227,7 +227,7 @@ mod tests {
         }
         std::fs::write(place.path().join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
         std::fs::write(place.path().join(".git/config"), config).unwrap();
-        GitHardening::of([place.path()], &Workspace::new([place.path().to_owned()], None)).ok()
+        GitHardening::collect([place.path()], &Workspace::new([place.path().to_owned()], None)).ok()
     }
 
     #[test]

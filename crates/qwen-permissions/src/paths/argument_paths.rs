@@ -142,7 +142,7 @@ fn parts(component: &str) -> Vec<Part> {
 }
 
 /// Where a bracket expression ends that begins in front of `at`. The first character may be a closing
-/// bracket, and classes have brackets of their own.
+/// bracket, and classes have their own brackets.
 fn end_of_brackets(bytes: &[u8], mut at: usize) -> Option<usize> {
     if matches!(bytes.get(at), Some(b'!' | b'^')) {
         at += 1;

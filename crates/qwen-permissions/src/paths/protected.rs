@@ -13,7 +13,7 @@ const LONGEST_LINK: u64 = 16 * 1024;
 
 /// True if a path is one of them, or inside of one, or holds one.
 pub fn is_protected(path: &Path) -> bool {
-    let names: Vec<String> = path.components().map(|part| as_any_disk_reads(part.as_os_str())).collect();
+    let names: Vec<String> = path.components().map(|part| fold_file_name(part.as_os_str())).collect();
     names.iter().enumerate().any(|(index, name)| match name.as_str() {
         ".qwen" | ".mcp.json" => true,
         ".claude" => names.get(index + 1).is_none_or(|inner| is_claude_configuration(inner)),
@@ -86,10 +86,7 @@ pub(crate) fn is_behind_protected<'a>(
             || git_directory_elsewhere(root)
                 .and_then(|directory| path.strip_prefix(directory).ok())
                 .is_some_and(|inner| {
-                    inner
-                        .components()
-                        .next()
-                        .is_some_and(|name| is_obeyed(&as_any_disk_reads(name.as_os_str())))
+                    inner.components().next().is_some_and(|name| is_obeyed(&fold_file_name(name.as_os_str())))
                 })
     })
 }
@@ -122,7 +119,7 @@ fn is_obeyed(name: &str) -> bool {
 
 /// Normalises a name as the most lenient file system does: some ignore case, some ignore invisible
 /// characters, some drop trailing dots and spaces.
-fn as_any_disk_reads(name: &OsStr) -> String {
+fn fold_file_name(name: &OsStr) -> String {
     let name = name.to_string_lossy();
     if matches!(&*name, "." | "..") {
         return name.into_owned();

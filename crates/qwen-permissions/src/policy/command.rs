@@ -131,7 +131,7 @@ impl Policy {
         let is_about = |rule: &Rule| match &rule.scope {
             Scope::Command(_) => true,
             Scope::Path(_) => self.concerns_kind(rule, ToolKind::Read),
-            Scope::All | Scope::Host(_) | Scope::Unknown => false,
+            Scope::All | Scope::Host(_) | Scope::Network(_) | Scope::Unknown => false,
         };
         if !restricting.any(is_about) {
             return Vec::new();
@@ -142,7 +142,7 @@ impl Policy {
             search_path: &self.search_path,
             directories: directories.as_deref().ok(),
         };
-        analysis.invocations.iter().map(|invocation| GitActions::of(invocation, &sources)).collect()
+        analysis.invocations.iter().map(|invocation| GitActions::find(invocation, &sources)).collect()
     }
 
     /// The rule of a list that matches a command most certainly, if any does.
@@ -229,7 +229,7 @@ impl Policy {
         let reaches: Vec<(&SimpleCommand, Reach)> = analysis
             .invocations
             .iter()
-            .map(|invocation| (invocation, Reach::of(invocation, analysis, access)))
+            .map(|invocation| (invocation, Reach::compute(invocation, analysis, access)))
             .filter(|(_, reach)| *reach != Reach::default())
             .collect();
         let redirected = |redirection: &Redirection| match redirection.kind {
@@ -334,7 +334,7 @@ struct Line<'a> {
     command: &'a str,
     cwd: &'a Path,
     analysis: &'a Analysis,
-    /// What each command stands for, where it is git. Empty if no rule asks for it.
+    /// The commands that each git command expands to. Empty if no rule asks for it.
     git: Vec<Option<GitActions>>,
 }
 
@@ -433,7 +433,7 @@ fn may_run(invocation: &SimpleCommand, program: &str) -> bool {
     let may_run_words =
         |name: &str| runs_its_arguments(name) || !(programs::is_known(name) || invocation.transparent);
     let runs = invocation.program_name().is_some_and(may_run_words) && !only_names_things(&invocation.words);
-    // What a wrapper runs is a command of its own, and so is what an alias of git stands for.
+    // What a wrapper runs is a separate command, and so is what an alias of git expands to.
     let is_resolved = |at: usize| {
         let text = |at: usize| invocation.words.get(at).and_then(Word::literal).unwrap_or("");
         let gives_alias = text(at).get(..6).is_some_and(|start| start.eq_ignore_ascii_case("alias."));

@@ -6,9 +6,10 @@ use std::path::{Component, Path, PathBuf};
 
 use qwen_events::{Behavior, ToolKind, Verdict};
 
+use crate::DeclaredCall;
 use crate::git::hardening::GitHardening;
 use crate::paths::argument_paths::expand;
-use crate::policy::{CallFacts, Policy};
+use crate::policy::Policy;
 use crate::programs::{self, Use};
 use crate::rules::{Rule, Scope};
 use crate::shell::builtins::is_plain_variable;
@@ -253,7 +254,7 @@ impl<'a> Coverage<'a> {
         let real: Option<Vec<PathBuf>> =
             directories.iter().map(|directory| workspace.place(directory, self.cwd).real).collect();
         let real = real.ok_or_else(|| "its directory leads in a circle".to_owned())?;
-        GitHardening::of(real.iter().map(PathBuf::as_path), workspace)
+        GitHardening::collect(real.iter().map(PathBuf::as_path), workspace)
             .map_err(|Irregular(problem)| problem.to_owned())
     }
 
@@ -439,15 +440,7 @@ impl<'a> Coverage<'a> {
         let tool = self.policy.tools.first(kind).map_or("", |declared| declared.name);
         for directory in self.directories()? {
             let path = directory.join(target);
-            let call = CallFacts {
-                tool,
-                kind,
-                cwd: self.cwd,
-                paths: vec![path],
-                command: None,
-                url: None,
-                action: None,
-            };
+            let call = DeclaredCall::new(tool, kind, self.cwd).with_paths([path]);
             if self.policy.judge(&call).decision.verdict != Verdict::Allow {
                 return Err(format!("it {} {target}", if writes { "writes" } else { "reads" }));
             }

@@ -5,6 +5,7 @@ mod coverage;
 mod exclusions;
 mod git_objects;
 pub(crate) mod mode;
+pub(crate) mod network;
 mod private_directories;
 mod reach;
 
@@ -13,30 +14,12 @@ use std::sync::Arc;
 
 use qwen_events::{Behavior, Decision, PermissionUpdate, ToolCatalogue, ToolKind, Verdict};
 
-use crate::Mode;
 use crate::git::hardening::GitHardening;
 use crate::paths::protected::{is_behind_protected, is_protected};
 use crate::paths::workspace::{ResolvedPath, Workspace};
 use crate::policy::private_directories::PrivateDirectories;
 use crate::rules::{Rule, RuleError, RuleSource, Scope};
-
-#[derive(Debug, Clone)]
-pub struct CallFacts<'a> {
-    /// The tool's name.
-    pub tool: &'a str,
-    /// What kind of work it does.
-    pub kind: ToolKind,
-    /// The directory that it works in, absolute.
-    pub cwd: &'a Path,
-    /// The paths that it works on, as given.
-    pub paths: Vec<PathBuf>,
-    /// The command that it runs.
-    pub command: Option<&'a str>,
-    /// The address that it visits.
-    pub url: Option<&'a str>,
-    /// What it does, for a tool of ours that stands for several of Claude's, such as `kill`.
-    pub action: Option<&'a str>,
-}
+use crate::{DeclaredCall, Mode};
 
 /// File systems in which the kernel shows processes and devices.
 const KERNEL_DIRECTORIES: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -200,15 +183,7 @@ impl Policy {
         let place = self.workspace.place(file, cwd);
         let is_private = place.forms().any(|path| self.private.contain(path))
             || (self.is_own_state(&place) && !self.is_own_state(&self.workspace.place(start, cwd)));
-        let call = CallFacts {
-            tool: reader.name,
-            kind: reader.kind,
-            cwd,
-            paths: Vec::new(),
-            command: None,
-            url: None,
-            action: None,
-        };
+        let call = DeclaredCall::new(reader.name, reader.kind, cwd);
         let places = [place];
         !is_private && !restricting().any(|rule| self.forbids(rule, reader.name, &call, &places))
     }
@@ -343,13 +318,13 @@ impl Policy {
     }
 
     /// Judges a call: deny beats ask beats allow, then the mode decides.
-    pub fn judge(&self, call: &CallFacts<'_>) -> Judgement {
-        let tool = call.tool;
-        match (call.kind, call.command) {
-            (ToolKind::Execute, Some(command)) if self.is_beyond_limits(tool, command, call.cwd) => {
+    pub fn judge(&self, call: &DeclaredCall<'_>) -> Judgement {
+        let tool = &*call.tool;
+        match (call.kind, call.command()) {
+            (ToolKind::Execute, Some(command)) if self.is_beyond_limits(tool, command, &call.cwd) => {
                 judgement(Verdict::Deny, "The list of tools has only other commands.".into(), None)
             }
-            (ToolKind::Execute, Some(command)) => self.judge_command(tool, command, call.cwd),
+            (ToolKind::Execute, Some(command)) => self.judge_command(tool, command, &call.cwd),
             (ToolKind::Execute, None) => ask("It runs something that is not known."),
             _ => self.judge_call(tool, call),
         }
@@ -367,9 +342,9 @@ impl Policy {
                 .is_some_and(|real| is_behind_protected(real, roots, self.workspace.home()))
     }
 
-    fn judge_call(&self, tool: &str, call: &CallFacts<'_>) -> Judgement {
+    fn judge_call(&self, tool: &str, call: &DeclaredCall<'_>) -> Judgement {
         let places: Vec<ResolvedPath> =
-            call.paths.iter().map(|path| self.workspace.place(path, call.cwd)).collect();
+            call.paths.iter().map(|path| self.workspace.place(path, &call.cwd)).collect();
         if let Some(rule) = self.deny.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
             return ruled(Verdict::Deny, format!("The rule {} denies it.", rule.text()), rule);
         }
@@ -442,7 +417,7 @@ impl Policy {
     /// that leads out of it does not. Writing outside takes an approved question or an added directory. The
     /// kernel's views of processes and devices are never granted, because they show our own memory and
     /// variables.
-    fn readable_outside(&self, call: &CallFacts<'_>, places: &[ResolvedPath]) -> Vec<PathBuf> {
+    fn readable_outside(&self, call: &DeclaredCall<'_>, places: &[ResolvedPath]) -> Vec<PathBuf> {
         if call.kind != ToolKind::Read {
             return Vec::new();
         }
@@ -469,47 +444,49 @@ impl Policy {
     }
 
     /// True if a rule of the deny or ask list is about a call.
-    fn forbids(&self, rule: &Rule, tool: &str, call: &CallFacts<'_>, places: &[ResolvedPath]) -> bool {
+    fn forbids(&self, rule: &Rule, tool: &str, call: &DeclaredCall<'_>, places: &[ResolvedPath]) -> bool {
         rule.concerns(tool)
-            && rule.action().is_none_or(|action| call.action.is_none_or(|called| called == action))
+            && rule.action().is_none_or(|action| call.action.as_deref().is_none_or(|called| called == action))
             && match &rule.scope {
                 Scope::All | Scope::Unknown | Scope::Command(_) => true,
                 Scope::Path(pattern) => {
-                    places.iter().any(|place| pattern.forbids(place, &self.workspace, self.anchor(call.cwd)))
+                    places.iter().any(|place| pattern.forbids(place, &self.workspace, self.anchor(&call.cwd)))
                 }
-                Scope::Host(pattern) => call.url.is_none_or(|url| pattern.forbids(url)),
+                Scope::Host(pattern) => call.url.as_deref().is_none_or(|url| pattern.forbids(url)),
+                Scope::Network(_) => false,
             }
     }
 
     /// True if a call edits a file that a rule keeps from being read: the difference shows what was in it, and
     /// a failed edit what was not.
-    fn edits_unreadable(&self, rule: &Rule, call: &CallFacts<'_>, places: &[ResolvedPath]) -> bool {
+    fn edits_unreadable(&self, rule: &Rule, call: &DeclaredCall<'_>, places: &[ResolvedPath]) -> bool {
         let Scope::Path(pattern) = &rule.scope else { return false };
         // Outside, the answer must not tell whether there is a file.
         let has_content = |place: &ResolvedPath| !self.workspace.contains(place) || place.written.exists();
-        let is_denied = |place: &ResolvedPath| pattern.forbids(place, &self.workspace, self.anchor(call.cwd));
+        let is_denied =
+            |place: &ResolvedPath| pattern.forbids(place, &self.workspace, self.anchor(&call.cwd));
         call.kind == ToolKind::Edit
             && self.concerns_kind(rule, ToolKind::Read)
             && places.iter().any(|place| is_denied(place) && has_content(place))
     }
 
     /// True if a rule of the allow list is about a call, to its last path.
-    fn allows(&self, rule: &Rule, tool: &str, call: &CallFacts<'_>, places: &[ResolvedPath]) -> bool {
+    fn allows(&self, rule: &Rule, tool: &str, call: &DeclaredCall<'_>, places: &[ResolvedPath]) -> bool {
         rule.concerns(tool)
-            && rule.action().is_none_or(|action| call.action == Some(action))
+            && rule.action().is_none_or(|action| call.action.as_deref() == Some(action))
             && match &rule.scope {
                 // A tool as a whole is allowed in the workspace; what lies outside must be named.
                 Scope::All => {
                     !matches!(call.kind, ToolKind::Read | ToolKind::Edit)
                         || places.iter().all(|place| self.workspace.contains(place))
                 }
-                Scope::Unknown | Scope::Command(_) => false,
+                Scope::Unknown | Scope::Command(_) | Scope::Network(_) => false,
                 Scope::Path(pattern) => {
-                    let anchor = self.anchor(call.cwd);
+                    let anchor = self.anchor(&call.cwd);
                     !places.is_empty()
                         && places.iter().all(|place| pattern.allows(place, &self.workspace, anchor))
                 }
-                Scope::Host(pattern) => call.url.is_some_and(|url| pattern.allows(url)),
+                Scope::Host(pattern) => call.url.as_deref().is_some_and(|url| pattern.allows(url)),
             }
     }
 }

@@ -3,7 +3,7 @@
 /// How much happens without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Only reading.
+    /// Only reading is possible.
     Plan,
     /// Reading; everything else asks.
     #[default]
@@ -14,7 +14,7 @@ pub enum Mode {
     DontAsk,
     /// Reading and editing files in the workspace.
     AutoEdit,
-    /// Everything.
+    /// Everything runs without approval.
     Yolo,
 }
 

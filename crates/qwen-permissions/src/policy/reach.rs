@@ -55,7 +55,7 @@ pub(crate) struct Reach {
 
 impl Reach {
     /// How far a command of a line goes to do something.
-    pub(crate) fn of(invocation: &SimpleCommand, analysis: &Analysis, access: FileAccess) -> Self {
+    pub(crate) fn compute(invocation: &SimpleCommand, analysis: &Analysis, access: FileAccess) -> Self {
         let Some(name) = invocation.program_name() else { return Self::default() };
         let looks = programs::examine(&invocation.words, &[]).is_ok_and(|used| used.only_reads);
         if access == FileAccess::Write && looks {

@@ -176,107 +176,139 @@ impl Grammar {
         Ok(read)
     }
 
-    /// Reads the options in one word. Returns the index behind them and their values.
+    /// Reads the options in one word. Returns the index after them and their values.
     fn option(&self, arguments: &Arguments<'_>, index: usize, read: &mut Read) -> Result<usize, Refusal> {
-        let word = &arguments.words[index];
-        let program = arguments.name();
-        let shown = word.known_prefix().split('=').next().unwrap_or("");
-        let unknown = || format!("{shown} is not known to be harmless for {program}");
+        let option = OptionWord { arguments, index };
         // A pattern for file names must not become further options; a literal is what it seems.
-        let text = word.literal().ok_or_else(unknown)?;
-        let value_at = |at: usize| {
-            let value = arguments.words.get(at).ok_or_else(unknown)?;
-            let splits = matches!(value, Word::Dynamic(dynamic) if dynamic.splits);
-            if splits {
-                return Err(format!("an option of {program} could come out of the value of another"));
-            }
-            Ok(value.clone())
-        };
-        let next = || value_at(index + 1);
-        let harmless = |entry: &OptionEntry| match entry.effect {
-            Effect::Harmless | Effect::FollowsLinks => Ok(()),
-            Effect::Asks | Effect::RunsOrWrites => Err(unknown()),
-        };
-        let mut give = |name: String, value: Option<Word>, entry: &OptionEntry| {
-            read.follows_links |= entry.effect == Effect::FollowsLinks;
-            read.given.push(GivenOption { name, value });
-        };
-        if let Some(long) = text.strip_prefix("--").filter(|_| self.style != Style::FirstLetter) {
-            let (given, attached) = match long.split_once('=') {
-                Some((given, value)) => (given, Some(Word::Literal(value.to_owned()))),
-                None => (long, None),
-            };
-            let (entry, name) = self.name(given).ok_or_else(unknown)?;
-            harmless(&entry)?;
-            let name = format!("--{name}");
-            return match (entry.arity, attached) {
-                (Arity::None, Some(_)) => Err(unknown()),
-                (Arity::Required, None) => {
-                    give(name, Some(next()?), &entry);
-                    Ok(index + 2)
-                }
-                (Arity::Two, None) => {
-                    next()?;
-                    give(name, Some(value_at(index + 2)?), &entry);
-                    Ok(index + 3)
-                }
-                (Arity::Two, Some(_)) => Err(unknown()),
-                (_, attached) => {
-                    give(name, attached, &entry);
-                    Ok(index + 1)
-                }
-            };
+        let text = arguments.words[index].literal().ok_or_else(|| option.refuse())?;
+        match text.strip_prefix("--") {
+            _ if self.style == Style::FirstLetter => self.first_letter(text, &option, read),
+            Some(long) => self.long_option(long, &option, read),
+            None => self.letters(text, &option, read),
         }
+    }
+
+    /// Reads `--name`, `--name=value` or `--name value`.
+    fn long_option(&self, long: &str, option: &OptionWord<'_>, read: &mut Read) -> Result<usize, Refusal> {
+        let (given, attached) = match long.split_once('=') {
+            Some((given, value)) => (given, Some(Word::Literal(value.to_owned()))),
+            None => (long, None),
+        };
+        let (entry, name) = self.name(given).ok_or_else(|| option.refuse())?;
+        option.check(&entry)?;
+        let name = format!("--{name}");
+        match (entry.arity, attached) {
+            (Arity::None | Arity::Two, Some(_)) => Err(option.refuse()),
+            (Arity::Required, None) => {
+                read.add(name, Some(option.value(1)?), &entry);
+                Ok(option.index + 2)
+            }
+            (Arity::Two, None) => {
+                option.value(1)?;
+                read.add(name, Some(option.value(2)?), &entry);
+                Ok(option.index + 3)
+            }
+            (_, attached) => {
+                read.add(name, attached, &entry);
+                Ok(option.index + 1)
+            }
+        }
+    }
+
+    /// Reads an option of a program that distinguishes its options by their first letter.
+    fn first_letter(&self, text: &str, option: &OptionWord<'_>, read: &mut Read) -> Result<usize, Refusal> {
         let letters = text.trim_start_matches('-');
-        if self.style == Style::FirstLetter {
-            let letter = letters.chars().next().ok_or_else(unknown)?;
-            let entry = self.letter(letter).ok_or_else(unknown)?;
-            harmless(&entry)?;
-            let behind = &letters[letter.len_utf8()..];
-            // A word behind the letter may be its value or the rest of its name; only numbers are told apart.
-            let is_value =
-                behind.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-'));
-            return match entry.arity {
-                Arity::None => {
-                    give(format!("-{letter}"), None, &entry);
-                    Ok(index + 1)
-                }
-                Arity::Two => Err(unknown()),
-                _ if is_value => {
-                    give(format!("-{letter}"), Some(Word::Literal(behind.to_owned())), &entry);
-                    Ok(index + 1)
-                }
-                _ if behind.is_empty() => {
-                    give(format!("-{letter}"), Some(next()?), &entry);
-                    Ok(index + 2)
-                }
-                _ => Err(unknown()),
-            };
+        let letter = letters.chars().next().ok_or_else(|| option.refuse())?;
+        let entry = self.letter(letter).ok_or_else(|| option.refuse())?;
+        option.check(&entry)?;
+        let rest = &letters[letter.len_utf8()..];
+        // The rest may be the value or the rest of the option's name; only numbers are told apart.
+        let is_value = rest.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-'));
+        let name = format!("-{letter}");
+        match entry.arity {
+            Arity::None => {
+                read.add(name, None, &entry);
+                Ok(option.index + 1)
+            }
+            Arity::Two => Err(option.refuse()),
+            _ if is_value => {
+                read.add(name, Some(Word::Literal(rest.to_owned())), &entry);
+                Ok(option.index + 1)
+            }
+            _ if rest.is_empty() => {
+                read.add(name, Some(option.value(1)?), &entry);
+                Ok(option.index + 2)
+            }
+            _ => Err(option.refuse()),
         }
+    }
+
+    /// Reads a group of one-letter options. The rest of the word may be the value of one of them.
+    fn letters(&self, text: &str, option: &OptionWord<'_>, read: &mut Read) -> Result<usize, Refusal> {
+        let letters = text.trim_start_matches('-');
         for (at, letter) in letters.char_indices() {
-            let entry = self.letter(letter).ok_or_else(unknown)?;
-            harmless(&entry)?;
+            let entry = self.letter(letter).ok_or_else(|| option.refuse())?;
+            option.check(&entry)?;
             let name = format!("-{letter}");
-            let behind = &letters[at + letter.len_utf8()..];
+            let rest = &letters[at + letter.len_utf8()..];
             match entry.arity {
-                Arity::None => give(name, None, &entry),
+                Arity::None => read.add(name, None, &entry),
                 Arity::Optional => {
-                    let value = (!behind.is_empty()).then(|| Word::Literal(behind.to_owned()));
-                    give(name, value, &entry);
-                    return Ok(index + 1);
+                    let value = (!rest.is_empty()).then(|| Word::Literal(rest.to_owned()));
+                    read.add(name, value, &entry);
+                    return Ok(option.index + 1);
                 }
-                Arity::Required if behind.is_empty() => {
-                    give(name, Some(next()?), &entry);
-                    return Ok(index + 2);
+                Arity::Required if rest.is_empty() => {
+                    read.add(name, Some(option.value(1)?), &entry);
+                    return Ok(option.index + 2);
                 }
-                Arity::Two => return Err(unknown()),
-                Arity::Required if self.style == Style::ValuesApart => return Err(unknown()),
+                Arity::Two => return Err(option.refuse()),
+                Arity::Required if self.style == Style::ValuesApart => return Err(option.refuse()),
                 Arity::Required => {
-                    give(name, Some(Word::Literal(behind.to_owned())), &entry);
-                    return Ok(index + 1);
+                    read.add(name, Some(Word::Literal(rest.to_owned())), &entry);
+                    return Ok(option.index + 1);
                 }
             }
         }
-        Ok(index + 1)
+        Ok(option.index + 1)
+    }
+}
+
+/// A word of a command that holds one or more options.
+struct OptionWord<'a> {
+    arguments: &'a Arguments<'a>,
+    index: usize,
+}
+
+impl OptionWord<'_> {
+    /// The refusal of an option that is not known.
+    fn refuse(&self) -> Refusal {
+        let shown = self.arguments.words[self.index].known_prefix().split('=').next().unwrap_or("");
+        format!("{shown} is not known to be harmless for {}", self.arguments.name())
+    }
+
+    /// Fails if the option could run or write something.
+    fn check(&self, entry: &OptionEntry) -> Result<(), Refusal> {
+        match entry.effect {
+            Effect::Harmless | Effect::FollowsLinks => Ok(()),
+            Effect::Asks | Effect::RunsOrWrites => Err(self.refuse()),
+        }
+    }
+
+    /// The value `distance` words later.
+    fn value(&self, distance: usize) -> Result<Word, Refusal> {
+        let value = self.arguments.words.get(self.index + distance).ok_or_else(|| self.refuse())?;
+        if matches!(value, Word::Dynamic(dynamic) if dynamic.splits) {
+            let program = self.arguments.name();
+            return Err(format!("an option of {program} could come out of the value of another"));
+        }
+        Ok(value.clone())
+    }
+}
+
+impl Read {
+    fn add(&mut self, name: String, value: Option<Word>, entry: &OptionEntry) {
+        self.follows_links |= entry.effect == Effect::FollowsLinks;
+        self.given.push(GivenOption { name, value });
     }
 }

@@ -55,7 +55,7 @@ const HAZARDS: &[Hazards] = &[
     hazards("zip", "bmOT", "nPstx", "la lf li log-path logfile-path move out output-file temp-path unzip-command"),
 ];
 
-/// Programs that run what stands among their words, or what they read, in ways of their own.
+/// Programs that run some of their arguments, or what they read, each in its own way.
 const RUNNERS: &str = "at batch bwrap capsh choom chrt crontab dbus-run-session ed entr ex fakeroot firejail flock gdb i386 linux32 \
  linux64 lldb logsave ltrace msgexec msgfilter nsenter numactl parallel perf prlimit proot red rlwrap run-parts runuser screen \
  script setarch setpriv sg socat start-stop-daemon strace su systemd-run taskset tmux unbuffer unshare valgrind x86_64 xvfb-run";

@@ -59,7 +59,7 @@ const FORMATS: &str = "custom-columns csv go-template html json jsonl jsonpath l
 
 /// True for `-o FILE`, by which most programs name the file that they write.
 fn names_an_output(text: &str, next: Option<&Word>) -> bool {
-    // `-only` and the like are names of their own.
+    // `-only` and the like are complete names.
     let is_name = |behind: &str| {
         behind.len() > 2 && behind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
     };
@@ -76,7 +76,7 @@ fn names_an_output(text: &str, next: Option<&Word>) -> bool {
 /// Further programs that run another one, or a text, from among their words.
 const LAUNCHERS: &str = ". awk conda direnv expect gawk mise nc nix nix-shell pipx source ssh vim";
 
-/// Subcommands of such programs whose words are names of their own (packages, containers, resources) and
+/// Subcommands of such programs whose arguments are names in another namespace (packages, containers, resources) and
 /// never programs that run.
 const NAMING: &[(&str, &str)] = &[
     ("cargo", "add info remove rm search"),

@@ -279,7 +279,7 @@ impl<'a> GivenOptions<'a> {
     fn read(program: &str, arguments: &'a [Word]) -> Self {
         let texts = || arguments.iter().filter_map(Word::literal);
         let subcommand = texts().find(|text| !text.starts_with('-'));
-        let meanings = Meanings::of(program, subcommand);
+        let meanings = Meanings::collect(program, subcommand);
         let mut given = Vec::new();
         // The first word of these programs is a bundle of letters even without a dash.
         let bundle = texts().next().filter(|_| matches!(program, "tar" | "gtar" | "bsdtar" | "ar"));

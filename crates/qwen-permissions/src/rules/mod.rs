@@ -3,6 +3,7 @@
 pub(crate) mod command_pattern;
 mod equivalents;
 mod host_pattern;
+pub(crate) mod network_pattern;
 pub(crate) mod path_pattern;
 mod synonyms;
 
@@ -12,18 +13,22 @@ use qwen_events::{ToolCatalogue, ToolDeclaration, ToolKind};
 
 use crate::rules::command_pattern::CommandPattern;
 use crate::rules::host_pattern::HostPattern;
+use crate::rules::network_pattern::NetworkPattern;
 use crate::rules::path_pattern::PathPattern;
 
 /// Where a rule comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleSource {
-    /// A settings file.
+    /// The rule is from a settings file.
     Settings(Arc<str>),
     /// A flag of the command line.
     Flag,
     /// An answer given during the session.
     Session,
 }
+
+/// The name of rules about the connections of sandboxed programs.
+pub const NETWORK: &str = "Network";
 
 /// A rule that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +65,8 @@ enum Tools {
     Named(String),
     McpServer(String),
     Beginning(String),
+    /// No tool: the connections of sandboxed programs.
+    Network,
 }
 
 /// The calls of those tools that a rule is about.
@@ -69,6 +76,7 @@ pub(crate) enum Scope {
     Command(CommandPattern),
     Path(PathPattern),
     Host(HostPattern),
+    Network(NetworkPattern),
     /// A pattern for a tool that has none: it forbids the whole tool and allows nothing.
     Unknown,
 }
@@ -93,6 +101,9 @@ impl Rule {
         let scope = match pattern {
             None | Some("*" | "**") => Scope::All,
             Some("") => return Err(error("there is nothing between its parentheses")),
+            Some(pattern) if matches!(tools, Tools::Network) => {
+                Scope::Network(NetworkPattern::parse(pattern).map_err(error)?)
+            }
             Some(pattern) => match tools.kind() {
                 Some(ToolKind::Read | ToolKind::Edit) => {
                     path(pattern).ok_or_else(|| error("its pattern is no path"))?
@@ -108,9 +119,12 @@ impl Rule {
         };
         let action = match &tools {
             Tools::Declared(declared) => declared.action_of(name),
-            Tools::All | Tools::Kind(..) | Tools::Named(_) | Tools::McpServer(_) | Tools::Beginning(_) => {
-                None
-            }
+            Tools::All
+            | Tools::Kind(..)
+            | Tools::Named(_)
+            | Tools::McpServer(_)
+            | Tools::Beginning(_)
+            | Tools::Network => None,
         };
         Ok(Self { text: text.into(), source, tools, scope, action })
     }
@@ -141,7 +155,13 @@ impl Rule {
                 .strip_prefix(server.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with("__")),
             Tools::Beginning(start) => tool.starts_with(start.as_str()),
+            Tools::Network => false,
         }
+    }
+
+    /// True if it is about the connections of sandboxed programs and not about tools.
+    pub(crate) fn is_about_network(&self) -> bool {
+        matches!(self.tools, Tools::Network)
     }
 }
 
@@ -150,6 +170,7 @@ impl Tools {
     fn parse(name: &str, tools: ToolCatalogue) -> Self {
         match name {
             "*" => return Self::All,
+            NETWORK => return Self::Network,
             "Read" => return Self::Kind(ToolKind::Read, tools),
             "Edit" => return Self::Kind(ToolKind::Edit, tools),
             _ => {}
@@ -176,7 +197,7 @@ impl Tools {
         match self {
             Self::Kind(kind, _) => Some(*kind),
             Self::Declared(declared) => Some(declared.kind),
-            Self::All | Self::Named(_) | Self::McpServer(_) | Self::Beginning(_) => None,
+            Self::All | Self::Named(_) | Self::McpServer(_) | Self::Beginning(_) | Self::Network => None,
         }
     }
 }
@@ -226,7 +247,16 @@ mod tests {
 
     #[test]
     fn a_rule_that_says_nothing_is_an_error_that_names_it() {
-        for text in ["", "Bash(git log", "Bash()", "(ls)", "WebFetch(example.com)", "Read(a[)", "two words"] {
+        for text in [
+            "",
+            "Bash(git log",
+            "Bash()",
+            "(ls)",
+            "WebFetch(example.com)",
+            "Read(a[)",
+            "two words",
+            "Network(https://a.b/)",
+        ] {
             let error = Rule::parse(text, RuleSource::Flag, TOOLS).unwrap_err();
             assert!(error.to_string().contains(text), "{error}");
         }

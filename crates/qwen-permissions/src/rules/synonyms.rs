@@ -162,7 +162,7 @@ pub(crate) struct Meanings {
 
 impl Meanings {
     /// The meanings for a program, or for one of its subcommands.
-    pub(crate) fn of(program: &str, subcommand: Option<&str>) -> Self {
+    pub(crate) fn collect(program: &str, subcommand: Option<&str>) -> Self {
         let find = |key: &str| OPTIONS.iter().find(|(listed, _)| *listed == key).map(|(_, entries)| *entries);
         let specific = subcommand.and_then(|subcommand| find(&format!("{program} {subcommand}")));
         Self { entries: specific.or_else(|| find(program)) }

@@ -49,7 +49,7 @@ impl Layout<'_> {
             if let Some(previous) = previous
                 && !matches!(previous.kind(), "<<" | "<<-" | "file_descriptor")
             {
-                self.between(node, previous, *part)?;
+                self.check_gap(node, previous, *part)?;
             }
             if part.kind() != "heredoc_start" {
                 self.node(*part)?;

@@ -107,7 +107,7 @@ impl Layout<'_> {
             }
             match previous {
                 None => self.blank(begin, child.start_byte())?,
-                Some(previous) => self.between(node, previous, child)?,
+                Some(previous) => self.check_gap(node, previous, child)?,
             }
             let begins_a_word = node.kind() != "concatenation" || previous.is_none();
             if begins_a_word && child.kind() == "word" && self.text(child).starts_with('#') {
@@ -130,7 +130,7 @@ impl Layout<'_> {
     }
 
     /// The text between two tokens of a node.
-    pub(super) fn between(&self, parent: Node<'_>, previous: Node<'_>, next: Node<'_>) -> Verdict {
+    pub(super) fn check_gap(&self, parent: Node<'_>, previous: Node<'_>, next: Node<'_>) -> Verdict {
         if parent.kind() == "redirected_statement" && lost_dash(previous, next, self.source) {
             return Ok(());
         }

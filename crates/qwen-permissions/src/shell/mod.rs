@@ -100,7 +100,7 @@ pub struct Redirection {
 /// What a redirection does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedirectionKind {
-    /// Reads a file.
+    /// The command reads the file.
     Read,
     /// Writes a file anew.
     Write,

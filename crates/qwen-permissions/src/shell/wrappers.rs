@@ -95,7 +95,7 @@ pub(super) fn find_inner(words: &[Word]) -> Found {
     }
 }
 
-/// Programs that start another one and have effects of their own: options without and with a value, and how
+/// Programs that start another one and also have their own effects: options without and with a value, and how
 /// many further words stand in front of what they start. Used in another way, such a program is judged by its
 /// words.
 const LAUNCHERS: &[(&str, Options, usize)] = &[
@@ -138,8 +138,8 @@ fn launched(name: &str, words: &[Word]) -> Option<Wrapper> {
     Some(Wrapper { transparent: false, inners, unreadable: None })
 }
 
-/// True if a launcher is used in a way that is understood, so that what it starts is judged as a command of
-/// its own.
+/// True if a launcher is used in a way that is understood, so that what it starts is judged as a separate
+/// command.
 pub(crate) fn launches(words: &[Word]) -> bool {
     let name = words.first().and_then(Word::literal).map(basename);
     name.is_some_and(|name| launched(name, words).is_some())

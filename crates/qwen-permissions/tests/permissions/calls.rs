@@ -1,7 +1,7 @@
 //! Calls of tools other than the shell.
 
 use qwen_events::{ToolKind, Verdict};
-use qwen_permissions::{CallFacts, Mode};
+use qwen_permissions::{DeclaredCall, Mode};
 
 use crate::Desk;
 
@@ -117,15 +117,7 @@ fn an_address_is_judged_by_its_host() {
     ];
     for (url, verdict) in cases {
         let root = desk.root();
-        let call = CallFacts {
-            tool: "web_fetch",
-            kind: ToolKind::Fetch,
-            cwd: &root,
-            paths: Vec::new(),
-            command: None,
-            url: Some(url),
-            action: None,
-        };
+        let call = DeclaredCall::new("web_fetch", ToolKind::Fetch, &root).with_url(url);
         assert_eq!(desk.policy.judge(&call).decision.verdict, verdict, "{url}");
     }
 }

@@ -15,7 +15,7 @@ mod side_effects;
 use std::path::{Path, PathBuf};
 
 use qwen_events::{Behavior, ToolKind, Verdict};
-use qwen_permissions::{CallFacts, Judgement, Mode, Policy, RuleSource};
+use qwen_permissions::{DeclaredCall, Judgement, Mode, Policy, RuleSource};
 
 /// A workspace on disk and a policy for it.
 const TOOLS: qwen_events::ToolCatalogue = qwen_events::ToolCatalogue::new(&[qwen_tools::DECLARATIONS]);
@@ -73,27 +73,14 @@ impl Desk {
     }
 
     fn run_in(&self, cwd: &Path, command: &str) -> Judgement {
-        self.policy.judge(&CallFacts {
-            tool: "run_shell_command",
-            kind: ToolKind::Execute,
-            cwd,
-            paths: Vec::new(),
-            command: Some(command),
-            url: None,
-            action: None,
-        })
+        let call = DeclaredCall::new("run_shell_command", ToolKind::Execute, cwd).with_command(command);
+        self.policy.judge(&call)
     }
 
     fn call(&self, tool: &str, kind: ToolKind, paths: &[&str]) -> Judgement {
-        self.policy.judge(&CallFacts {
-            tool,
-            kind,
-            cwd: &self.root(),
-            paths: paths.iter().map(PathBuf::from).collect(),
-            command: None,
-            url: None,
-            action: None,
-        })
+        let root = self.root();
+        let call = DeclaredCall::new(tool, kind, &root).with_paths(paths.iter().map(PathBuf::from));
+        self.policy.judge(&call)
     }
 
     /// Checks that every command gets the same verdict.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use proptest::prelude::*;
 use qwen_events::{Behavior, ToolKind, Verdict, is_hidden};
 use qwen_permissions::shell::{Word, analyse};
-use qwen_permissions::{CallFacts, Mode, Policy, RuleSource, escape_for_approval};
+use qwen_permissions::{DeclaredCall, Mode, Policy, RuleSource, escape_for_approval};
 
 use crate::Desk;
 
@@ -299,7 +299,7 @@ proptest! {
             let mut policy = Policy::new(mode, [root.clone()], None, crate::TOOLS);
             policy.add_rule(Behavior::Deny, "Bash(rm *)", RuleSource::Flag).unwrap();
             let (tool, kind) = ("run_shell_command", ToolKind::Execute);
-            policy.judge(&CallFacts { tool, kind, cwd: &root, paths: Vec::new(), command: Some(&text), url: None, action: None });
+            policy.judge(&DeclaredCall::new(tool, kind, &root).with_command(&text));
         }
     }
 

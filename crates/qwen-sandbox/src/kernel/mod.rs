@@ -290,6 +290,27 @@ pub(crate) fn loopback_up() -> Outcome {
     }
 }
 
+/// Opens a listening socket on the loopback of this process's network, on a free port.
+pub(crate) fn listen_on_loopback() -> Outcome<RawFd> {
+    const BACKLOG: c_int = 64;
+    // SAFETY: an address is plain data and outlives the calls.
+    unsafe {
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        let socket = descriptor(libc::socket(libc::AF_INET, kind, 0).into())?;
+        let mut address: libc::sockaddr_in = zeroed();
+        address.sin_family = libc::sa_family_t::try_from(libc::AF_INET).unwrap_or_default();
+        address.sin_addr.s_addr = u32::from_be_bytes([127, 0, 0, 1]).to_be();
+        let length = libc::socklen_t::try_from(size_of::<libc::sockaddr_in>()).unwrap_or_default();
+        let listening = done(libc::bind(socket, (&raw const address).cast(), length).into())
+            .and_then(|()| done(libc::listen(socket, BACKLOG).into()));
+        if let Err(error) = listening {
+            close(socket);
+            return Err(error);
+        }
+        Ok(socket)
+    }
+}
+
 /// Prevents later programs from gaining privileges, for example through setuid bits.
 pub(crate) fn no_new_privileges() -> Outcome {
     // SAFETY: no memory is touched.
@@ -341,7 +362,7 @@ pub(crate) fn landlock_restrict_self(ruleset: RawFd) -> Outcome {
 pub(crate) fn filter_system_calls(program: &[libc::sock_filter]) -> Outcome {
     let len = u16::try_from(program.len()).map_err(|_| libc::E2BIG)?;
     let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
-    // SAFETY: the kernel reads the program and keeps a copy of its own.
+    // SAFETY: the kernel reads the program and keeps its own copy.
     done(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })
 }
 

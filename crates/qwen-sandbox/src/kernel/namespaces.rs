@@ -3,6 +3,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::net::TcpListener;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
@@ -39,6 +40,8 @@ pub(crate) struct Namespaces {
     mount: OwnedFd,
     messages: OwnedFd,
     network: Option<OwnedFd>,
+    /// The gateway's listening socket in the network, until it is taken.
+    door: Mutex<Option<OwnedFd>>,
     covers: OwnedFd,
     ignored_directory: OwnedFd,
     shared_memory: Option<OwnedFd>,
@@ -64,6 +67,7 @@ impl Namespaces {
         let build = |style| {
             let (covers, names) = plan_covers(hidden, &policy.temp, style);
             let (plan, shields) = (Plan::new(policy, style, covers), shields(&names));
+            let network = NetworkPlan { is_private: network, has_door: network && policy.gateway };
             plan.run(way, network, &shields).map(|fds| (fds, shields))
         };
         let (fds, shields) = build(CoverStyle::Unowned).or_else(|_| build(CoverStyle::Device))?;
@@ -74,6 +78,7 @@ impl Namespaces {
             mount: fds.mount.ok_or_else(missing)?,
             messages: fds.messages.ok_or_else(missing)?,
             network: fds.network,
+            door: Mutex::new(fds.door),
             covers: slots.next().flatten().ok_or_else(missing)?,
             ignored_directory: slots.next().flatten().ok_or_else(missing)?,
             shared_memory: slots.next().flatten(),
@@ -111,6 +116,11 @@ impl Namespaces {
         self.network.is_some()
     }
 
+    /// The listening socket for the gateway, at the first call.
+    pub(crate) fn take_door(&self) -> Option<TcpListener> {
+        self.door.lock().unwrap_or_else(PoisonError::into_inner).take().map(TcpListener::from)
+    }
+
     /// Directory of the namespace's private shared memory.
     pub(crate) fn shared_memory(&self) -> Option<RawFd> {
         self.shared_memory.as_ref().map(AsRawFd::as_raw_fd)
@@ -129,8 +139,16 @@ impl Namespaces {
 /// Checks what this machine permits by creating namespaces with an empty plan.
 pub(crate) fn probe(way: NamespaceMethod, network: bool) -> Result<(), NamespaceError> {
     Plan { steps: vec![Step::FollowOutside, Step::EverythingReadOnly], slots: FIRST_SLOTS }
-        .run(way, network, &Shields::default())
+        .run(way, NetworkPlan { is_private: network, has_door: false }, &Shields::default())
         .map(drop)
+}
+
+/// The network to make.
+#[derive(Debug, Clone, Copy)]
+struct NetworkPlan {
+    is_private: bool,
+    /// It has a listening socket for the gateway.
+    has_door: bool,
 }
 
 static BUILDING: Mutex<()> = Mutex::new(());
@@ -229,43 +247,14 @@ impl Plan {
             })
             .collect();
 
-        let system_temp = policy.system_temp.as_ref().filter(|_| !all_writable).map(|temp| {
-            let own = plan.slot();
-            plan.steps.push(Step::Clone { from: text(&temp.directory), slot: own });
-            if !temp.is_writable {
-                plan.steps.push(Step::ReadOnly { slot: own });
-            }
-            let visible = temp.visible.iter().map(|name| {
-                let (at, slot) = (text(&Path::new(SYSTEM_TEMP).join(name)), plan.slot());
-                plan.steps.push(Step::CloneIfThere { from: at.clone(), slot });
-                (at, slot)
-            });
-            (own, visible.collect::<Vec<_>>())
-        });
+        let system_temp = policy.system_temp.as_ref().filter(|_| !all_writable);
+        let system_temp = system_temp.map(|temp| plan.clone_system_temp(temp));
 
         // A staging mount for the covers. The temporary directory is mounted over it afterwards.
         let stage = policy.temp.as_path();
         plan.steps.push(Step::Snapshot { at: text(stage), options: VOID_OPTIONS });
         plan.steps.extend(covers.into_iter().map(Step::MakeCover));
-        // A hidden directory that contains a writable path is covered by a directory that contains only the
-        // parents of that path.
-        let mut ways = Vec::new();
-        for hidden in &policy.deny_read {
-            let below: Vec<_> = copies.iter().filter(|(place, _)| place.starts_with(hidden)).collect();
-            if !below.is_empty() && !below.iter().any(|(place, _)| place == hidden) {
-                let name = format!("way{}", ways.len());
-                let cover = stage.join(&name);
-                plan.steps.push(Step::Directory { at: text(&cover) });
-                for (place, _) in &below {
-                    let mut way = cover.clone();
-                    for name in place.strip_prefix(hidden).unwrap_or(place) {
-                        way.push(name);
-                        plan.steps.push(Step::Directory { at: text(&way) });
-                    }
-                }
-                ways.push((hidden.as_path(), text(Path::new(&name))));
-            }
-        }
+        let ways = plan.make_ways(policy, stage, &copies);
         plan.steps.push(Step::SealCovers { at: text(stage), style });
         plan.steps.push(Step::Point { at: text(stage), slot: COVERS });
 
@@ -273,7 +262,7 @@ impl Plan {
         if !all_writable {
             plan.steps.push(Step::EverythingReadOnly);
         }
-        // On a mount of its own that stays writable: a process that another thread of ours forks shares our
+        // On a separate mount that stays writable: a process that another thread of ours forks shares our
         // descriptors until it calls `exec`, and a mount with a file open for writing cannot become
         // read-only.
         plan.steps.push(Step::Snapshot { at: text(stage), options: VOID_OPTIONS });
@@ -308,6 +297,51 @@ impl Plan {
         plan
     }
 
+    /// Clones the directory that replaces the system's temporary directory, and the names that stay visible in it.
+    /// Returns its slot, and the places and slots of the names.
+    fn clone_system_temp(&mut self, temp: &crate::SystemTemp) -> (usize, Vec<(CString, usize)>) {
+        let own = self.slot();
+        self.steps.push(Step::Clone { from: text(&temp.directory), slot: own });
+        if !temp.is_writable {
+            self.steps.push(Step::ReadOnly { slot: own });
+        }
+        let visible = temp.visible.iter().map(|name| {
+            let (at, slot) = (text(&Path::new(SYSTEM_TEMP).join(name)), self.slot());
+            self.steps.push(Step::CloneIfThere { from: at.clone(), slot });
+            (at, slot)
+        });
+        (own, visible.collect())
+    }
+
+    /// Makes the covers of hidden directories that contain a visible path: directories that contain only the parents
+    /// of that path. Returns the hidden directories with the names of their covers.
+    fn make_ways<'a>(
+        &mut self,
+        policy: &'a SandboxPolicy,
+        stage: &Path,
+        copies: &[(&Path, usize)],
+    ) -> Vec<(&'a Path, CString)> {
+        let mut ways = Vec::new();
+        for hidden in &policy.deny_read {
+            let below: Vec<_> = copies.iter().filter(|(place, _)| place.starts_with(hidden)).collect();
+            if below.is_empty() || below.iter().any(|(place, _)| place == hidden) {
+                continue;
+            }
+            let name = format!("way{}", ways.len());
+            let cover = stage.join(&name);
+            self.steps.push(Step::Directory { at: text(&cover) });
+            for (place, _) in &below {
+                let mut way = cover.clone();
+                for name in place.strip_prefix(hidden).unwrap_or(place) {
+                    way.push(name);
+                    self.steps.push(Step::Directory { at: text(&way) });
+                }
+            }
+            ways.push((hidden.as_path(), text(Path::new(&name))));
+        }
+        ways
+    }
+
     fn slot(&mut self) -> usize {
         self.slots += 1;
         self.slots - 1
@@ -317,7 +351,7 @@ impl Plan {
     fn run(
         &self,
         way: NamespaceMethod,
-        network: bool,
+        network: NetworkPlan,
         shields: &Shields,
     ) -> Result<Descriptors, NamespaceError> {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
@@ -333,6 +367,7 @@ impl Plan {
             mount: -1,
             messages: -1,
             network_made: -1,
+            door: -1,
             at: "process",
             outcome: Ok(()),
         };
@@ -349,6 +384,7 @@ impl Plan {
             mount: owned(making.mount),
             messages: owned(making.messages),
             network: owned(making.network_made),
+            door: owned(making.door),
             disowned: owned(making.disowned.users),
             slots: making.slots.into_iter().map(owned).collect(),
         };
@@ -365,6 +401,7 @@ struct Descriptors {
     mount: Option<OwnedFd>,
     messages: Option<OwnedFd>,
     network: Option<OwnedFd>,
+    door: Option<OwnedFd>,
     /// Only closed.
     #[expect(dead_code, reason = "held until the covers were made")]
     disowned: Option<OwnedFd>,
@@ -382,7 +419,7 @@ struct NamespaceBuild<'a> {
     plan: &'a Plan,
     shields: &'a Shields,
     disowned: Disowned,
-    network: bool,
+    network: NetworkPlan,
     uid_map: Option<String>,
     gid_map: String,
     slots: Vec<RawFd>,
@@ -390,6 +427,7 @@ struct NamespaceBuild<'a> {
     mount: RawFd,
     messages: RawFd,
     network_made: RawFd,
+    door: RawFd,
     /// The current operation, for the error.
     at: &'static str,
     outcome: Outcome,
@@ -417,11 +455,14 @@ fn make_namespaces(making: &mut NamespaceBuild<'_>) -> Outcome {
         making.user = kernel::open(c"/proc/self/ns/user", libc::O_RDONLY)?;
     }
     making.at = "a namespace of our own";
-    let network = if making.network { libc::CLONE_NEWNET } else { 0 };
+    let network = if making.network.is_private { libc::CLONE_NEWNET } else { 0 };
     kernel::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWIPC | network)?;
-    if making.network {
+    if making.network.is_private {
         making.at = "a network of our own";
         kernel::loopback_up()?;
+        if making.network.has_door {
+            making.door = kernel::listen_on_loopback()?;
+        }
         making.network_made = kernel::open(c"/proc/self/ns/net", libc::O_RDONLY)?;
     }
     making.messages = kernel::open(c"/proc/self/ns/ipc", libc::O_RDONLY)?;

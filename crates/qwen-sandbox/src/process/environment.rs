@@ -25,11 +25,11 @@ impl Environment {
 
     /// Our own environment without [`WITHHELD`].
     pub fn inherited() -> Self {
-        Self::of(std::env::vars_os())
+        Self::from_variables(std::env::vars_os())
     }
 
     /// These variables without [`WITHHELD`].
-    pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+    pub fn from_variables(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let entries = variables
             .into_iter()
             .filter(|(name, _)| !WITHHELD.iter().any(|withheld| name == withheld))
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn the_keys_of_the_model_are_withheld() {
         let all = ["PATH", "OPENAI_API_KEY", "DASHSCOPE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_MODEL"];
-        let env = Environment::of(all.map(|name| (name.into(), "x".into())));
+        let env = Environment::from_variables(all.map(|name| (name.into(), "x".into())));
         assert_eq!(env.entries(), [c"PATH=x".to_owned(), c"OPENAI_MODEL=x".to_owned()]);
     }
 

@@ -165,7 +165,7 @@ struct Idle {
 pub(super) struct Hook(Option<Weak<dyn BeforeExec>>);
 
 impl Hook {
-    pub(super) fn of(hook: Option<&Arc<dyn BeforeExec>>) -> Self {
+    pub(super) fn from_hook(hook: Option<&Arc<dyn BeforeExec>>) -> Self {
         Self(hook.map(Arc::downgrade))
     }
 

@@ -33,10 +33,10 @@ pub struct ProcessSpec {
     pub program: OsString,
     /// `argv[0]`, if it differs from `program`.
     pub name: Option<OsString>,
-    /// Arguments without `argv[0]`.
+    /// The arguments, without `argv[0]`.
     pub args: Vec<OsString>,
     pub cwd: PathBuf,
-    /// Its whole environment.
+    /// The whole environment; nothing is inherited.
     pub env: Arc<Environment>,
     /// Runs in the command's process before the exec.
     pub before_exec: Option<Arc<dyn BeforeExec>>,
@@ -69,9 +69,9 @@ impl ProcessSpec {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdin {
-    /// Nothing.
+    /// An empty input, from `/dev/null`.
     Null,
-    /// Connected to [`Running::stdin`].
+    /// A pipe, connected to [`Running::stdin`].
     Pipe,
 }
 
@@ -109,17 +109,17 @@ pub enum SpawnError {
     /// The program exists but cannot be run.
     #[error("{} cannot be run: {source}", program.display())]
     Exec {
-        /// The program.
+        /// The program that could not be started.
         program: PathBuf,
-        /// Why.
+        /// The reason that the system gave.
         source: io::Error,
     },
     /// The working directory cannot be entered.
     #[error("the directory {} cannot be entered: {source}", cwd.display())]
     Directory {
-        /// The directory.
+        /// The directory that could not be entered.
         cwd: PathBuf,
-        /// Why.
+        /// The reason that the system gave.
         source: io::Error,
     },
     /// The sandbox refused, so the command did not run.

@@ -18,7 +18,7 @@ const END_LIMIT: Duration =
 
 /// A running command. Dropping it kills the command and everything that it started.
 pub struct Running {
-    /// Present with [`Stdin::Pipe`](super::Stdin::Pipe).
+    /// The input pipe; present with [`Stdin::Pipe`](super::Stdin::Pipe).
     pub stdin: Option<pipe::Sender>,
     /// `None` once the caller has taken it.
     pub stdout: Option<pipe::Receiver>,
@@ -43,7 +43,7 @@ pub struct Running {
 pub enum Exit {
     /// By itself, with this code.
     Code(i32),
-    /// By this signal.
+    /// Ended by the signal with this number.
     Signal(i32),
     /// Unknown, because its guardian was killed.
     Lost,
@@ -112,7 +112,7 @@ impl Running {
     }
 
     /// Waits until the command has ended and nothing that it started is left. Cancel-safe.
-    pub async fn gone(&mut self) -> Exit {
+    pub async fn wait(&mut self) -> Exit {
         while !self.gone {
             let report = match self.deadline {
                 None => self.report().await,

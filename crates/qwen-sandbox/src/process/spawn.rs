@@ -100,7 +100,7 @@ fn start(
     };
     let (stdout, stderr) = (receiver(out_reader)?, receiver(err_reader)?);
 
-    let hook = Hook::of(spec.before_exec.as_ref());
+    let hook = Hook::from_hook(spec.before_exec.as_ref());
     // A descriptor that keeps its number can only be inherited.
     let waiting = waiting.filter(|_| spec.keep.is_empty());
     let ordered = waiting.and_then(|waiting| {

@@ -131,7 +131,7 @@ impl Discovery {
         }
     }
 
-    /// Protects a link, or a file that stands for one, from being turned elsewhere.
+    /// Protects a link, or a file that acts as one, from being turned elsewhere.
     fn pin_unless_directory(&mut self, path: &Path) {
         let Some(path) = resolve_parents(path) else { return };
         if fs::symlink_metadata(&path).is_ok_and(|meta| !meta.is_dir())

@@ -101,7 +101,7 @@ impl NestedNames {
                 .filter(|known| !known.is_recent && known.modified.is_some() && known.modified == modified);
             let listing = listing.unwrap_or_else(|| Listing::read(&directory, modified));
             queue.extend(listing.directories.iter().map(|name| directory.join(name)));
-            // The names in the roots themselves are held or have a watch of their own.
+            // The names in the roots themselves are held or have their own watch.
             if !roots.contains(&directory) {
                 objects.extend(listing.objects.iter().map(|name| directory.join(name)));
             }
@@ -159,8 +159,8 @@ fn examine(
     let (Ok(place), Ok(name)) = (DirectoryHandle::open(root), object.strip_prefix(root)) else { return };
     // The protected name of the same kind in the root, which the command could not change.
     let is_copy = |below: &DirectoryHandle, directory: &Path, name: &OsStr| {
-        let content = Snapshot::of(below, name);
-        let at_root = place.below(directory).map(|root| Snapshot::of(&root, name));
+        let content = Snapshot::capture(below, name);
+        let at_root = place.below(directory).map(|root| Snapshot::capture(&root, name));
         at_root.is_ok_and(|at_root| at_root.has_same_content(&content)) || watch.is_copy(name, &content)
     };
     match (names_in(object), place.below(name)) {

@@ -39,7 +39,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    fn of(meta: &Metadata) -> Self {
+    fn from_metadata(meta: &Metadata) -> Self {
         Self { inode: meta.ino(), size: meta.size(), changed: (meta.ctime(), meta.ctime_nsec()) }
     }
 }
@@ -71,7 +71,7 @@ impl Restored {
 
 impl Snapshot {
     /// Remembers a name in a directory.
-    pub(crate) fn of(place: &DirectoryHandle, name: &OsStr) -> Self {
+    pub(crate) fn capture(place: &DirectoryHandle, name: &OsStr) -> Self {
         let mut left = BYTES;
         Self::within(place, name, &mut left)
     }
@@ -93,7 +93,7 @@ impl Snapshot {
         } else if meta.is_file() {
             let content = (meta.size() <= *left).then(|| read(&path).ok()).flatten();
             *left = left.saturating_sub(meta.size());
-            Self::File { stamp: Stamp::of(&meta), mode: meta.mode(), content }
+            Self::File { stamp: Stamp::from_metadata(&meta), mode: meta.mode(), content }
         } else {
             Self::Unknown
         }
@@ -128,7 +128,7 @@ impl Snapshot {
                 }
             }
             (Self::File { stamp, mode, content }, Ok(meta)) if meta.is_file() => {
-                let same = *stamp == Stamp::of(&meta)
+                let same = *stamp == Stamp::from_metadata(&meta)
                     || (*mode == meta.mode() && content.is_some() && *content == read(&path).ok());
                 if same { Restored::Unchanged } else { self.replace(place, name) }
             }
@@ -215,7 +215,7 @@ mod tests {
         let look = "find . | sort; stat -c %a kept/a; cat kept/a kept/sub/b; readlink kept/l; ls outside";
         let before = shell(look);
         let dir = DirectoryHandle::open(place.path()).unwrap();
-        let memory = Snapshot::of(&dir, OsStr::new("kept"));
+        let memory = Snapshot::capture(&dir, OsStr::new("kept"));
         shell(change);
         let mended = memory.restore(&dir, OsStr::new("kept"));
         let now = shell(look);
@@ -252,7 +252,7 @@ mod tests {
     fn a_file_created_by_the_command_is_removed() {
         let place = tempfile::tempdir().unwrap();
         let dir = DirectoryHandle::open(place.path()).unwrap();
-        let memory = Snapshot::of(&dir, OsStr::new("new"));
+        let memory = Snapshot::capture(&dir, OsStr::new("new"));
         assert_eq!(memory.restore(&dir, OsStr::new("new")), Restored::Unchanged);
         fs::write(place.path().join("new"), "x").unwrap();
         assert_eq!(memory.restore(&dir, OsStr::new("new")), Restored::Undone);

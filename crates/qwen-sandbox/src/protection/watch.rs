@@ -28,7 +28,7 @@ pub(crate) struct ProtectedRoot {
 /// Something that a sandboxed command did to a protected name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tampering {
-    /// The name.
+    /// The protected name that changed.
     pub path: PathBuf,
     /// The former content was restored.
     pub undone: bool,
@@ -92,7 +92,7 @@ impl ProtectionWatch {
             for parent in names.iter().filter_map(|name| name.parent()) {
                 if parents.iter().all(|known| known.path != parent) {
                     let names = names.iter().filter(|name| name.parent() == Some(parent));
-                    parents.extend(Parent::of(
+                    parents.extend(Parent::find(
                         &place,
                         parent,
                         names.filter_map(|name| name.file_name()),
@@ -163,7 +163,7 @@ fn identity(meta: &std::fs::Metadata) -> (u64, u64) {
 
 impl Parent {
     /// What there is to remember of these names; none when there is nothing to look after.
-    fn of<'a>(
+    fn find<'a>(
         place: &DirectoryHandle,
         parent: &Path,
         names: impl Iterator<Item = &'a OsStr>,
@@ -172,7 +172,7 @@ impl Parent {
         let (identity, before) = match place.below(parent) {
             Ok(below) => {
                 let names = names.filter(|name| scope == WatchScope::All || !below.is_held(name));
-                let names = names.map(|name| (name.to_owned(), Snapshot::of(&below, name))).collect();
+                let names = names.map(|name| (name.to_owned(), Snapshot::capture(&below, name))).collect();
                 (std::fs::metadata(below.name(OsStr::new("."))).ok(), Before::Known(names))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

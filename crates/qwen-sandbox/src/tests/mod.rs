@@ -38,7 +38,7 @@ impl Variant {
 
 /// Every set of means that this machine has.
 fn variants() -> Vec<Variant> {
-    let here = KernelFeatures::here();
+    let here = KernelFeatures::detect();
     let mut variants = vec![];
     let mut offer = |name: &'static str, means: Option<KernelFeatures>| match means {
         Some(means) => variants.push(Variant { name, means }),
@@ -83,7 +83,7 @@ impl Fixture {
         Arc::new(Sandbox::with(&self.policy, &variant.means).unwrap())
     }
 
-    /// Runs a script in a sandbox of its own.
+    /// Runs a script in a new sandbox.
     fn run(&self, variant: &Variant, script: &str) -> Ran {
         self.run_in(&self.sandbox(variant), script)
     }
