@@ -1,0 +1,231 @@
+//! The server: accepts connections, lets requests through the gate, and ends in order.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use qwen_kernel::Hub;
+use qwen_kernel::store::FileEvents;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::mpsc;
+
+use crate::gate::Gate;
+use crate::listen::{IncomingConnection, Listener};
+use crate::openai::Responses;
+use crate::options::{ServeError, ServeOptions};
+use crate::respond::{HttpReply, Refusal, protect};
+use crate::routes;
+use crate::sessions::{Records, Sessions, StoredSessions, run_intake};
+use crate::token::Tokens;
+
+/// The maximum size of a request's head.
+const MAX_HEAD: usize = 64 * 1024;
+
+/// The answer to a connection beyond the limit.
+const TOO_MANY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/// The components of a server.
+pub struct ServeParts {
+    pub listener: Listener,
+    /// A hub that writes numbered chunks of the `qwen` dialect.
+    pub hub: Hub,
+    /// The store in which the hub keeps the lines.
+    pub store: Rc<FileEvents>,
+    pub stored: Box<dyn StoredSessions>,
+    pub tokens: Tokens,
+    pub options: ServeOptions,
+    /// Exit codes of signals: the first drains, the second ends at once.
+    pub signals: mpsc::UnboundedReceiver<u8>,
+}
+
+/// What requests are served from.
+pub struct Server {
+    pub gate: Gate,
+    pub sessions: Rc<Sessions>,
+    pub responses: Responses,
+    connections: Cell<usize>,
+}
+
+/// Serves until a signal ends it, and returns the exit code.
+pub async fn serve(parts: ServeParts) -> Result<u8, ServeError> {
+    let ServeParts { listener, hub, store, stored, tokens, options, mut signals } = parts;
+    let failed = |error: std::io::Error| {
+        ServeError(format!("The server's directory {} cannot be used: {error}.", options.state.display()))
+    };
+    let records = Records::open(&options.state.join("sessions")).map_err(failed)?;
+    let workspaces = options.workspaces.clone();
+    let limits = options.limits.clone();
+    let sessions =
+        Sessions::start(hub.clone(), store, records, stored, workspaces, limits).map_err(failed)?;
+    let gate = Gate::new(&listener.address, listener.has_tls(), &options.origins, tokens);
+    let responses = Responses::open(&options.state.join("responses")).map_err(failed)?;
+    let connections = Cell::new(0);
+    let server = Rc::new(Server { gate, sessions: sessions.clone(), responses, connections });
+    let accepting = tokio::task::spawn_local(accept(server.clone(), listener));
+    let mut intake = tokio::task::spawn_local(run_intake(hub.clone(), sessions.clone()));
+    let recovering = sessions.clone();
+    tokio::task::spawn_local(async move { recovering.recover().await });
+    loop {
+        tokio::select! {
+            _ = &mut intake => break,
+            Some(code) = signals.recv() => sessions.drain(code),
+        }
+    }
+    accepting.abort();
+    sessions.end();
+    // Responses that are being written may finish.
+    for _ in 0..100 {
+        if server.connections.get() == 0 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    hub.kill_all();
+    Ok(hub.exit_code().unwrap_or(0))
+}
+
+async fn accept(server: Rc<Server>, listener: Listener) {
+    loop {
+        let Ok(accepted) = listener.accept().await else {
+            // No descriptors are left; those of others will be closed.
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            continue;
+        };
+        if server.connections.get() >= server.sessions.limits.connections {
+            if let Some(mut connection) = accepted.into_plain() {
+                tokio::task::spawn_local(async move {
+                    let limit = std::time::Duration::from_secs(1);
+                    // The client may be gone.
+                    let _ = tokio::time::timeout(limit, connection.write_all(TOO_MANY)).await;
+                });
+            }
+            continue;
+        }
+        server.connections.set(server.connections.get() + 1);
+        tokio::task::spawn_local(serve_connection(server.clone(), accepted));
+    }
+}
+
+async fn serve_connection(server: Rc<Server>, accepted: IncomingConnection) {
+    let limits = &server.sessions.limits;
+    if let Ok(Ok(connection)) = tokio::time::timeout(limits.header_time, accepted.establish()).await {
+        let served = server.clone();
+        let service = service_fn(move |request| {
+            let server = served.clone();
+            async move { Ok::<_, Infallible>(answer(&server, request).await) }
+        });
+        let http = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.header_time)
+            .max_buf_size(MAX_HEAD)
+            .serve_connection(TokioIo::new(connection), service);
+        let mut http = std::pin::pin!(http);
+        let mut closing = server.sessions.closing();
+        tokio::select! {
+            // What a client does wrong has been answered.
+            _ = http.as_mut() => {}
+            _ = closing.wait_for(|closing| *closing) => {
+                http.as_mut().graceful_shutdown();
+                let _ = http.await;
+            }
+        }
+    }
+    server.connections.set(server.connections.get() - 1);
+}
+
+/// A request that passed the gate.
+pub struct Call {
+    pub head: hyper::http::request::Parts,
+    pub body: Incoming,
+}
+
+async fn answer(server: &Rc<Server>, request: Request<Incoming>) -> HttpReply {
+    let (head, body) = request.into_parts();
+    let mut listed = None;
+    let answered = match server.gate.admit(&head, routes::is_public(&head)) {
+        Ok(admission) => {
+            listed.clone_from(&admission.origin);
+            routes::route(server, Call { head, body }, admission).await
+        }
+        Err(refusal) => Err(refusal),
+    };
+    let mut reply = answered.unwrap_or_else(Refusal::into_reply);
+    protect(&mut reply);
+    if let Some(origin) = listed.and_then(|origin| origin.parse().ok()) {
+        let headers = reply.headers_mut();
+        headers.insert("access-control-allow-origin", origin);
+        headers.insert("vary", hyper::header::HeaderValue::from_static("origin"));
+        headers
+            .insert("cross-origin-resource-policy", hyper::header::HeaderValue::from_static("cross-origin"));
+    }
+    reply
+}
+
+impl Call {
+    /// Reads the body, within the limits of size and time.
+    pub async fn read_body(&mut self, server: &Server) -> Result<Bytes, Refusal> {
+        let limits = &server.sessions.limits;
+        let mut whole = Vec::new();
+        loop {
+            let frame = tokio::time::timeout(limits.header_time, self.body.frame()).await;
+            let Ok(frame) = frame else {
+                let message = "The body of the request did not arrive.";
+                return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message));
+            };
+            match frame {
+                None => return Ok(whole.into()),
+                Some(Err(error)) => {
+                    return Err(Refusal::bad_request(
+                        "invalid_body",
+                        format!("The body cannot be read: {error}."),
+                    ));
+                }
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        whole.extend_from_slice(&data);
+                    }
+                }
+            }
+            if whole.len() > limits.body {
+                let message = format!("The body is larger than {} MiB.", limits.body / 1024 / 1024);
+                return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message));
+            }
+        }
+    }
+
+    /// Reads the body as JSON; an empty body has the type's default.
+    pub async fn json<T: serde::de::DeserializeOwned + Default>(
+        &mut self,
+        server: &Server,
+    ) -> Result<T, Refusal> {
+        let body = self.read_body(server).await?;
+        if body.is_empty() {
+            return Ok(T::default());
+        }
+        let invalid = |error: serde_json::Error| {
+            Refusal::bad_request("invalid_json", format!("The body is not valid: {error}."))
+        };
+        // A list would be read as the values of the fields.
+        let object: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_slice(&body).map_err(invalid)?;
+        serde_json::from_value(object.into()).map_err(invalid)
+    }
+
+    /// The value of a query parameter that needs no escapes.
+    pub fn query(&self, name: &str) -> Option<&str> {
+        let query = self.head.uri.query()?;
+        query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// The value of a header that is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.headers.get(name)?.to_str().ok()
+    }
+}
