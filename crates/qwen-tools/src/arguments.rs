@@ -37,8 +37,11 @@ struct Property {
 /// Arguments of Claude's tools that have no effect here. They are not offered, and calls with them are accepted.
 const WITHOUT_EFFECT: &[&str] = &["allowedPrompts", "dangerouslyDisableSandbox", "pages"];
 
+/// Arguments that the model is not offered, and that calls get from us: the directory to which a `cd` carried over.
+const ADDED: &[(&str, &str)] = &[("Bash", "directory")];
+
 impl Arguments {
-    pub fn of(call: &ToolCall) -> Result<Self, ArgumentError> {
+    pub fn parse(call: &ToolCall) -> Result<Self, ArgumentError> {
         let refuse = |problem: String| ArgumentError { tool: call.name.clone(), problem };
         if call.malformed.is_some() {
             return Err(refuse("the arguments are not a JSON object; send one JSON object".to_owned()));
@@ -53,14 +56,16 @@ impl Arguments {
     /// request.
     pub fn check(call: &ToolCall, spec: &ToolSpec) -> Result<(), ArgumentError> {
         let Ok(schema) = serde_json::from_str(spec.parameters.as_str()) else { return Ok(()) };
-        let given = Self::of(call)?;
+        let given = Self::parse(call)?;
         given.check_names(&schema)?;
         given.check_required(&schema)
     }
 
     /// Refuses arguments that the tool does not have. Otherwise they would be ignored silently.
     fn check_names(&self, Schema { properties: known, .. }: &Schema) -> Result<(), ArgumentError> {
-        let is_known = |name: &str| known.contains_key(name) || WITHOUT_EFFECT.contains(&name);
+        let is_known = |name: &str| {
+            known.contains_key(name) || WITHOUT_EFFECT.contains(&name) || ADDED.contains(&(&*self.tool, name))
+        };
         let unknown = self.fields.keys().find(|name| !is_known(name));
         let Some(name) = unknown else { return Ok(()) };
         let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
@@ -235,7 +240,7 @@ mod tests {
 
     fn arguments(json: &str) -> Arguments {
         let call = ToolCall::new(CallId::new("1"), "t".into(), Json::trusted(json));
-        Arguments::of(&call).unwrap()
+        Arguments::parse(&call).unwrap()
     }
 
     #[test]

@@ -256,7 +256,7 @@ macro_rules! tool_input {
             }),*];
 
             fn parse(call: &qwen_events::ToolCall) -> Result<(Self, $crate::Arguments), $crate::ArgumentError> {
-                let arguments = $crate::Arguments::of(call)?;
+                let arguments = $crate::Arguments::parse(call)?;
                 let mut declared = Self::ARGUMENTS.iter();
                 let input = Self {
                     $($field: {

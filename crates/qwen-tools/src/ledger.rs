@@ -89,7 +89,7 @@ impl ReadLedger {
         let stored = fits.then(|| Arc::from(content));
         records.stored += if fits { content.len() } else { 0 };
         let record = Record {
-            stamp: Stamp::of(metadata),
+            stamp: Stamp::from_metadata(metadata),
             hash: hash(content),
             content: stored,
             was_read,
@@ -102,7 +102,7 @@ impl ReadLedger {
     /// is fresh.
     pub fn freshness(&self, path: &Path, metadata: &Metadata, content: &[u8]) -> Freshness {
         let Some(record) = self.lock().files.get(path).cloned() else { return Freshness::Unseen };
-        if record.stamp == Stamp::of(metadata) || record.hash == hash(content) {
+        if record.stamp == Stamp::from_metadata(metadata) || record.hash == hash(content) {
             return if record.was_read { Freshness::Fresh } else { Freshness::Edited };
         }
         Freshness::Stale { seen: record.content, changed_by: record.changed_by }
@@ -138,12 +138,12 @@ impl ReadLedger {
 impl Record {
     /// True if the file's stamp is no longer the recorded one.
     fn differs_from(&self, path: &Path) -> bool {
-        path.symlink_metadata().is_ok_and(|metadata| Stamp::of(&metadata) != self.stamp)
+        path.symlink_metadata().is_ok_and(|metadata| Stamp::from_metadata(&metadata) != self.stamp)
     }
 }
 
 impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
+    fn from_metadata(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),

@@ -68,8 +68,8 @@ impl Tool for McpTool {
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move {
             let mut out = Clean {
-                transcript: Transcript::new(SessionResources::RESULT_LIMIT, &cx.scratch, "mcp"),
-                redactor: &cx.redactor,
+                transcript: Transcript::new(SessionResources::RESULT_LIMIT, &cx.session.scratch, "mcp"),
+                redactor: &cx.session.redactor,
             };
             let progress = Progress(cx.output.as_ref());
             let context =
@@ -88,7 +88,7 @@ impl Tool for McpTool {
                 Err(error) => Outcome {
                     cancelled: error.is_cancelled(),
                     // The server's stderr may contain secrets that the server was given.
-                    ..Outcome::failure(error.code, cx.redactor.redact(&error.message))
+                    ..Outcome::failure(error.code, cx.session.redactor.redact(&error.message))
                 },
             }
         })

@@ -20,10 +20,10 @@ impl Registry {
     }
 
     pub fn builtin() -> Self {
-        Self::of(builtin::all(), ToolVocabulary::Qwen)
+        Self::from_tools(builtin::all(), ToolVocabulary::Qwen)
     }
 
-    fn of(tools: Vec<Arc<dyn Tool>>, vocabulary: ToolVocabulary) -> Self {
+    fn from_tools(tools: Vec<Arc<dyn Tool>>, vocabulary: ToolVocabulary) -> Self {
         let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
         Self { tools, specs, vocabulary }
     }
@@ -34,7 +34,7 @@ impl Registry {
         if vocabulary == self.vocabulary {
             return self;
         }
-        Self::of(self.tools.into_iter().flat_map(|tool| vocabulary.offer(tool)).collect(), vocabulary)
+        Self::from_tools(self.tools.into_iter().flat_map(|tool| vocabulary.offer(tool)).collect(), vocabulary)
     }
 
     /// The built-in tools in a vocabulary, without those that `keeps` rejects by their Qwen name.
@@ -44,7 +44,7 @@ impl Registry {
             ToolVocabulary::Claude => builtin::only_for_claude(),
         };
         let tools = builtin::all().into_iter().chain(more).filter(|tool| keeps(&tool.spec().name)).collect();
-        Self::of(tools, ToolVocabulary::Qwen).in_vocabulary(vocabulary)
+        Self::from_tools(tools, ToolVocabulary::Qwen).in_vocabulary(vocabulary)
     }
 
     /// The names that the session uses for tools.
@@ -67,7 +67,7 @@ impl Registry {
                 None => tools.push(tool),
             }
         }
-        *self = Self::of(tools, self.vocabulary);
+        *self = Self::from_tools(tools, self.vocabulary);
     }
 
     /// Finds a tool by name. Also accepts older names and class-like spellings (`EditTool`).
@@ -105,14 +105,14 @@ impl Registry {
     pub fn restricted<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let wanted = self.matching(names);
         let tools = self.tools.iter().filter(|tool| wanted.iter().any(|wanted| Arc::ptr_eq(wanted, tool)));
-        Self::of(tools.cloned().collect(), self.vocabulary)
+        Self::from_tools(tools.cloned().collect(), self.vocabulary)
     }
 
     /// Returns the tools that `names` do not match.
     pub fn without<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let unwanted = self.matching(names);
         let tools = self.tools.iter().filter(|tool| !unwanted.iter().any(|known| Arc::ptr_eq(known, tool)));
-        Self::of(tools.cloned().collect(), self.vocabulary)
+        Self::from_tools(tools.cloned().collect(), self.vocabulary)
     }
 
     fn matching<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<&Arc<dyn Tool>> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::background::BackgroundTasks;
 use crate::ledger::ReadLedger;
 use crate::memory::MemoryFiles;
+use crate::shell_directory::ShellDirectory;
 use crate::web::WebAccess;
 use qwen_redact::Redactor;
 use qwen_sandbox::SandboxSession;
@@ -27,7 +28,7 @@ pub trait BeforeWrite: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Before<'a> {
     pub content: &'a [u8],
-    /// Its permission bits.
+    /// The permission bits of the file.
     pub mode: u32,
 }
 
@@ -36,7 +37,7 @@ pub struct Before<'a> {
 pub struct WriteListener(RwLock<Option<Arc<dyn BeforeWrite>>>);
 
 impl WriteListener {
-    /// Replaces the listener.
+    /// Replaces the listener, if there is one.
     pub fn set(&self, listener: Arc<dyn BeforeWrite>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
@@ -99,6 +100,7 @@ pub struct SessionResources {
     pub may_show: Option<MayShow>,
     pub before_write: WriteListener,
     pub lines: LinesChanged,
+    pub shell_directory: ShellDirectory,
 }
 
 impl SessionResources {
@@ -130,6 +132,7 @@ impl SessionResources {
             may_show: None,
             before_write: WriteListener::default(),
             lines: LinesChanged::default(),
+            shell_directory: ShellDirectory::default(),
         }
     }
 

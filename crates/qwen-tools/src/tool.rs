@@ -1,7 +1,6 @@
 //! The [`Tool`] trait and the types of a call.
 
 use std::future::Future;
-use std::ops::Deref;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -74,11 +73,11 @@ impl OutputSink for DiscardedOutput {
     }
 }
 
-/// The context of one call. It dereferences to what the session's calls share.
+/// The context of one call.
 pub struct CallContext {
     pub session: Arc<SessionResources>,
     /// The session's additional directories, and those that an approval added for this call.
-    pub extra_roots: Arc<[PathBuf]>,
+    pub granted_roots: Arc<[PathBuf]>,
     /// Fires when the call must end.
     pub cancel: CancellationToken,
     pub output: Arc<dyn OutputSink>,
@@ -87,6 +86,8 @@ pub struct CallContext {
     /// Run git with the repository's executable settings switched off: the call was allowed because it only
     /// reads.
     pub harden_git: Option<GitHardening>,
+    /// A `cd` of the command applies to the next command too: the call is the main agent's.
+    pub carries_directory: bool,
     /// Trace context of the call, if tracing is on. Commands receive it, so that their spans become children
     /// of the call.
     pub trace: Option<TraceContext>,
@@ -99,16 +100,17 @@ impl CallContext {
         cancel: CancellationToken,
         output: Arc<dyn OutputSink>,
     ) -> Self {
-        let extra_roots = session.extra_roots.clone();
-        Self { session, extra_roots, cancel, output, read_only: false, harden_git: None, trace: None }
-    }
-}
-
-impl Deref for CallContext {
-    type Target = SessionResources;
-
-    fn deref(&self) -> &SessionResources {
-        &self.session
+        let granted_roots = session.extra_roots.clone();
+        Self {
+            session,
+            granted_roots,
+            cancel,
+            output,
+            read_only: false,
+            harden_git: None,
+            carries_directory: false,
+            trace: None,
+        }
     }
 }
 

@@ -14,7 +14,7 @@ pub enum ToolVocabulary {
     /// Our own names, which Qwen Code's hosts also use.
     #[default]
     Qwen,
-    /// Claude's.
+    /// The names of Claude's tools and arguments.
     Claude,
 }
 

@@ -33,7 +33,7 @@ pub enum PickerStep {
     /// The list remains open.
     Stay,
     Close,
-    /// Runs this command.
+    /// Runs the chosen command.
     Run(String),
     /// Runs this command, which answers with another list.
     Search(String),
@@ -54,7 +54,7 @@ pub struct Picker {
 
 impl Picker {
     /// The list in the result of a command; none if it offers none.
-    pub fn of(result: &CommandResult) -> Option<Self> {
+    pub fn from_result(result: &CommandResult) -> Option<Self> {
         let CommandResultBody::Dialog { data, .. } = &result.body else { return None };
         let data: Value = serde_json::from_str(data.as_str()).ok()?;
         let text = |value: &Value, key: &str| {

@@ -81,13 +81,13 @@ async fn wait_for_end(
     let exit = {
         let gone = async {
             tokio::select! {
-                exit = running.gone() => return exit,
+                exit = running.wait() => return exit,
                 () = task.stopping() => {}
             }
             stopped = true;
             // Terminate first, then kill.
             running.terminate();
-            running.gone().await
+            running.wait().await
         };
         tokio::pin!(gone, keeping);
         let mut kept = false;

@@ -28,7 +28,7 @@ type CatchUp = oneshot::Sender<()>;
 
 /// Receives task events. Applies back-pressure: the future completes only when the reader accepts the event.
 pub trait TaskListener: Send + Sync {
-    /// Receives one event.
+    /// Receives one event of a task.
     fn on_event<'a>(&'a self, event: TaskEvent) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 }
 
@@ -80,7 +80,7 @@ pub struct Ended {
     pub words: Arc<str>,
     /// A short summary for the host.
     pub summary: Arc<str>,
-    /// A sub-agent's report.
+    /// The report of a sub-agent.
     pub report: Option<Arc<str>>,
     /// A command's exit code.
     pub exit_code: Option<i32>,
@@ -157,6 +157,13 @@ impl BackgroundTasks {
             .filter(|entry| !entry.task.end_reported.swap(true, Ordering::Relaxed))
             .map(|entry| entry.task.clone())
             .collect()
+    }
+
+    /// The background tasks that are running.
+    pub fn running(&self) -> Vec<Arc<Task>> {
+        let started = self.lock();
+        let tasks = started.tasks.iter().map(|entry| &entry.task);
+        tasks.filter(|task| task.task.background && !task.is_over()).map(|task| task.task.clone()).collect()
     }
 
     /// True while a command runs in the background.
@@ -244,7 +251,7 @@ impl BackgroundTask {
     }
 
     /// Waits for the end. Returns `None` if the task was dropped before it ended.
-    pub async fn over(&self) -> Option<Ended> {
+    pub async fn wait(&self) -> Option<Ended> {
         let mut ended = self.ended.subscribe();
         // A dropped task never sends its end.
         ended.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone())

@@ -46,10 +46,10 @@ pub(super) fn check(
     call: &ToolCall,
     cx: &CallContext,
 ) -> Option<Outcome> {
-    let arguments = Arguments::of(call).ok()?;
+    let arguments = Arguments::parse(call).ok()?;
     let named = declaration.with_role(ArgumentRole::Path).find_map(|path| arguments.text(path.name).ok())?;
-    let path = cx.cwd.join(named);
-    if cx.may_show.as_ref().is_some_and(|may_show| !may_show(&cx.cwd, &path)) {
+    let path = cx.session.cwd.join(named);
+    if cx.session.may_show.as_ref().is_some_and(|may_show| !may_show(&cx.session.cwd, &path)) {
         return None;
     }
     let refusal = plan(call, cx).err()?;
@@ -96,13 +96,13 @@ struct ForeignChange {
 impl ChangedFile {
     /// Opens the file. Refuses one that does not meet the precondition.
     pub(super) fn open(path: &str, precondition: Precondition, cx: &CallContext) -> Result<Self, Refusal> {
-        let workspace = Workspace::of(cx)?;
+        let workspace = Workspace::for_call(cx)?;
         let mut target = workspace.target(path)?;
         let shown = workspace.shown(&target.path).to_owned();
         let (mut before, mut original, mut foreign_change) = (None, None, None);
         if let Some(existing) = &mut target.existing {
             let bytes = content::read(existing, &shown)?;
-            match cx.ledger.freshness(&existing.path, &existing.metadata, &bytes) {
+            match cx.session.ledger.freshness(&existing.path, &existing.metadata, &bytes) {
                 Freshness::Stale { seen, changed_by } if precondition == Precondition::None => {
                     foreign_change = Some(ForeignChange { seen, changed_by });
                 }
@@ -126,8 +126,8 @@ impl ChangedFile {
                 }
                 Freshness::Unseen | Freshness::Edited | Freshness::Fresh => {}
             }
-            original = cx.before_write.get().map(|_| bytes.clone());
-            before = Some(Text::of(bytes));
+            original = cx.session.before_write.get().map(|_| bytes.clone());
+            before = Some(Text::decode(bytes));
         }
         Ok(Self { target, shown, before, original, precondition, foreign_change })
     }
@@ -157,7 +157,7 @@ impl ChangedFile {
             None => after.as_bytes().to_vec(),
         };
         let path = self.target.path.clone();
-        let listener = cx.before_write.get();
+        let listener = cx.session.before_write.get();
         if let Some(listener) = &listener {
             let mode = self.target.existing.as_ref().map_or(0, |existing| existing.metadata.mode() & 0o7777);
             let before = self.original.as_deref().map(|content| Before { content, mode });
@@ -169,11 +169,11 @@ impl ChangedFile {
             listener.after_write(&path, &bytes);
         }
         if replaces_part {
-            cx.ledger.note_edit(&path, &metadata, &bytes);
+            cx.session.ledger.note_edit(&path, &metadata, &bytes);
         } else {
-            cx.ledger.note(&path, &metadata, &bytes);
+            cx.session.ledger.note(&path, &metadata, &bytes);
         }
-        cx.lines.count(diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
+        cx.session.lines.count(diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
         let mut text =
             format!("{summary} (+{} -{} lines).", diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
         if replaces_part {
@@ -191,7 +191,7 @@ impl ChangedFile {
         let by = describe_author(change.changed_by.as_deref(), cx);
         let mut text = format!("\nThe file had changed since you last saw it: {by}.");
         if let (Some(seen), Some(before)) = (&change.seen, &self.before) {
-            let seen = Text::of(seen.to_vec());
+            let seen = Text::decode(seen.to_vec());
             let diff = file_diff(&self.shown, &self.target.path, Some(&seen.body), &before.body);
             // The first two lines name the file.
             let lines: Vec<&str> = diff.diff.lines().skip(2).collect();
@@ -219,7 +219,7 @@ fn describe_author(command: Option<&str>, cx: &CallContext) -> String {
             let cut = if quoted.len() < command.len() { "…" } else { "" };
             format!("your own command `{quoted}{cut}` changed it")
         }
-        None if cx.tasks.has_commands() => {
+        None if cx.session.tasks.has_commands() => {
             "something else changed it, perhaps a command of yours in the background".to_owned()
         }
         None => "something else than your commands changed it".to_owned(),

@@ -41,7 +41,7 @@ impl DeclaredTool for Glob {
 
 async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (Input { pattern: asked, path }, arguments) = Input::parse(call)?;
-    let workspace = Workspace::of(cx)?;
+    let workspace = Workspace::for_call(cx)?;
     let start = Start::open(&workspace, path.as_deref(), cx)?;
     // A pattern that starts with the directory's own path matches below it.
     let below =

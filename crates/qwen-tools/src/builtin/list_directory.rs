@@ -15,7 +15,7 @@ use crate::{Arguments, CallContext, Outcome, ToolFuture};
 const MAX_ENTRIES: usize = 1000;
 
 const DESCRIPTION: &str = "Lists what is in a directory of the workspace, not in those below it: directories first, \
-with a slash at the end, then files with their size in bytes. To find files by name in a whole tree use glob.";
+with a slash at the end, then files with their size in bytes. To find files by name in a whole tree use the tool glob.";
 
 pub(super) struct ListDirectory;
 
@@ -40,7 +40,7 @@ impl DeclaredTool for ListDirectory {
 fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (Input { path, ignore }, arguments) = Input::parse(call)?;
     let ignored = patterns(&arguments, &ignore)?;
-    let workspace = Workspace::of(cx)?;
+    let workspace = Workspace::for_call(cx)?;
     let opened = workspace.open_directory(&path)?;
     let shown = workspace.shown(&opened.path);
     let failed = |error: rustix::io::Errno| {
@@ -74,7 +74,7 @@ fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let mut lines = vec![format!("{}:", shown.display())];
     lines.extend(entries.into_iter().take(MAX_ENTRIES).map(|(_, line)| line));
     if count > MAX_ENTRIES {
-        lines.push(format!("[… and {} more; use glob to narrow it down …]", count - MAX_ENTRIES));
+        lines.push(format!("[… and {} more; use the tool glob to narrow it down …]", count - MAX_ENTRIES));
     }
     lines.push(String::new());
     Ok(Outcome::success(lines.join("\n")))

@@ -12,18 +12,23 @@ use qwen_events::{
 use crate::declared::{DeclaredTool, tool_input};
 use crate::output::boundary::floor_boundary;
 use crate::output::content::{self, Kind, Text};
+use crate::output::notebook;
+use crate::output::pdf::{self, PdfText};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
 use crate::{CallContext, Outcome, ToolFuture};
 
 const DEFAULT_LINES: u64 = 2000;
 
+/// The name in Claude's vocabulary.
+const CLAUDE_NAME: &str = "Read";
+
 /// Most bytes of a text in one result.
 const MAX_TEXT: usize = 60_000;
 
 const DESCRIPTION: &str = "Reads a file of the workspace. Text comes with line numbers, each followed by a tab that is not part of \
-the line, after a header with the range and the number of lines; images (png, jpeg, gif, webp, bmp) come as images. At \
-most 2000 lines come at once: use offset and limit to read another part.";
+the line, after a header with the range and the number of lines; images (png, jpeg, gif, webp, bmp) come as images, and \
+PDF documents as their text. At most 2000 lines come at once: use offset and limit to read another part.";
 
 pub(super) struct ReadFile;
 
@@ -39,7 +44,7 @@ impl DeclaredTool for ReadFile {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("read_file", ToolKind::Read, DESCRIPTION, Input::ARGUMENTS)
             .aliases(&["ReadManyFiles", "view"])
-            .claude(&[ClaudeTool::named("Read")]);
+            .claude(&[ClaudeTool::named(CLAUDE_NAME)]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
@@ -51,14 +56,23 @@ fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     // Line 0 does not exist; models that count from 0 mean the first line.
     let lines = LineRange { first: offset.unwrap_or(1).max(1), limit: limit.unwrap_or(DEFAULT_LINES) };
 
-    let workspace = Workspace::of(cx)?;
+    let workspace = Workspace::for_call(cx)?;
     let mut opened = workspace.open_file(&file_path)?;
     let real = opened.path.clone();
     let shown = workspace.shown(&real);
     let bytes = content::read(&mut opened, shown)?;
-    cx.ledger.note(&real, &opened.metadata, &bytes);
+    cx.session.ledger.note(&real, &opened.metadata, &bytes);
     match content::kind(&bytes) {
-        Kind::Text => Ok(select_lines(&Text::of(bytes), lines, MAX_TEXT)),
+        Kind::Text => {
+            let mut text = Text::decode(bytes);
+            // Only Claude's vocabulary has a tool that edits cells; elsewhere a notebook is edited as text.
+            let shows_cells =
+                &*call.name == CLAUDE_NAME && real.extension().is_some_and(|end| end == "ipynb");
+            if let Some(cells) = shows_cells.then(|| notebook::render(&text.body)).flatten() {
+                text = Text { body: cells, bom: false, lossy: false };
+            }
+            Ok(select_lines(&text, lines, MAX_TEXT))
+        }
         Kind::Image(mime_type) => {
             let media = Media {
                 mime_type: mime_type.into(),
@@ -67,13 +81,31 @@ fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
             let text = format!("{} is an image ({mime_type}, {} bytes).", shown.display(), bytes.len());
             Ok(Outcome { media: vec![media], ..Outcome::success(text) })
         }
-        Kind::Pdf => {
-            Err(unreadable(shown, "a PDF document", "pdftotext, if it is installed, converts it to text"))
-        }
+        Kind::Pdf => read_pdf(&bytes, shown, lines),
         Kind::Binary => {
             Err(unreadable(shown, "a binary file", "a shell command such as file or xxd shows more"))
         }
     }
+}
+
+/// The text of a PDF document, page by page.
+fn read_pdf(bytes: &[u8], shown: &Path, lines: LineRange) -> Result<Outcome, Refusal> {
+    let PdfText::Pages(pages) = pdf::read_text(bytes) else {
+        return Err(unreadable(
+            shown,
+            "an encrypted PDF document",
+            "qpdf --decrypt, if it is installed, opens it",
+        ));
+    };
+    if pages.iter().all(String::is_empty) {
+        let hint = "it may consist of scanned images; pdftotext or an OCR program, if one is installed, may find more";
+        return Err(unreadable(shown, "a PDF document without text that can be read here", hint));
+    }
+    let mut body = String::new();
+    for (at, page) in pages.iter().enumerate() {
+        body.push_str(&format!("--- page {} of {} ---\n{page}\n", at + 1, pages.len()));
+    }
+    Ok(select_lines(&Text { body, bom: false, lossy: false }, lines, MAX_TEXT))
 }
 
 fn unreadable(shown: &Path, what: &str, hint: &str) -> Refusal {
@@ -147,7 +179,7 @@ mod tests {
     use super::*;
 
     fn select(text: &str, first: u64, limit: u64, max_bytes: usize) -> Outcome {
-        select_lines(&Text::of(text.into()), LineRange { first, limit }, max_bytes)
+        select_lines(&Text::decode(text.into()), LineRange { first, limit }, max_bytes)
     }
 
     #[test]

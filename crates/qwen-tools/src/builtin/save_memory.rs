@@ -42,7 +42,7 @@ impl DeclaredTool for SaveMemory {
             .aliases(&["memory"]);
 
     fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
-        let new = NewFact::of(call, cx).ok()?;
+        let new = NewFact::read(call, cx).ok()?;
         if !new.directory.is_dir() {
             let after = with_fact("", &new.fact)?;
             return Some(Confirmation::Edit(file_diff(&new.path, &new.path, None, &after)));
@@ -65,7 +65,7 @@ struct NewFact {
 }
 
 impl NewFact {
-    fn of(call: &ToolCall, cx: &CallContext) -> Result<Self, Refusal> {
+    fn read(call: &ToolCall, cx: &CallContext) -> Result<Self, Refusal> {
         let (input, arguments) = Input::parse(call)?;
         let fact = input.fact.split_whitespace().collect::<Vec<_>>().join(" ");
         let fact = fact.trim_start_matches(['-', '*', '#', ' ']).to_owned();
@@ -79,10 +79,10 @@ impl NewFact {
         if fact.chars().any(is_hidden) {
             return Err(arguments.refuse("fact", "holds characters that cannot be seen").into());
         }
-        if cx.redactor.redact(&fact) != fact {
+        if cx.session.redactor.redact(&fact) != fact {
             return Err(arguments.refuse("fact", "holds a secret, which is not written to a file").into());
         }
-        let files = &cx.memory;
+        let files = &cx.session.memory;
         let (name, path) = match input.scope.as_deref() {
             Some("project") => ("project", &files.project),
             Some(_) | None => ("user", &files.user),
@@ -115,7 +115,7 @@ fn is_memory_file(directory: &Path, path: &Path) -> bool {
 }
 
 async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
-    let NewFact { fact, directory, path } = NewFact::of(call, cx)?;
+    let NewFact { fact, directory, path } = NewFact::read(call, cx)?;
     let _alone = lock(&directory).await?;
     let memory = Memory::open(&directory, &path)?;
     let Some(after) = memory.with(&fact) else {
@@ -159,7 +159,7 @@ impl Memory {
     fn open(directory: &Path, path: &Path) -> Result<Self, Refusal> {
         let mut target = Workspace::new(directory, &[])?.target(&path.to_string_lossy())?;
         let before = match &mut target.existing {
-            Some(existing) => Some(Text::of(content::read(existing, path)?)),
+            Some(existing) => Some(Text::decode(content::read(existing, path)?)),
             None => None,
         };
         if before.as_ref().is_some_and(|before| before.lossy) {
@@ -187,7 +187,7 @@ impl Memory {
         };
         let path = self.target.path.clone();
         let metadata = self.target.write(&bytes)?;
-        cx.ledger.note(&path, &metadata, &bytes);
+        cx.session.ledger.note(&path, &metadata, &bytes);
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ impl Start {
         path: Option<&str>,
         cx: &CallContext,
     ) -> Result<Self, PathError> {
-        let may_show = cx.may_show.clone();
+        let may_show = cx.session.may_show.clone();
         let path = path.unwrap_or(".");
         match workspace.open_directory(path) {
             Err(PathError::NotDirectory(_)) => {

@@ -31,7 +31,7 @@ impl DeclaredTool for WebFetch {
             .claude(&[ClaudeTool { absent: &["format"], ..ClaudeTool::named("WebFetch") }]);
 
     fn confirmation(call: &ToolCall, _: &CallContext) -> Option<Confirmation> {
-        let arguments = Arguments::of(call).ok()?;
+        let arguments = Arguments::parse(call).ok()?;
         let url = escape_for_approval(arguments.text("url").ok()?);
         Some(Confirmation::Info { prompt: format!("Fetch {url}").into(), urls: vec![url.into()] })
     }
@@ -67,7 +67,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         () = cx.cancel.cancelled() => {
             return Ok(Outcome { cancelled: true, ..Outcome::failure("cancelled", "Fetching was cancelled.") });
         }
-        page = fetch(&cx.web, url) => page?,
+        page = fetch(&cx.session.web, url) => page?,
     };
     Ok(outcome(page, Some(&input.prompt), format, cx))
 }
@@ -79,11 +79,11 @@ fn outcome(page: Page, prompt: Option<&str>, format: Format, cx: &CallContext) -
         }
         _ => Readable { title: String::new(), text: page.text },
     };
-    let mut transcript = Transcript::new(SessionResources::RESULT_LIMIT, &cx.scratch, "web");
+    let mut transcript = Transcript::new(SessionResources::RESULT_LIMIT, &cx.session.scratch, "web");
     if !title.is_empty() {
-        transcript.push(&cx.redactor.redact(&format!("Title: {title}\n\n")));
+        transcript.push(&cx.session.redactor.redact(&format!("Title: {title}\n\n")));
     }
-    transcript.push(&cx.redactor.redact(&text));
+    transcript.push(&cx.session.redactor.redact(&text));
     let (text, file) = transcript.finish();
     // A random delimiter, so that the page cannot forge its own end.
     let mark = format!("{:08x}", fastrand::u32(..));

@@ -70,7 +70,7 @@ pub(crate) fn kind(bytes: &[u8]) -> Kind {
 }
 
 impl Text {
-    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+    pub(crate) fn decode(bytes: Vec<u8>) -> Self {
         let (mut text, lossy) = match String::from_utf8(bytes) {
             Ok(text) => (text, false),
             Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
@@ -124,13 +124,13 @@ mod tests {
 
     #[test]
     fn line_ends_and_byte_order_marks_are_seen_and_kept() {
-        let crlf = Text::of(b"\xef\xbb\xbfa\r\nb\r\n".to_vec());
+        let crlf = Text::decode(b"\xef\xbb\xbfa\r\nb\r\n".to_vec());
         assert_eq!((crlf.body.as_str(), crlf.bom, crlf.is_crlf()), ("a\r\nb\r\n", true, true));
         assert_eq!(crlf.encode("x"), b"\xef\xbb\xbfx");
-        assert!(!Text::of(b"a\r\nb\n".to_vec()).is_crlf());
-        assert!(!Text::of(b"a".to_vec()).is_crlf());
-        assert!(!Text::of(b"\n".to_vec()).is_crlf());
-        assert!(Text::of(b"a\xff".to_vec()).lossy);
+        assert!(!Text::decode(b"a\r\nb\n".to_vec()).is_crlf());
+        assert!(!Text::decode(b"a".to_vec()).is_crlf());
+        assert!(!Text::decode(b"\n".to_vec()).is_crlf());
+        assert!(Text::decode(b"a\xff".to_vec()).lossy);
         assert_eq!(with_crlf("a\nb\r\nc"), "a\r\nb\r\nc");
     }
 }

@@ -5,5 +5,7 @@ pub mod clean_pipe;
 pub mod command_output;
 pub mod content;
 pub mod diff;
+pub mod notebook;
+pub mod pdf;
 pub mod plain_output;
 pub mod transcript;

@@ -32,14 +32,14 @@ pub enum PathError {
     /// Any other system error.
     #[error("{} cannot be opened: {source}", path.display())]
     System {
-        /// The requested path.
+        /// The path that was requested.
         path: PathBuf,
         source: io::Error,
     },
     /// The working directory cannot be opened.
     #[error("The working directory {} cannot be opened: {source}", path.display())]
     NoWorkspace {
-        /// The working directory.
+        /// The working directory that cannot be opened.
         path: PathBuf,
         source: io::Error,
     },
@@ -47,7 +47,7 @@ pub enum PathError {
 
 impl PathError {
     /// Converts a system error for a path.
-    pub(super) fn of(path: &Path, source: io::Error) -> Self {
+    pub(super) fn from_io(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::NotFound => Self::NotFound(path),

@@ -47,9 +47,9 @@ pub struct Opened {
 impl Workspace {
     /// The workspace of a call: the working directory, the extra roots, and, read-only, the session's scratch
     /// files.
-    pub fn of(cx: &CallContext) -> Result<Self, PathError> {
-        let mut workspace = Self::new(&cx.cwd, &cx.extra_roots)?;
-        workspace.roots.extend(cx.scratch.path().and_then(|scratch| Root::open(scratch, false).ok()));
+    pub fn for_call(cx: &CallContext) -> Result<Self, PathError> {
+        let mut workspace = Self::new(&cx.session.cwd, &cx.granted_roots)?;
+        workspace.roots.extend(cx.session.scratch.path().and_then(|scratch| Root::open(scratch, false).ok()));
         Ok(workspace)
     }
 
@@ -121,7 +121,7 @@ impl Workspace {
             match open(&root.handle, &below, Symlinks::FollowInside) {
                 Ok(handle) => return Ok((handle, root, below)),
                 Err(error) if beneath::left_the_root(&error) => {}
-                Err(error) => return Err(PathError::of(asked, error)),
+                Err(error) => return Err(PathError::from_io(asked, error)),
             }
         }
         // The path may still be inside: through an absolute link, a link from one root to another, or a
@@ -134,7 +134,7 @@ impl Workspace {
         match open(&root.handle, &below, Symlinks::Refuse) {
             Ok(handle) => Ok((handle, root, below)),
             Err(error) if beneath::left_the_root(&error) => Err(outside()),
-            Err(error) => Err(PathError::of(asked, error)),
+            Err(error) => Err(PathError::from_io(asked, error)),
         }
     }
 
@@ -174,7 +174,7 @@ impl Workspace {
             below.file_name().map(OsStr::to_owned).ok_or_else(|| PathError::IsDirectory(asked.into()))?;
         let parent = below.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let parent = beneath::open_directory(&root.handle, parent, Symlinks::Refuse)
-            .map_err(|error| PathError::of(asked, error))?;
+            .map_err(|error| PathError::from_io(asked, error))?;
         let same = beneath::stat(&parent, &name).is_ok_and(|stat| {
             (stat.st_dev, stat.st_ino) == (existing.metadata.dev(), existing.metadata.ino())
         });
@@ -231,7 +231,7 @@ impl Opened {
         let path = beneath::real_path(&handle).unwrap_or_else(path_without_proc);
         let kernel_made = beneath::is_virtual_file_system(&handle);
         let file = File::from(handle);
-        let metadata = file.metadata().map_err(|error| PathError::of(Path::new(asked), error))?;
+        let metadata = file.metadata().map_err(|error| PathError::from_io(Path::new(asked), error))?;
         if kernel_made || !(metadata.is_file() || metadata.is_dir()) {
             return Err(PathError::Special(asked.into()));
         }

@@ -13,7 +13,7 @@ use crate::view;
 impl Terminal {
     /// Shows the result of a command. Returns false if a search of the open list asked for it.
     pub(super) fn show_result(&mut self, result: &CommandResult) -> bool {
-        let list = Picker::of(result);
+        let list = Picker::from_result(result);
         if result.prompt_id.as_str().starts_with(&self.search_prefix()) {
             // The answer to a search that was followed by another one, or by a choice, comes too late.
             if let Some(picker) = &mut self.picker

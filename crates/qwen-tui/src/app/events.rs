@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, Display, Event, HookNotice,
-    HookStep, SessionEvent, TaskEvent, TaskUpdate, ToolCall, ToolEnd, TurnEnd, graph_events, message_pieces,
+    Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, Display, ErrorInfo, Event,
+    HookNotice, HookStep, SessionEvent, TaskEvent, TaskUpdate, ToolCall, ToolEnd, TurnEnd, TurnStart,
+    graph_events, message_pieces,
 };
 
 use super::{Activity, Effect, Running, Terminal};
@@ -33,17 +34,7 @@ impl Terminal {
         // Output of a sub-agent or a thought stays inside it; only what concerns the user is shown.
         let is_own = event.scope.parent.is_none() && event.scope.thought.is_none();
         match &event.body {
-            Body::TurnStart(start) => {
-                if self.phase.turn().is_none() {
-                    self.begin_turn(Some(start.prompt_id.clone()));
-                }
-                if let Some(turn) = self.phase.turn_mut() {
-                    turn.has_started = true;
-                }
-                self.status.session = Some(start.session_id.clone());
-                self.options.model = clean_line(&start.model);
-                self.options.mode = clean_line(&start.permission_mode);
-            }
+            Body::TurnStart(start) => self.turn_start(start),
             Body::MessageStart { model, .. } if is_own => {
                 self.options.model = clean_line(model);
                 self.activity(Activity::Model);
@@ -53,13 +44,7 @@ impl Terminal {
                 self.activity(Activity::Answer);
                 self.answer_delta(text);
             }
-            Body::ThoughtDelta(text) if is_own => {
-                self.activity(Activity::Thinking);
-                self.work.thought.push_str(text);
-                if self.work.thought.len() > MAX_THOUGHT {
-                    self.work.thought = last_bytes(&self.work.thought, MAX_THOUGHT / 2).to_owned();
-                }
-            }
+            Body::ThoughtDelta(text) if is_own => self.thought_delta(text),
             Body::ToolCallDelta { name, .. } if is_own => {
                 self.end_thought();
                 self.activity(Activity::Writing(clean_line(name)));
@@ -83,30 +68,12 @@ impl Terminal {
             Body::Task(task) => self.task(task),
             Body::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text, .. } => self.note(text),
             Body::Console { level: ConsoleLevel::Debug | ConsoleLevel::Info, .. } => {}
-            Body::Error(error) => {
-                self.print_block(view::error(error, self.marks));
-                if self.phase.turn().is_some_and(|turn| !turn.has_started) {
-                    // The prompt was refused: no turn follows.
-                    self.turn_over();
-                }
-            }
+            Body::Error(error) => self.error(error),
             Body::Fatal(error) => self.print_block(view::error(error, self.marks)),
             Body::TurnEnd(end) => self.turn_end(end),
             Body::CommandResult(result) => self.command_result(result),
             Body::HintResult(result) => self.hints(result),
-            Body::ControlRequest { request_id, call, .. } => match &**call {
-                ControlCall::CanUseTool { call, confirmation, reason, agent_id, .. } => {
-                    let request_id = request_id.clone();
-                    self.questions.add(request_id, call.clone(), confirmation, reason, agent_id.is_some());
-                    let title = self.questions.first().map(|question| question.title.clone());
-                    self.effects.push(Effect::Notify(title.unwrap_or_default()));
-                    if self.questions.len() == 1 {
-                        self.print_question();
-                    }
-                }
-                // Hooks and MCP servers of a host: a terminal has none.
-                ControlCall::HookCallback { .. } | ControlCall::McpMessage { .. } => {}
-            },
+            Body::ControlRequest { request_id, call, .. } => self.control_request(request_id, call),
             Body::ControlCancel { request_id } => {
                 if self.questions.withdraw(request_id) {
                     self.notify("The question was withdrawn.");
@@ -126,6 +93,7 @@ impl Terminal {
             | Body::ToolStart(_)
             | Body::ToolEnd(_)
             | Body::RateLimit(_)
+            | Body::Resumed(_)
             | Body::History(_)
             | Body::Custom(_)
             | Body::Heartbeat(_) => {}
@@ -135,6 +103,50 @@ impl Terminal {
                     self.withdrawn(prompt_id);
                 }
             }
+        }
+    }
+
+    fn turn_start(&mut self, start: &TurnStart) {
+        if self.phase.turn().is_none() {
+            self.begin_turn(Some(start.prompt_id.clone()));
+        }
+        if let Some(turn) = self.phase.turn_mut() {
+            turn.has_started = true;
+        }
+        self.status.session = Some(start.session_id.clone());
+        self.options.model = clean_line(&start.model);
+        self.options.mode = clean_line(&start.permission_mode);
+    }
+
+    fn thought_delta(&mut self, text: &str) {
+        self.activity(Activity::Thinking);
+        self.work.thought.push_str(text);
+        if self.work.thought.len() > MAX_THOUGHT {
+            self.work.thought = last_bytes(&self.work.thought, MAX_THOUGHT / 2).to_owned();
+        }
+    }
+
+    fn error(&mut self, error: &ErrorInfo) {
+        self.print_block(view::error(error, self.marks));
+        if self.phase.turn().is_some_and(|turn| !turn.has_started) {
+            // The prompt was refused: no turn follows.
+            self.turn_over();
+        }
+    }
+
+    fn control_request(&mut self, request_id: &Arc<str>, call: &ControlCall) {
+        match call {
+            ControlCall::CanUseTool { call, confirmation, reason, agent_id, .. } => {
+                let request_id = request_id.clone();
+                self.questions.add(request_id, call.clone(), confirmation, reason, agent_id.is_some());
+                let title = self.questions.first().map(|question| question.title.clone());
+                self.effects.push(Effect::Notify(title.unwrap_or_default()));
+                if self.questions.len() == 1 {
+                    self.print_question();
+                }
+            }
+            // Hooks and MCP servers of a host: a terminal has none.
+            ControlCall::HookCallback { .. } | ControlCall::McpMessage { .. } => {}
         }
     }
 
@@ -306,7 +318,7 @@ impl Terminal {
                 self.note(&format!("Waiting {seconds} s for the model's server: {reason}"));
             }
             SessionEvent::ModelFallback { from, to, reason } => {
-                self.note(&format!("{from} failed ({reason}); going on with {to}"));
+                self.note(&format!("{from} failed ({reason}); continuing with {to}"));
             }
             SessionEvent::LoopDetected { message } | SessionEvent::MaxTokens { message } => {
                 self.note(message);

@@ -74,8 +74,8 @@ impl Terminal {
             }
             FooterItem::Cost if self.status.cost > 0.0 => format!("${:.2}", self.status.cost),
             FooterItem::Cost => String::new(),
-            FooterItem::Directory => self.options.directory.clone(),
-            FooterItem::Branch => self.options.branch.clone(),
+            FooterItem::Directory => self.options.workspace.directory.clone(),
+            FooterItem::Branch => self.options.workspace.branch.clone(),
             FooterItem::Queue if self.work.queue.is_empty() => String::new(),
             FooterItem::Queue => format!("{} queued", self.work.queue.len()),
         }

@@ -258,13 +258,10 @@ impl Terminal {
             }
             KeyAction::Interrupt => self.escape(),
             KeyAction::Cancel => self.cancel(),
+            KeyAction::Quit if self.composer.editor.is_empty() => self.quit(),
             KeyAction::Quit => {
-                if self.composer.editor.is_empty() {
-                    self.quit();
-                } else {
-                    self.composer.editor.delete();
-                    self.draft_touched();
-                }
+                self.composer.editor.delete();
+                self.draft_touched();
             }
             KeyAction::Suspend => self.effects.push(Effect::Suspend),
             KeyAction::CycleMode => {
@@ -276,7 +273,7 @@ impl Terminal {
             KeyAction::Tasks => self.work.show_tasks = !self.work.show_tasks,
             KeyAction::Background if self.has_running_command() => {
                 self.control(ControlBody::BackgroundTasks(None));
-                self.notify("The command goes on in the background.");
+                self.notify("The command continues in the background.");
             }
             KeyAction::Question => self.questions.toggle(),
             KeyAction::ExternalEditor => self.effects.push(Effect::Edit(self.composer.editor.text())),
@@ -288,23 +285,8 @@ impl Terminal {
                 let who = if self.options.wrap_prose { "by words" } else { "by the terminal" };
                 self.notify(&format!("Prose is wrapped {who} from here on."));
             }
-            KeyAction::Up => {
-                if !self.recall_prompt() && !self.composer.editor.up() {
-                    let current = self.composer.editor.text();
-                    if let Some(older) = self.composer.history.older(&current) {
-                        self.composer.editor.set(&older);
-                        self.draft_touched();
-                    }
-                }
-            }
-            KeyAction::Down => {
-                if !self.composer.editor.down()
-                    && let Some(newer) = self.composer.history.newer()
-                {
-                    self.composer.editor.set(&newer);
-                    self.draft_touched();
-                }
-            }
+            KeyAction::Up => self.move_up(),
+            KeyAction::Down => self.move_down(),
             KeyAction::Newline
             | KeyAction::Background
             | KeyAction::Left
@@ -323,6 +305,28 @@ impl Terminal {
             | KeyAction::YankPop
             | KeyAction::Undo => self.write(input, Some(action)),
             KeyAction::PageUp | KeyAction::PageDown => {}
+        }
+    }
+
+    /// Moves the caret up, or recalls an older prompt from the first line.
+    fn move_up(&mut self) {
+        if self.recall_prompt() || self.composer.editor.up() {
+            return;
+        }
+        let current = self.composer.editor.text();
+        if let Some(older) = self.composer.history.older(&current) {
+            self.composer.editor.set(&older);
+            self.draft_touched();
+        }
+    }
+
+    /// Moves the caret down, or recalls a newer prompt from the last line.
+    fn move_down(&mut self) {
+        if !self.composer.editor.down()
+            && let Some(newer) = self.composer.history.newer()
+        {
+            self.composer.editor.set(&newer);
+            self.draft_touched();
         }
     }
 

@@ -56,7 +56,7 @@ pub struct Options {
     pub vim: bool,
     /// The facts in the footer, in order.
     pub footer: Vec<FooterItem>,
-    /// Oldest first.
+    /// Earlier prompts, the oldest first.
     pub history: Vec<String>,
     /// The unsent text when the last process ended.
     pub draft: String,
@@ -66,14 +66,20 @@ pub struct Options {
     pub mode: String,
     /// The context window in tokens; 0 if unknown.
     pub window: u64,
-    /// In display form.
-    pub directory: String,
-    /// The branch that is checked out.
-    pub branch: String,
+    pub workspace: WorkspaceName,
     /// Lines to print first.
     pub greeting: Vec<String>,
     /// What the folder's own configuration would enable, if the user has not decided about it.
     pub untrusted: Vec<String>,
+}
+
+/// What the footer calls the workspace.
+#[derive(Debug, Clone, Default)]
+pub struct WorkspaceName {
+    /// The last component of the working directory.
+    pub directory: String,
+    /// The branch that is checked out; empty outside a repository.
+    pub branch: String,
 }
 
 /// An action for the binary.
@@ -81,7 +87,7 @@ pub struct Options {
 pub enum Effect {
     /// Sends this to the session.
     Command(Command),
-    /// End the session.
+    /// Ends the session and the program.
     Quit,
     /// Suspends the process, for Ctrl+Z.
     Suspend,
@@ -112,7 +118,7 @@ pub enum Effect {
     Trust(bool),
 }
 
-/// The terminal interface.
+/// The terminal interface as a state machine.
 #[derive(Debug)]
 pub struct Terminal {
     options: Options,
@@ -347,7 +353,7 @@ impl Terminal {
         self.end_program();
     }
 
-    /// The unsent text.
+    /// Returns the text that is not sent yet.
     pub fn draft(&self) -> String {
         self.composer.editor.text()
     }

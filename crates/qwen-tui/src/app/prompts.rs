@@ -33,6 +33,8 @@ impl Terminal {
         self.draft_touched();
         if self.phase.turn().is_some() {
             self.steer(text, images);
+        } else if matches!(text.trim(), "/quit" | "/exit") {
+            self.quit();
         } else {
             self.send(&text, images);
         }

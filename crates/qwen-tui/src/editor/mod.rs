@@ -29,9 +29,9 @@ const MAX_KILLS: usize = 30;
 /// A large insertion that is one character of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chip {
-    /// Pasted text.
+    /// A long text that was pasted.
     Text(String),
-    /// A pasted picture.
+    /// A picture that was pasted.
     Image(Media),
 }
 

@@ -7,7 +7,7 @@ use crate::text::last_bytes;
 pub enum Block {
     /// Markdown without fenced code: a paragraph, a heading, a list, a table.
     Markdown(String),
-    /// Fenced code begins.
+    /// The start of fenced code.
     CodeStart,
     /// A line of fenced code.
     Code {
@@ -16,7 +16,7 @@ pub enum Block {
         /// The line, without its line feed.
         line: String,
     },
-    /// Fenced code ends.
+    /// The end of fenced code.
     CodeEnd,
 }
 

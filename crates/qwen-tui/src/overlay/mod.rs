@@ -22,7 +22,7 @@ const LEAVE: &str = "\x1b[?1007l\x1b[?1049l";
 pub enum OverlayStep {
     /// The overlay remains open.
     Stay,
-    /// The overlay closes.
+    /// Closes the overlay without a result.
     Close,
     /// Copies this text to the clipboard.
     Copy(String),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::form::Form;
 use crate::markdown::Rendered;
 use crate::text::{StyledLine, visible_line};
-use crate::view::{description, is_command, rule_for, subject};
+use crate::view::{description, is_command, subject};
 
 /// A question about a call.
 #[derive(Debug)]
@@ -98,14 +98,14 @@ impl QuestionView {
         from_agent: bool,
     ) -> Self {
         let (title, lines) = subject(&call, confirmation);
-        let form = Form::of(&call);
+        let form = Form::read(&call);
         Self {
             title: if form.is_some() { "The model asks".to_owned() } else { title },
             subject: if form.is_some() { Vec::new() } else { lines },
             description: description(&call).unwrap_or_default(),
             reason: visible_line(reason),
             from_agent,
-            rule: rule_for(&call, confirmation).filter(|_| form.is_none()),
+            rule: qwen_events::offer_rule(&call, confirmation).filter(|_| form.is_none()),
             is_plan: matches!(confirmation, Confirmation::Plan { .. }),
             asked: Some((request_id, call)),
             form,

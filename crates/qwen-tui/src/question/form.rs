@@ -31,7 +31,7 @@ pub(super) struct Form {
 
 impl Form {
     /// The form of a call that asks the user something.
-    pub(super) fn of(call: &ToolCall) -> Option<Self> {
+    pub(super) fn read(call: &ToolCall) -> Option<Self> {
         if !matches!(&*call.name, "ask_user_question" | "AskUserQuestion") {
             return None;
         }

@@ -65,7 +65,7 @@ pub enum QuestionOutcome {
     },
 }
 
-/// The open questions.
+/// The questions that wait for an answer.
 #[derive(Debug)]
 pub struct Questions {
     waiting: VecDeque<QuestionView>,
@@ -79,7 +79,7 @@ impl Questions {
         Self { waiting: VecDeque::new(), presentation: Presentation::Banner, check_rule }
     }
 
-    /// Adds a question.
+    /// Adds a question after the others.
     pub fn add(
         &mut self,
         request_id: Arc<str>,
@@ -122,7 +122,7 @@ impl Questions {
         self.waiting.len()
     }
 
-    /// The oldest one.
+    /// Returns the oldest open question.
     pub fn first(&self) -> Option<&QuestionView> {
         self.waiting.front()
     }

@@ -7,17 +7,17 @@ use super::{clean, grapheme_width, graphemes, width};
 /// A colour of the terminal's palette.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Color {
-    /// Errors, removed lines.
+    /// For errors and removed lines.
     Red,
-    /// Added lines, success.
+    /// For success and added lines.
     Green,
-    /// Attention: questions, warnings.
+    /// For questions and warnings.
     Yellow,
     /// Links and headings of groups.
     Blue,
-    /// Keywords.
+    /// For keywords in code.
     Magenta,
-    /// Code and names.
+    /// For code and names.
     Cyan,
 }
 

@@ -8,22 +8,22 @@ mod tool;
 
 pub use diff::diff;
 pub use notice::{command_result, error, retry, text_to_copy, todo_lines, todo_summary, turn_end};
-pub use question::{coverage, description, rule_for, subject};
+pub use question::{coverage, description, subject};
 pub use thoughts::ThoughtTree;
 pub use tool::{OutputLimit, finished_call, is_command, seconds, summary, title_rows};
 
 /// The marks in front of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marks {
-    /// Before a call.
+    /// The mark before a call.
     pub call: &'static str,
-    /// Before a failure.
+    /// The mark before a failure.
     pub failure: &'static str,
-    /// A finished item.
+    /// The mark before a finished item.
     pub done: &'static str,
-    /// The current item.
+    /// The mark before the current item.
     pub current: &'static str,
-    /// An open item.
+    /// The mark before an open item.
     pub open: &'static str,
     /// Between items of the footer.
     pub dot: &'static str,

@@ -7,7 +7,7 @@ use super::Marks;
 use crate::markdown::Rendered;
 use crate::text::{Color, Style, StyledLine, clean_line};
 
-/// A to-do list.
+/// Renders a to-do list as lines.
 pub fn todo_lines(todos: &[Todo], marks: Marks) -> Vec<Rendered> {
     let line = |todo: &Todo| {
         let (mark, style) = match todo.status {

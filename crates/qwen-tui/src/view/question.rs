@@ -61,69 +61,6 @@ pub fn description(call: &ToolCall) -> Option<String> {
     (!text.is_empty()).then(|| visible_line(text))
 }
 
-/// The words of a command up to its first argument that varies: `npm install`, `cargo test`, `touch`.
-fn command_prefix(command: &str) -> Option<String> {
-    // Anything that combines, expands or redirects has no single program.
-    if command.contains(['\n', '\r', '(', ')', '*', ';', '|', '&', '<', '>', '$', '`', '"', '\'', '\\', '='])
-    {
-        return None;
-    }
-    let is_word = |word: &&str| {
-        word.starts_with(|c: char| c.is_ascii_alphabetic())
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':'))
-    };
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let (program, rest) = words.split_first()?;
-    // A program that runs what it is given has no harmless arguments.
-    if INTERPRETERS.contains(program) || !is_word(program) {
-        return None;
-    }
-    let has_actions = ACTIONS.contains(program);
-    Some(match rest.first().filter(|word| has_actions && is_word(word)) {
-        Some(action) => format!("{program} {action}"),
-        None if has_actions => return None,
-        None => (*program).to_owned(),
-    })
-}
-
-/// Programs whose first argument is an action.
-const ACTIONS: &[&str] = &[
-    "brew",
-    "bun",
-    "bundle",
-    "cargo",
-    "composer",
-    "deno",
-    "docker",
-    "dotnet",
-    "gem",
-    "git",
-    "go",
-    "gradle",
-    "helm",
-    "kubectl",
-    "make",
-    "mvn",
-    "npm",
-    "pip",
-    "pip3",
-    "pnpm",
-    "poetry",
-    "podman",
-    "rustup",
-    "systemctl",
-    "terraform",
-    "uv",
-    "yarn",
-];
-
-/// Programs that run other programs or code from their arguments.
-const INTERPRETERS: &[&str] = &[
-    "awk", "bash", "chroot", "dash", "doas", "env", "eval", "exec", "find", "ksh", "nice", "node", "nohup",
-    "npx", "perl", "php", "python", "python3", "rm", "ruby", "sed", "sh", "ssh", "su", "sudo", "time",
-    "timeout", "watch", "xargs", "zsh",
-];
-
 /// What a rule would allow, in one sentence; empty for a rule of an unknown form.
 pub fn coverage(rule: &str) -> String {
     let Some((tool, pattern)) = rule.trim().split_once('(') else {
@@ -140,29 +77,8 @@ pub fn coverage(rule: &str) -> String {
         ("Bash" | "run_shell_command", None) => format!("Covers exactly `{pattern}`."),
         ("Edit" | "Write", _) => format!("Covers changes of {pattern}."),
         ("Read", _) => format!("Covers reading {pattern}."),
+        ("Network", _) => format!("Covers connections of commands to {pattern}."),
         ("WebFetch", _) => format!("Covers pages of {}.", pattern.trim_start_matches("domain:")),
         _ => String::new(),
-    }
-}
-
-/// The rule that is offered for calls like this one; none if no rule can allow them. It covers a program's
-/// action with other arguments where the program is known, otherwise this call only.
-pub fn rule_for(call: &ToolCall, confirmation: &Confirmation) -> Option<String> {
-    match confirmation {
-        // Rules are one line, and a parenthesis ends them.
-        Confirmation::Exec { command, .. } => {
-            let command = command.trim();
-            if let Some(prefix) = command_prefix(command) {
-                return Some(format!("Bash({prefix} *)"));
-            }
-            (!command.contains(['\n', '(', ')', '*'])).then(|| format!("Bash({command})"))
-        }
-        Confirmation::Edit(change) => Some(format!("Edit(//{})", change.file_path.trim_start_matches('/'))),
-        Confirmation::Mcp { .. } => Some(call.name.to_string()),
-        Confirmation::Info { urls, .. } => {
-            let host = urls.first()?.split("://").nth(1)?.split(['/', '?', '#']).next()?;
-            Some(format!("WebFetch(domain:{})", host.split(':').next().unwrap_or(host)))
-        }
-        Confirmation::Plan { .. } => None,
     }
 }

@@ -126,12 +126,21 @@ fn found(end: &ToolEnd, verb: &str) -> Option<String> {
         "Find" | "List" => "entry",
         _ => return None,
     };
-    let first = end.text.lines().next().unwrap_or_default().trim_matches(['[', ']', ':']);
-    let is_summary = first.len() < 80
-        && first.contains(|c: char| c.is_ascii_digit())
-        && ["Found", "Lines", "Showing", "lines"].iter().any(|start| first.starts_with(start));
-    if is_summary {
-        return Some(clean_line(first));
+    let first = end.text.lines().next().unwrap_or_default();
+    let summary = match verb {
+        "Read" => first.strip_prefix('[').map(|header| header.trim_end_matches(']')),
+        // The heading of a list: the details follow after a mark.
+        "Search" | "Find" if first.starts_with("No ") || first.starts_with("Nothing ") => {
+            Some("nothing found")
+        }
+        "Search" | "Find" => first.split([',', '(', ':']).next(),
+        _ => None,
+    };
+    let summary = summary.map(str::trim).filter(|summary| summary.len() < 80);
+    if let Some(summary) = summary
+        .filter(|summary| *summary == "nothing found" || summary.contains(|c: char| c.is_ascii_digit()))
+    {
+        return Some(clean_line(summary));
     }
     let count = end.text.lines().filter(|line| !line.trim().is_empty()).count();
     Some(match (count, unit) {

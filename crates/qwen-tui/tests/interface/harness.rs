@@ -8,7 +8,7 @@ use qwen_events::{
     TurnStart, Usage,
 };
 use qwen_tui::input::{Decoder, Keymap};
-use qwen_tui::{Effect, FooterItem, Options, Terminal};
+use qwen_tui::{Effect, FooterItem, Options, Terminal, WorkspaceName};
 
 pub struct Stage {
     options: Options,
@@ -84,8 +84,7 @@ pub fn options(columns: usize, rows: usize) -> Options {
         model: "qwen3-coder".to_owned(),
         mode: "default".to_owned(),
         window: 131_072,
-        directory: "project".to_owned(),
-        branch: "main".to_owned(),
+        workspace: WorkspaceName { directory: "project".to_owned(), branch: "main".to_owned() },
         greeting: vec!["qwen, qwen3-coder in ~/project".to_owned()],
     }
 }

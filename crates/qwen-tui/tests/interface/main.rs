@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod answers;
+mod drawing;
 mod harness;
 mod notifications;
 mod pictures;

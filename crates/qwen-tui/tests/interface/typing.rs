@@ -184,7 +184,7 @@ proptest! {
         // Names, titles and branches are foreign text too.
         let names = text.concat();
         let mut options = harness::options(80, 24);
-        (options.model, options.directory, options.branch) = (names.clone(), names.clone(), names.clone());
+        (options.model, options.workspace.directory, options.workspace.branch) = (names.clone(), names.clone(), names.clone());
         options.greeting = vec![names.clone()];
         options.untrusted = vec![names.clone()];
         options.history = vec![names.clone()];

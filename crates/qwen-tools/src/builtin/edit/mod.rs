@@ -238,7 +238,7 @@ mod tests {
 
     fn edited(before: &str, old: &str, new: &str, all: bool) -> Result<(String, usize), String> {
         let refused = |refusal: Refusal| crate::Outcome::from(refusal).text;
-        replace(&Text::of(before.into()), old, new, all, Path::new("f")).map_err(refused)
+        replace(&Text::decode(before.into()), old, new, all, Path::new("f")).map_err(refused)
     }
 
     #[test]

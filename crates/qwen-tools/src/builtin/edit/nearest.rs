@@ -38,7 +38,7 @@ pub(super) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
     let wanted: Vec<&str> = written.iter().map(|line| line.trim()).collect();
     // Lines without a letter or digit (braces, blank lines) are too common to locate the text.
     let anchor = wanted.iter().position(|line| line.contains(char::is_alphanumeric))?;
-    let pairs = Pairs::of(wanted[anchor]);
+    let pairs = Pairs::collect(wanted[anchor]);
     let (_, at) = lines
         .iter()
         .enumerate()
@@ -87,7 +87,7 @@ fn find_difference(lines: &[&str], wanted: &[&str], start: usize) -> Option<Line
 struct Pairs(Vec<[u8; 2]>);
 
 impl Pairs {
-    fn of(line: &str) -> Self {
+    fn collect(line: &str) -> Self {
         let bytes: Vec<u8> = line.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
         let mut pairs: Vec<[u8; 2]> = bytes.windows(2).map(|pair| [pair[0], pair[1]]).collect();
         pairs.sort_unstable();
@@ -122,7 +122,7 @@ fn likeness(line: &str, wanted: &str, pairs: &Pairs) -> usize {
     if line.len() > wanted.len().saturating_mul(3) || wanted.len() > line.len().saturating_mul(3) {
         return 0;
     }
-    let line = Pairs::of(line);
+    let line = Pairs::collect(line);
     let total = line.0.len() + pairs.0.len();
     (200 * pairs.shared(&line)).checked_div(total).unwrap_or(0)
 }

@@ -84,7 +84,7 @@ mod tests {
 
     fn selects(glob: &str, file: &str) -> bool {
         let call = ToolCall::new(CallId::new("c"), "grep_search".into(), Json::trusted("{}".to_owned()));
-        let arguments = Arguments::of(&call).unwrap();
+        let arguments = Arguments::parse(&call).unwrap();
         FileFilter::parse(&arguments, glob, Path::new("/w")).unwrap().selects(Path::new(file))
     }
 

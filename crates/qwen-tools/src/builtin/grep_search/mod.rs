@@ -82,7 +82,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let matcher = matcher
         .build(&pattern)
         .map_err(|error| arguments.refuse("pattern", format_args!("is not a regular expression: {error}")))?;
-    let workspace = Workspace::of(cx)?;
+    let workspace = Workspace::for_call(cx)?;
     let start = Start::open(&workspace, path.as_deref(), cx)?;
     let root = &start.directory.path;
     let filter = glob.as_deref().map(|glob| FileFilter::parse(&arguments, glob, root)).transpose()?;

@@ -30,11 +30,14 @@ pub(super) async fn start(
     let env = sandbox.environment(environment(cx));
     let fenced = |mut spec: ProcessSpec| {
         spec.before_exec = sandbox.before_exec();
-        spec.guardians = Some(cx.guardians.clone());
+        spec.guardians = Some(cx.session.guardians.clone());
         spec.ordered_output = true;
         spec
     };
-    if let Some(spec) = without_bash(command, &cwd, &env) {
+    // A report comes from bash.
+    if report.is_none()
+        && let Some(spec) = without_bash(command, &cwd, &env)
+    {
         match spawn(fenced(spec)).await {
             // Bash may run what the kernel cannot start, such as a script without an interpreter line. Its
             // error messages are also the familiar ones.
@@ -42,7 +45,7 @@ pub(super) async fn start(
             started => return started,
         }
     }
-    let bash = cx.env.bash();
+    let bash = cx.session.env.bash();
     let mut spec = match report.filter(|_| bash.is_some()) {
         None => with_bash(command, cwd, env, bash)?,
         Some(report) => {
@@ -132,7 +135,7 @@ const REINTERPRETING: &[&[u8]] = &[
 ];
 
 fn environment(cx: &CallContext) -> Arc<Environment> {
-    let mut env = (*cx.env).clone();
+    let mut env = (*cx.session.env).clone();
     env.remove_where(|name| REINTERPRETING.contains(&name) || name.starts_with(b"BASH_FUNC_"));
     if let Some(hardening) = &cx.harden_git {
         env.remove_where(GitHardening::unsets);

@@ -63,7 +63,7 @@ pub(super) async fn follow(
                 return Followed::Moved(Box::new(StartedCommand { running, output }));
             }
             Some(piece) = output.next(&mut buffer) => piece,
-            exit = running.gone() => break exit,
+            exit = running.wait() => break exit,
         };
         transcript.push(&plain.push(&text));
         // A slow reader slows the command down, but must not prevent ending it.

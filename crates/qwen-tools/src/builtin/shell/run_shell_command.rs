@@ -2,11 +2,13 @@
 //! background.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_events::{
-    Argument, ArgumentRole, ArgumentValue, Channel, ClaudeTool, ToolCall, ToolDeclaration, ToolKind,
+    Argument, ArgumentRole, ArgumentValue, Channel, ClaudeTool, NO_OUTPUT, ToolCall, ToolDeclaration,
+    ToolKind,
 };
 
 use super::command_line::start;
@@ -28,7 +30,7 @@ const RESERVED_SHARE: usize = 16;
 
 const DESCRIPTION: &str = "Runs a command line with bash and returns its output (stdout and stderr in the order written) and its exit \
 code if that is not 0. It runs in the workspace, without a terminal and without input: answer prompts with flags such as \
---yes. Everything that the command started is ended when it ends; to keep a server running use is_background. Of long \
+--yes. A cd carries over to the next command while it stays in the workspace. Everything that the command started is ended when it ends; to keep a server running use is_background. Of long \
 output you get the beginning and more of the end, and the name of a file with all of it. Prefer the file tools for \
 reading, searching and editing files.";
 
@@ -40,7 +42,7 @@ tool_input! {
         is_background: Option<bool> = Argument::new(ArgumentValue::Flag, "Start it and return at once with a task id for shell_task. Default false."),
         timeout: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_TIMEOUT_MS }, "Milliseconds until the command is ended. Default 120000, unless the user set another."),
         description: Option<String> = Argument::new(ArgumentValue::Text, "What the command does, in a few words, for the user."),
-        directory: Option<String> = Argument::new(ArgumentValue::NonBlankText, "Where to run it, relative to the workspace. Default: the workspace itself.").role(ArgumentRole::WorkingDirectory),
+        directory: Option<String> = Argument::new(ArgumentValue::NonBlankText, "Where to run it, relative to the workspace. Default: where the last command ended, at first the workspace itself.").role(ArgumentRole::WorkingDirectory),
     }
 }
 
@@ -62,11 +64,11 @@ impl DeclaredTool for RunShellCommand {
 async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (input, arguments) = Input::parse(call)?;
     let command = input.command.as_str();
-    let timeout = input.timeout.map_or(cx.shell_timeout, Duration::from_millis);
+    let timeout = input.timeout.map_or(cx.session.shell_timeout, Duration::from_millis);
     let directory = match input.directory.as_deref() {
-        None => cx.cwd.clone(),
+        None => cx.session.cwd.clone(),
         Some(directory) => {
-            match Workspace::of(cx).and_then(|workspace| workspace.open_directory(directory)) {
+            match Workspace::for_call(cx).and_then(|workspace| workspace.open_directory(directory)) {
                 Ok(opened) => opened.path,
                 Err(error) => {
                     return Err(arguments
@@ -78,7 +80,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     };
 
     let access = if cx.read_only { SandboxAccess::ReadOnly } else { SandboxAccess::Workspace };
-    let sandbox = cx.sandbox.enter(ProcessRole::Command, access, &cx.scratch);
+    let sandbox = cx.session.sandbox.enter(ProcessRole::Command, access, &cx.session.scratch);
     let sandbox = sandbox.map_err(|error| Refusal::new(error.code, error.message.to_string()))?;
     if let Some(warning) = &sandbox.warning {
         cx.output.output(Channel::Stderr, format!("{warning}\n").into()).await;
@@ -86,20 +88,10 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let description = input.description.as_deref().filter(|words| !words.is_empty());
     let words: (Arc<str>, Arc<str>) = (command.into(), description.unwrap_or(command).into());
     if input.is_background.unwrap_or(false) {
-        let (path, file) = cx.scratch.create("background").map_err(|error| not_started(&error.into()))?;
-        let started = start(command, directory, None, &sandbox, cx).await;
-        let running = started.map_err(|error| not_started(&error))?;
-        let pid = running.pid();
-        let started = (StartedCommand::new(running, &cx.redactor), sandbox);
-        let started = cx.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
-        let id = &started.task.id;
-        let text = format!(
-            "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\n{TASK_HINT}",
-            path.display()
-        );
-        return Ok(Outcome { mentions_tools: true, ..Outcome::success(text) });
+        return start_in_background(call, command, directory, words, sandbox, cx).await;
     }
-    let changed_before = cx.ledger.list_changed();
+    let started_in = directory.clone();
+    let changed_before = cx.session.ledger.list_changed();
     let report = ShellReport::create(command).map_err(|error| not_started(&error.into()))?;
     let running = tokio::select! {
         biased;
@@ -110,10 +102,10 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
             started.map_err(|error| not_started(&error))?
         }
     };
-    let limit = cx.output_limit - cx.output_limit / RESERVED_SHARE;
-    let mut transcript = Transcript::new(limit, &cx.scratch, "shell");
-    let foreground = cx.tasks.foreground(&call.id);
-    let started = StartedCommand::new(running, &cx.redactor);
+    let limit = cx.session.output_limit - cx.session.output_limit / RESERVED_SHARE;
+    let mut transcript = Transcript::new(limit, &cx.session.scratch, "shell");
+    let foreground = cx.session.tasks.foreground(&call.id);
+    let started = StartedCommand::new(running, &cx.session.redactor);
     let (exit, ending) = match follow(started, cx, timeout, &mut transcript, &foreground).await {
         Followed::Ended(exit, ending) => (exit, ending),
         Followed::Moved(started) => {
@@ -122,18 +114,83 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         }
     };
     drop(foreground);
-    cx.ledger.attribute_changes(&changed_before, command);
+    cx.session.ledger.attribute_changes(&changed_before, command);
     let mut outcome = outcome(exit, ending, timeout, transcript);
-    if let Some(note) = report.filter(|_| ending.is_none()).and_then(ShellReport::describe_failed_parts) {
+    let reported = report.filter(|_| ending.is_none()).map(ShellReport::read).unwrap_or_default();
+    let notes = [reported.describe_failed_parts(), carry_directory(reported.directory, &started_in, cx)];
+    for note in notes.into_iter().flatten() {
         push_note(&mut outcome.text, &note);
     }
+    report_sandbox(&mut outcome, sandbox, command, cx);
+    Ok(outcome)
+}
+
+/// Starts a command that outlives its call.
+async fn start_in_background(
+    call: &ToolCall,
+    command: &str,
+    directory: PathBuf,
+    words: (Arc<str>, Arc<str>),
+    sandbox: ProcessSandbox,
+    cx: &CallContext,
+) -> Result<Outcome, Refusal> {
+    let (path, file) = cx.session.scratch.create("background").map_err(|error| not_started(&error.into()))?;
+    let started = start(command, directory, None, &sandbox, cx).await;
+    let running = started.map_err(|error| not_started(&error))?;
+    let pid = running.pid();
+    let started = (StartedCommand::new(running, &cx.session.redactor), sandbox);
+    let started = cx.session.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
+    let id = &started.task.id;
+    let text = format!(
+        "Started in the background as task {id} (process {pid}).\nIts output goes to {}.\n{TASK_HINT}",
+        path.display()
+    );
+    Ok(Outcome { mentions_tools: true, ..Outcome::success(text) })
+}
+
+/// Adds what the sandbox prevented during a command to its result.
+fn report_sandbox(outcome: &mut Outcome, sandbox: ProcessSandbox, command: &str, cx: &CallContext) {
     if let Some(limits) = sandbox.limits() {
-        explain_by_sandbox(&mut outcome, limits, command, cx.read_only);
+        explain_by_sandbox(outcome, limits, command, cx.read_only);
+    }
+    let refusals = sandbox.take_network_refusals();
+    if !refusals.is_empty() {
+        push_note(
+            &mut outcome.text,
+            &format!("[Connections of the command were refused. {}]", refusals.join(" ")),
+        );
     }
     for tampered in sandbox.release() {
         push_note(&mut outcome.text, &tampered.to_string());
     }
-    Ok(outcome)
+}
+
+/// Lets the next command run where the shell ended, if that is in the workspace. Returns a note for the model if
+/// the directory is another one than the command started in.
+fn carry_directory(ended_in: Option<PathBuf>, started_in: &Path, cx: &CallContext) -> Option<String> {
+    let ended_in = ended_in.filter(|directory| cx.carries_directory && directory != started_in)?;
+    let workspace = Workspace::new(&cx.session.cwd, &cx.granted_roots).ok()?;
+    let here = workspace.shown(started_in).display();
+    let opened = ended_in.to_str().and_then(|directory| workspace.open_directory(directory).ok());
+    let Some(opened) = opened else {
+        return Some(format!(
+            "[The command ended in {}, outside the workspace. The next command runs in {here} again.]",
+            ended_in.display()
+        ));
+    };
+    if opened.path == started_in {
+        return None;
+    }
+    let is_own = workspace.shown(&opened.path) == Path::new(".");
+    cx.session.shell_directory.set((!is_own).then(|| opened.path.clone()));
+    Some(if is_own {
+        "[The next command runs in the working directory again.]".to_owned()
+    } else {
+        format!(
+            "[The next command runs in {}. The paths of other tools stay relative to the working directory.]",
+            workspace.shown(&opened.path).display()
+        )
+    })
 }
 
 /// Appends a note on its own line.
@@ -145,8 +202,8 @@ fn push_note(text: &mut String, note: &str) {
 }
 
 /// What the model can do with a command in the background.
-const TASK_HINT: &str = "Its end is reported to you. Use shell_task to see its new output, to wait for it or to end it; it ends with \
-                         the session at the latest.";
+const TASK_HINT: &str = "Its end is reported to you; until then shell_task shows what it writes. It ends with the session at the \
+                         latest.";
 
 /// Leaves a command that the user moved to the background to its task.
 async fn move_to_background(
@@ -158,7 +215,7 @@ async fn move_to_background(
 ) -> Outcome {
     let pid = started.0.running.pid();
     let (so_far, _) = transcript.finish();
-    let output = cx.scratch.create("background").and_then(|(path, mut file)| {
+    let output = cx.session.scratch.create("background").and_then(|(path, mut file)| {
         file.write_all(so_far.as_bytes())?;
         Ok((path, file))
     });
@@ -171,7 +228,7 @@ async fn move_to_background(
             return Outcome::failure("not_started", text);
         }
     };
-    let task = cx.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
+    let task = cx.session.tasks.add_command(words, call.id.clone(), started, (&path, file)).await;
     let id = &task.task.id;
     let text = format!(
         "The user moved the command to the background, where it continues as task {id} (process {pid}).\nIts output \
@@ -234,7 +291,7 @@ fn explain_read_only(outcome: &mut Outcome, waited_for_network: bool) {
     push_note(
         &mut outcome.text,
         "[It ran without approval because it seemed to only read, in a sandbox that cannot write and has no network. If it \
-         failed because of that, make the same call again: the user is then asked for approval.]",
+         failed because of that, make the same call again: it then needs approval.]",
     );
 }
 
@@ -257,7 +314,7 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: Duration, transcript: Tr
                 timeout.as_millis()
             )),
         ),
-        (None, Exit::Code(0)) => (None, text.is_empty().then(|| "(no output)".to_owned())),
+        (None, Exit::Code(0)) => (None, text.is_empty().then(|| NO_OUTPUT.to_owned())),
         (None, Exit::Code(code)) => (Some("command_failed"), Some(format!("Exit code: {code}"))),
         (None, Exit::Signal(signal)) => {
             (Some("command_failed"), Some(format!("The command was killed by signal {signal}.")))

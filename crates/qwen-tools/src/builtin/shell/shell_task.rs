@@ -93,8 +93,8 @@ impl DeclaredTool for ShellTask {
 async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (Input { task_id, action, wait, tail }, arguments) = Input::parse(call)?;
     let (id, kill) = (task_id.as_str(), action == "kill");
-    let Some(task) = cx.tasks.get(id) else {
-        let known = cx.tasks.ids();
+    let Some(task) = cx.session.tasks.get(id) else {
+        let known = cx.session.tasks.ids();
         let known = if known.is_empty() { "none was started".to_owned() } else { known.join(", ") };
         return Err(Refusal::new("task_not_found", format!("There is no background task {id}: {known}.")));
     };
@@ -103,7 +103,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let wait = if blocks { timeout } else { wait.unwrap_or(0) };
     if !kill && wait > 0 {
         tokio::select! {
-            _ = task.over() => {}
+            _ = task.wait() => {}
             () = tokio::time::sleep(Duration::from_millis(wait)) => {}
             () = cx.cancel.cancelled() => {}
         }
@@ -114,7 +114,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         None if kill => {
             task.mark_reported();
             task.stop();
-            task.over().await;
+            task.wait().await;
             "It was ended, with all that it had started."
         }
         None => "It is running.",
@@ -136,7 +136,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
 /// Returns the last lines of all the output.
 fn last_lines_text(task: &BackgroundTask, lines: u64, cx: &CallContext) -> String {
     let wanted = usize::try_from(lines).unwrap_or(usize::MAX);
-    match task.last_lines(wanted, cx.output_limit as u64) {
+    match task.last_lines(wanted, cx.session.output_limit as u64) {
         Err(error) => cannot_be_read(task, &error),
         Ok(text) if text.is_empty() => "Nothing was written.".to_owned(),
         Ok(text) => format!("The last {} lines of its output:\n{text}", text.lines().count()),
@@ -145,7 +145,7 @@ fn last_lines_text(task: &BackgroundTask, lines: u64, cx: &CallContext) -> Strin
 
 /// Returns the output since the last call.
 fn new_output_text(task: &BackgroundTask, cx: &CallContext) -> String {
-    let limit = cx.output_limit;
+    let limit = cx.session.output_limit;
     match task.new_output(limit as u64) {
         Err(error) => cannot_be_read(task, &error),
         Ok((bytes, _)) if bytes.is_empty() => "Nothing new was written.".to_owned(),
