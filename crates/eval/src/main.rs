@@ -4,8 +4,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use eval::{Player, capacity, game24, lists, table::Row};
-use qwen_engine::{GotOptions, Search, ThinkingOptions, TotOptions};
-use qwen_events::{ErrorInfo, Thinking};
+use qwen_events::{AgentName, ErrorInfo, Thinking};
+use qwen_thoughts::{GotOptions, Search, ThinkingOptions, TotOptions};
 
 /// The seeds that every way is tried with, so that luck evens out.
 const SEEDS: u64 = 5;
@@ -78,7 +78,7 @@ fn tot(change: impl FnOnce(&mut TotOptions)) -> ThinkingOptions {
 }
 
 /// The share of puzzles that are solved, in per cent.
-async fn solved(agent: &'static str, thinking: &ThinkingOptions, tries: usize) -> Result<Sum, ErrorInfo> {
+async fn solved(agent: AgentName, thinking: &ThinkingOptions, tries: usize) -> Result<Sum, ErrorInfo> {
     let mut sum = Sum::default();
     let puzzles = game24::puzzles(PUZZLES);
     for seed in 1..=SEEDS {
@@ -103,16 +103,16 @@ async fn puzzles() -> Result<Vec<Row>, ErrorInfo> {
     let percent = |sum: &Sum| format!("{:.1} %", sum.mean());
     let what = "game of 24";
     let mut rows = Vec::new();
-    let sum = solved("react", &plain, 1).await?;
+    let sum = solved(AgentName::React, &plain, 1).await?;
     rows.push(sum.row(what, "chain", percent(&sum), Some(("≤ 12 %".into(), sum.mean() <= 12.0))));
-    let sum = solved("react", &plain, 10).await?;
+    let sum = solved(AgentName::React, &plain, 10).await?;
     rows.push(sum.row(what, "best of 10", percent(&sum), None));
-    let sum = solved("tot", &tot(|o| o.breadth = 1), 1).await?;
+    let sum = solved(AgentName::Tot, &tot(|o| o.breadth = 1), 1).await?;
     let right = (40.0..=62.0).contains(&sum.mean());
     rows.push(sum.row(what, "ToT b=1", percent(&sum), Some(("40–62 %".into(), right))));
-    let sum = solved("tot", &plain, 1).await?;
+    let sum = solved(AgentName::Tot, &plain, 1).await?;
     rows.push(sum.row(what, "ToT b=5", percent(&sum), Some(("≥ 75 %".into(), sum.mean() >= 75.0))));
-    let sum = solved("tot", &tot(|o| o.search = Search::Dfs), 1).await?;
+    let sum = solved(AgentName::Tot, &tot(|o| o.search = Search::Dfs), 1).await?;
     let right = sum.mean() >= 85.0 && sum.backtracks > 0.0;
     let result = format!("{}, {:.1} backtracks", percent(&sum), sum.backtracks / sum.plays);
     rows.push(sum.row(what, "ToT depth-first", result, Some(("≥ 85 %, backtracks".into(), right))));
@@ -121,7 +121,7 @@ async fn puzzles() -> Result<Vec<Row>, ErrorInfo> {
 
 /// The mean errors over tasks with lists; of several tries the best counts.
 async fn errors(
-    agent: &'static str,
+    agent: AgentName,
     oracle: &str,
     thinking: &ThinkingOptions,
     tasks: &[lists::Task],
@@ -153,14 +153,14 @@ async fn sorting(length: usize) -> Result<Vec<Row>, ErrorInfo> {
     let result = |sum: &Sum| format!("{:.2} errors", sum.mean());
     let mut rows = Vec::new();
     for (way, tries) in [("one shot", 1), ("best of 20", 20), ("best of 60", 60)] {
-        let sum = errors("react", "sort", &plain, &tasks, tries).await?;
+        let sum = errors(AgentName::React, "sort", &plain, &tasks, tries).await?;
         rows.push(sum.row(&what, way, result(&sum), None));
     }
     let short = length == 64;
-    let sum = errors("tot", "sort", &plain, &tasks, 1).await?;
+    let sum = errors(AgentName::Tot, "sort", &plain, &tasks, 1).await?;
     let wanted = short.then(|| ("≥ 1".to_owned(), sum.mean() >= 1.0));
     rows.push(sum.row(&what, "ToT b=5", result(&sum), wanted));
-    let sum = errors("got", "sort", &plain, &tasks, 1).await?;
+    let sum = errors(AgentName::Got, "sort", &plain, &tasks, 1).await?;
     let right = sum.mean() <= 0.2 && sum.calls / sum.plays <= 60.0;
     let wanted = short.then(|| ("≤ 0.2, ≤ 60 calls".to_owned(), right));
     rows.push(sum.row(&what, "GoT", result(&sum), wanted));
@@ -174,17 +174,18 @@ async fn intersecting(size: usize) -> Result<Vec<Row>, ErrorInfo> {
     let result = |sum: &Sum| format!("{:.2} errors", sum.mean());
     let mut rows = Vec::new();
     for (way, tries) in [("one shot", 1), ("best of 20", 20)] {
-        let sum = errors("react", "intersect", &plain, &tasks, tries).await?;
+        let sum = errors(AgentName::React, "intersect", &plain, &tasks, tries).await?;
         rows.push(sum.row(&what, way, result(&sum), None));
     }
-    let sum = errors("got", "intersect", &plain, &tasks, 1).await?;
+    let sum = errors(AgentName::Got, "intersect", &plain, &tasks, 1).await?;
     rows.push(sum.row(&what, "GoT", result(&sum), Some(("≤ 0.2".into(), sum.mean() <= 0.2))));
     Ok(rows)
 }
 
 async fn sizes() -> Result<Vec<Row>, ErrorInfo> {
     let got = GotOptions { adaptive: true, max_depth: 3, ..GotOptions::default() };
-    let player = Player::new("got", "capacity?cap=8", ThinkingOptions { got, ..ThinkingOptions::default() })?;
+    let player =
+        Player::new(AgentName::Got, "capacity?cap=8", ThinkingOptions { got, ..ThinkingOptions::default() })?;
     let mut rows = Vec::new();
     for (size, thoughts) in capacity::SIZES {
         let played = player.play(&capacity::prompt(size)).await;

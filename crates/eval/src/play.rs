@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use qwen_engine::hooks::HookSet;
 use qwen_engine::{
-    Audience, Cancel, Emitter, HeadlessHost, Limits, NoSurroundings, Permissions, ProcessServices, Session,
-    SessionContext, SessionOverrides, ThinkingOptions, TurnInput, tool_search,
+    Audience, Cancel, Emitter, HeadlessHost, Host, Limits, NetworkGate, NetworkSettings, NoSurroundings,
+    Permissions, ProcessServices, Session, SessionContext, SessionOverrides, TurnInput, tool_search,
 };
-use qwen_events::{Body, ErrorInfo, Part, SessionId, Thinking, TurnEnd};
+use qwen_events::{AgentName, Body, ErrorInfo, Part, SessionId, Thinking, TurnEnd};
 use qwen_mcp::Servers;
 use qwen_model::{Model, ModelConfig, Provider, build};
 use qwen_permissions::{Mode, Policy};
+use qwen_thoughts::{ThinkingOptions, ThoughtAgents};
 use qwen_tools::{Registry, SessionResources};
 use tokio::sync::mpsc;
 
 /// Plays prompts with one agent.
 pub struct Player {
-    pub agent: &'static str,
+    pub agent: AgentName,
     pub thinking: ThinkingOptions,
     model: Arc<dyn Model>,
 }
@@ -31,7 +32,7 @@ pub struct Played {
 
 impl Player {
     /// A player with the oracle that `spec` describes, such as `game24?seed=1`.
-    pub fn new(agent: &'static str, spec: &str, thinking: ThinkingOptions) -> Result<Self, ErrorInfo> {
+    pub fn new(agent: AgentName, spec: &str, thinking: ThinkingOptions) -> Result<Self, ErrorInfo> {
         let model = build(&ModelConfig::new(Provider::Oracle(spec.to_owned()), "oracle"))?;
         Ok(Self { agent, thinking, model })
     }
@@ -42,7 +43,7 @@ impl Player {
         let emit = Emitter::new(sender);
         let mut session = Session::new(self.setup());
         let turn = async {
-            let input = TurnInput { parts: vec![Part::Text(prompt.into())], ..TurnInput::default() };
+            let input = TurnInput::message(vec![Part::Text(prompt.into())]);
             let end = session.turn(input, &emit, &Cancel::default()).await;
             drop(emit);
             end
@@ -62,12 +63,18 @@ impl Player {
 
     fn setup(&self) -> SessionContext {
         let cwd = std::path::PathBuf::from("/");
+        let permissions = Arc::new(Permissions::new(
+            Policy::new(Mode::Default, [cwd.clone()], None, qwen_engine::TOOLS),
+            cwd.clone(),
+        ));
+        let host: Arc<dyn Host> = Arc::new(HeadlessHost);
+        let settings = NetworkSettings::default();
+        let network =
+            NetworkGate::new(settings, permissions.clone(), host.clone(), Audience::Shell, "network_access");
         let process = ProcessServices {
-            host: Arc::new(HeadlessHost),
-            permissions: Arc::new(Permissions::new(
-                Policy::new(Mode::Default, [cwd.clone()], None, qwen_engine::TOOLS),
-                cwd.clone(),
-            )),
+            host,
+            network: Arc::new(network),
+            permissions: permissions.clone(),
             overrides: Arc::new(SessionOverrides::default()),
             mcp: Arc::new(Servers::none()),
             hooks: Arc::new(HookSet::default()),
@@ -76,11 +83,11 @@ impl Player {
         SessionContext {
             process: Arc::new(process),
             id: SessionId::from_random(1),
-            agent: self.agent.into(),
-            thinking: self.thinking.clone(),
+            agent: self.agent,
+            search_agents: Arc::new(ThoughtAgents { options: self.thinking.clone() }),
             model: self.model.clone(),
-            tools: Arc::new(Registry::new()),
-            system: "You solve problems.".into(),
+            base_tools: Arc::new(Registry::new()),
+            base_system_prompt: "You solve problems.".into(),
             limits: Limits::default(),
             resources: Arc::new(SessionResources::with_own_environment(cwd)),
             key_source: "none".into(),
@@ -90,6 +97,7 @@ impl Player {
             agent_levels: 0,
             schema_budget: tool_search::SCHEMA_BUDGET,
             loaded_tools: Arc::default(),
+            cache_watch: Arc::default(),
             instructions: Arc::default(),
             surroundings: Arc::new(NoSurroundings),
             window: qwen_engine::compaction::Window::default(),

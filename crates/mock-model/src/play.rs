@@ -87,7 +87,7 @@ fn answer(number: usize, stream: &TcpStream, shared: &Shared, arrival: Arrival) 
         let list = serde_json::json!({"object": "list", "data": data}).to_string();
         return write(stream, &http::whole(200, &[], &list)).map(|()| After::KeepOpen);
     }
-    let wire = match Wire::of(&raw.path) {
+    let wire = match Wire::from_path(&raw.path) {
         Some(wire) if raw.method == "POST" => wire,
         _ => return refuse(404, "mock-model answers POST …/chat/completions and POST …/messages"),
     };

@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
-    /// `POST …/chat/completions`
+    /// OpenAI's wire, at `POST …/chat/completions`.
     OpenAi,
-    /// `POST …/messages`
+    /// Anthropic's wire, at `POST …/messages`.
     Anthropic,
 }
 
 impl Wire {
     /// The API that a path belongs to, regardless of its prefix.
-    pub(crate) fn of(path: &str) -> Option<Self> {
+    pub(crate) fn from_path(path: &str) -> Option<Self> {
         let path = path.split('?').next().unwrap_or(path);
         if path.ends_with("/chat/completions") {
             Some(Self::OpenAi)

@@ -68,17 +68,17 @@ pub enum TrackedKind {
 pub struct FileStamp {
     /// Seconds since 1970, modulo 2^32 as git stores them.
     pub modified: u32,
-    /// Bytes, modulo 2^32.
+    /// The size in bytes, modulo 2^32.
     pub size: u32,
 }
 
-/// One tracked path.
+/// A path that git tracks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntry {
     /// Relative to the root of the working tree.
     pub path: PathBuf,
     status: Vec<u8>,
-    /// The object's id.
+    /// The id of the object with its content.
     pub object: Vec<u8>,
     flags: u16,
     extended: Option<u16>,

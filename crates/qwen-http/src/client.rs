@@ -41,7 +41,7 @@ struct Shared {
 #[derive(Debug, Clone)]
 pub struct HttpRequest {
     pub method: Method,
-    /// `http://…` or `https://…`
+    /// An absolute URL: `http://…` or `https://…`.
     pub url: Arc<str>,
     /// Host and Content-Length are added to these.
     pub headers: HeaderMap,

@@ -118,7 +118,35 @@ async fn open_unhurried(
 /// alternating between families, so that a dead IPv6 route costs a quarter of a second and not the
 /// time-out.
 async fn dial(host: &str, port: u16, check: Option<&AddressCheck>) -> Result<TcpStream, Error> {
-    let mut addresses = resolve(host, port).await?;
+    race(host, port, resolve(host, port).await?, check).await
+}
+
+/// Connects to `host` within the time limit, at one of its addresses that `check` lets through. `known` are the
+/// addresses of the host if they need not be resolved.
+pub async fn connect(
+    host: &str,
+    port: u16,
+    known: Option<Vec<IpAddr>>,
+    check: &AddressCheck,
+    limit: Duration,
+) -> Result<TcpStream, Error> {
+    let open = async {
+        let addresses = match known {
+            Some(known) => known.into_iter().map(|ip| SocketAddr::new(ip, port)).collect(),
+            None => resolve(host, port).await?,
+        };
+        race(host, port, addresses, Some(check)).await
+    };
+    let timed_out = || Error::ConnectTimeout { host: format!("{host}:{port}"), limit };
+    tokio::time::timeout(limit, open).await.unwrap_or_else(|_| Err(timed_out()))
+}
+
+async fn race(
+    host: &str,
+    port: u16,
+    mut addresses: Vec<SocketAddr>,
+    check: Option<&AddressCheck>,
+) -> Result<TcpStream, Error> {
     interleave_families(&mut addresses);
     let mut refused = None;
     if let Some(check) = check {

@@ -18,9 +18,10 @@ mod tls;
 mod url;
 
 pub use client::{Client, HttpRequest, Response, ResponseBody};
-pub use connect::{AddressCheck, ClientConfig};
+pub use connect::{AddressCheck, ClientConfig, connect};
 pub use error::Error;
 pub use proxy::ProxyConfig;
 pub use public_address::check_public;
 pub use target::without_secrets;
+pub use tls::{config as tls_config, trusted_certificates};
 pub use url::Url;

@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 /// The TLS configuration, created once per process. `insecure` trusts every certificate.
-pub(super) fn config(insecure: bool) -> Result<Arc<ClientConfig>, rustls::Error> {
+pub fn config(insecure: bool) -> Result<Arc<ClientConfig>, rustls::Error> {
     static TRUSTING: OnceLock<Arc<ClientConfig>> = OnceLock::new();
     static CHECKING: OnceLock<Arc<ClientConfig>> = OnceLock::new();
     let made = if insecure { &TRUSTING } else { &CHECKING };
@@ -44,6 +44,11 @@ fn roots() -> RootCertStore {
         store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
     store
+}
+
+/// The system's certificates as they are configured for this process; empty if it has none.
+pub fn trusted_certificates() -> Vec<CertificateDer<'static>> {
+    rustls_native_certs::load_native_certs().certs
 }
 
 /// The verifier for `--insecure`: it does not check the certificate but still checks signatures.

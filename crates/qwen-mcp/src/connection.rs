@@ -90,7 +90,7 @@ async fn initialize(peer: &Peer, name: &str) -> Result<Introduction, McpError> {
 /// Queries a server without a handshake.
 async fn discover(peer: &Peer, name: &str, limit: Duration) -> Result<Introduction, McpError> {
     let request = Request::new("server/discover", String::new());
-    let answer = peer.request(&request, &CallLimits::of(limit)).await?;
+    let answer = peer.request(&request, &CallLimits::with_limit(limit)).await?;
     let found: Discovered = parsed(&answer, name)?;
     check_versions(&found.supported_versions, &[STATELESS], name)?;
     Ok(Introduction::new(found.meta.server_info, found.instructions, &found.capabilities))
@@ -243,7 +243,7 @@ impl Connection {
         let valid_for = listed.valid_for.filter(|_| self.peer.inbox().is_stateless());
         *self.outdated_at.lock().unwrap_or_else(PoisonError::into_inner) =
             valid_for.and_then(|time| Instant::now().checked_add(time));
-        let catalogue = Catalogue::of(&self.name, &self.config, listed.entries, self.peer.has_headers());
+        let catalogue = Catalogue::build(&self.name, &self.config, listed.entries, self.peer.has_headers());
         *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalogue);
         Ok(())
     }
@@ -297,7 +297,7 @@ impl Connection {
         for _ in 0..PAGES {
             let cursor_member = |cursor: &String| format!(r#""cursor":{}"#, Value::from(cursor.as_str()));
             let request = Request::new(method, cursor.as_ref().map(cursor_member).unwrap_or_default());
-            let answer = self.peer.request(&request, &CallLimits::of(limit)).await?;
+            let answer = self.peer.request(&request, &CallLimits::with_limit(limit)).await?;
             let (page, next) = page(&answer, field).ok_or_else(|| {
                 McpError::new(
                     PROTOCOL,

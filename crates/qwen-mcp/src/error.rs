@@ -31,7 +31,7 @@ pub(super) const FLOOD: &str = "mcp_flood";
 pub(super) const PROTOCOL: &str = "mcp_protocol_error";
 /// The server answered with an error.
 pub(super) const REFUSED: &str = "mcp_error";
-/// The server did not answer in time.
+/// The server did not answer before the deadline.
 pub(super) const TIMEOUT: &str = "tool_timeout";
 /// The call was cancelled.
 pub(super) const CANCELLED: &str = "cancelled";

@@ -49,7 +49,7 @@ pub(super) struct CallLimits<'a> {
 
 impl CallLimits<'_> {
     /// Waits up to `limit`, without cancellation or progress.
-    pub(super) fn of(limit: Duration) -> Self {
+    pub(super) fn with_limit(limit: Duration) -> Self {
         Self { limit: Some(limit), cancel: None, output: None }
     }
 

@@ -34,7 +34,7 @@ impl TextStream {
         if !plain {
             let old = self.pending.len();
             self.pending.push_str(&piece);
-            return self.advance(redactor, 0, old, false).of(piece);
+            return self.advance(redactor, 0, old, false).cut(piece);
         }
         match redactor.next_candidate(piece.as_bytes(), 0) {
             None => {
@@ -50,7 +50,7 @@ impl TextStream {
             }
             Some(at) => {
                 self.pending.push_str(&piece);
-                self.advance(redactor, at, 0, false).of(piece)
+                self.advance(redactor, at, 0, false).cut(piece)
             }
         }
     }
@@ -69,7 +69,7 @@ impl TextStream {
             None
         } else {
             let old = self.pending.len();
-            self.advance(redactor, 0, old, true).of("".into()).filter(|text| !text.is_empty())
+            self.advance(redactor, 0, old, true).cut("".into()).filter(|text| !text.is_empty())
         };
         *self = Self { json: self.json, ..Self::default() };
         rest
@@ -179,7 +179,7 @@ enum Passed {
 }
 
 impl Passed {
-    fn of(self, piece: Box<str>) -> Option<Box<str>> {
+    fn cut(self, piece: Box<str>) -> Option<Box<str>> {
         match self {
             Self::Piece => Some(piece),
             Self::Text(text) => (!text.is_empty()).then(|| text.into()),

@@ -45,7 +45,7 @@ pub enum SchemaError {
     UnknownKeyword {
         /// A JSON pointer to the keyword.
         pointer: String,
-        /// The keyword.
+        /// The keyword that is not supported.
         keyword: String,
     },
     /// A keyword or its value is valid, but not enforced here.

@@ -14,6 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("qwen-git", &[]),
     ("qwen-sandbox", &["qwen-events", "qwen-git"]),
     ("qwen-permissions", &["qwen-events", "qwen-git"]),
+    ("qwen-proxy", &["qwen-http", "qwen-permissions"]),
     ("qwen-schema", &[]),
     ("qwen-mcp", &["qwen-events", "qwen-http", "qwen-sandbox", "qwen-schema"]),
     (
@@ -28,12 +29,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "qwen-mcp",
             "qwen-model",
             "qwen-permissions",
+            "qwen-proxy",
             "qwen-redact",
             "qwen-sandbox",
             "qwen-schema",
             "qwen-tools",
         ],
     ),
+    ("qwen-thoughts", &["qwen-engine", "qwen-events", "qwen-model"]),
     (
         "qwen",
         &[
@@ -47,10 +50,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "qwen-permissions",
             "qwen-redact",
             "qwen-sandbox",
+            "qwen-serve",
+            "qwen-thoughts",
             "qwen-tools",
             "qwen-tui",
         ],
     ),
+    ("qwen-serve", &["qwen-events", "qwen-kernel"]),
     ("qwen-tui", &["qwen-events"]),
 ];
 

@@ -97,6 +97,11 @@ class MockModel:
         """The names of the tools that one request offered."""
         return [tool["function"]["name"] for tool in self.requests()[number].get("tools", [])]
 
+    def situation(self, number: int = -1) -> str:
+        """What the model was told about its situation in one request, with the user's messages."""
+        messages = self._ask("requests", "GET")[number]["full_body"]["messages"]
+        return "\n".join(text_of(message) for message in messages if message["role"] == "user")
+
     def system(self, number: int = -1) -> str:
         """The system prompt of one request."""
         return "".join(text_of(m) for m in self.messages(number) if m["role"] == "system")

@@ -225,7 +225,7 @@ async def test_an_audit_sees_results_in_the_fields_of_claudes_cli(model, place):
         "Write": {"type": "create", "filePath": path, "content": "1\n", "structuredPatch": [], "originalFile": None},
         "Read": {"type": "text", "file": {"filePath": path, "content": "1\n", "numLines": 1, "startLine": 1, "totalLines": 1}},
         "Edit": {"filePath": path, "oldString": "1", "newString": "2", "originalFile": "1\n", "structuredPatch": [patch]},
-        "Bash": {"stdout": "hi\n", "stderr": "", "interrupted": False},
+        "Bash": {"stdout": "hi", "stderr": "", "interrupted": False},
     }
     assert {name: {key: seen[name][key] for key in fields} for name, fields in expected.items()} == expected
 

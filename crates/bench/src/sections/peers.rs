@@ -1,4 +1,5 @@
-//! A hundred sessions with one turn each: through one hub, and through a process of a peer CLI for each.
+//! Other agents that embed a CLI, with the same scripted model: what one turn costs, and a hundred sessions with
+//! one turn each, through one hub and through a process of a peer for each. docs/comparison.md has the figures.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,14 +8,19 @@ use std::time::{Duration, Instant};
 use mock_model::monotonic_ns;
 use serde_json::json;
 
+use super::{repeat, turn};
 use crate::Bench;
+use crate::child::{self, Cost};
 use crate::mock::Mock;
-use crate::output::CHUNK_TEXT;
+use crate::output::{CHUNK_TEXT, Mode};
+use crate::stats::median;
 use crate::subject::IsolatedHome;
 use crate::table::Row;
 use crate::worker::Worker;
 
 const SESSIONS: usize = 100;
+/// How many single turns are measured.
+const TURNS: usize = 5;
 /// How many processes of a peer run at once. More would not end sooner on few cores, and a hundred need more
 /// memory than a small machine has.
 const AT_ONCE: usize = 4;
@@ -23,21 +29,37 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A CLI from npm.
 struct Peer {
+    /// The package and its version.
     package: &'static str,
     program: &'static str,
     args: &'static [&'static str],
+    /// Writes the files that it needs to reach the scripted model into its working directory.
+    configure: fn(&Path, &Mock) -> std::io::Result<()>,
 }
 
-const PEERS: [Peer; 2] = [
+const PEERS: [Peer; 3] = [
     Peer {
-        package: "@anthropic-ai/claude-code",
+        package: "@anthropic-ai/claude-code@2.1.327",
         program: "claude",
         args: &["-p", "hi", "--output-format", "json"],
+        configure: |_, _| Ok(()),
     },
     Peer {
-        package: "@qwen-code/qwen-code",
+        package: "@qwen-code/qwen-code@0.24.4",
         program: "qwen",
         args: &["-p", "hi", "--output-format", "json", "--auth-type", "openai", "--model", "m"],
+        configure: |_, _| Ok(()),
+    },
+    Peer {
+        package: "opencode-ai@1.18.33",
+        program: "opencode",
+        args: &["run", "hi", "--model", "mock/m"],
+        configure: |directory, mock| {
+            let options = json!({"baseURL": mock.base_url(), "apiKey": "x"});
+            let provider = json!({"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m": {"name": "m"}}});
+            let settings = json!({"provider": {"mock": provider}, "autoupdate": false, "share": "disabled"});
+            std::fs::write(directory.join("opencode.json"), settings.to_string())
+        },
     },
 ];
 
@@ -45,19 +67,66 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])?;
     let count = bench.options.count(SESSIONS, 2);
     let title = format!("{count} sessions with one turn each");
-    let mut rows = vec![Row::without_target(
+    let home = IsolatedHome::fresh()?;
+    let runs = bench.options.count(TURNS, 3);
+    let turns = repeat(runs, || turn(&mut bench.subject.turn(Mode::Claude, &mock, &home), Mode::Claude, 1))?;
+    let mut rows = Vec::from(cost_rows("one turn", &turns));
+    rows.push(Row::without_target(
         format!("{title}: through one hub"),
         through_hub(bench, &mock, count)?,
         "s",
-    )];
+    ));
     for peer in &PEERS {
-        let name = format!("— through a process of {} each", peer.package);
-        rows.push(match install(peer).and_then(|program| through_processes(&program, peer, &mock, count)) {
-            Ok(seconds) => Row::without_target(name, seconds, "s"),
-            Err(reason) => Row::note(name, format!("skipped: {reason}")),
-        });
+        rows.extend(rows_of_peer(peer, &mock, runs, count).unwrap_or_else(|reason| {
+            vec![Row::note(format!("— {}", peer.package), format!("skipped: {reason}"))]
+        }));
     }
     Ok(rows)
+}
+
+/// Measures single turns of a peer, then a process for each of many sessions.
+fn rows_of_peer(peer: &Peer, mock: &Mock, runs: usize, count: usize) -> Result<Vec<Row>, String> {
+    let program = install(peer)?;
+    let home = IsolatedHome::fresh()?;
+    let run = || child::run(&mut peer.command(&program, &home, mock)?, |_, _| {});
+    // Fills caches and creates the peer's own files.
+    run()?;
+    let turns = repeat(runs, run)?;
+    let mut rows = Vec::from(cost_rows(&format!("— one turn of {}", peer.package), &turns));
+    let name = format!("— {count} sessions through a process of {} each", peer.package);
+    rows.push(Row::without_target(name, through_processes(&program, peer, mock, count)?, "s"));
+    Ok(rows)
+}
+
+/// The costs of turns that were measured.
+fn cost_rows(title: &str, turns: &[Cost]) -> [Row; 3] {
+    let peak = turns.iter().map(|cost| cost.peak_mb).fold(0.0, f64::max);
+    let cpu = median(turns.iter().map(|cost| cost.cpu_ms));
+    let wall = median(turns.iter().map(|cost| cost.wall_ms));
+    [
+        Row::without_target(format!("{title}: processor time"), cpu, "ms"),
+        Row::without_target(format!("{title}: start to end"), wall, "ms"),
+        Row::without_target(format!("{title}: peak memory"), peak, "MB"),
+    ]
+}
+
+impl Peer {
+    /// The command that runs one turn.
+    fn command(&self, program: &Path, home: &IsolatedHome, mock: &Mock) -> Result<Command, String> {
+        let mut command = Command::new(program);
+        command.args(self.args);
+        home.isolate(&mut command, mock);
+        let configured = (self.configure)(&home.work(), mock);
+        configured.map_err(|error| format!("cannot configure {}: {error}", self.package))?;
+        let root = mock.base_url().trim_end_matches("/v1").to_owned();
+        command.env("ANTHROPIC_API_KEY", "x").env("ANTHROPIC_BASE_URL", root).env("OPENAI_MODEL", "m");
+        // Without these, peers contact their vendors first.
+        command
+            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+            .env("OPENCODE_DISABLE_MODELS_FETCH", "1");
+        command.env("OPENCODE_DISABLE_AUTOUPDATE", "1").env("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1");
+        Ok(command)
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "times are short")]
@@ -126,11 +195,7 @@ fn finish(mut command: Command) -> Result<(), String> {
 fn through_processes(program: &Path, peer: &Peer, mock: &Mock, count: usize) -> Result<f64, String> {
     let home = IsolatedHome::fresh()?;
     let run = || -> Result<(), String> {
-        let mut command = Command::new(program);
-        command.args(peer.args);
-        home.isolate(&mut command, mock);
-        let root = mock.base_url().trim_end_matches("/v1").to_owned();
-        command.env("ANTHROPIC_API_KEY", "x").env("ANTHROPIC_BASE_URL", root).env("OPENAI_MODEL", "m");
+        let mut command = peer.command(program, &home, mock)?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         finish(command)
     };

@@ -61,38 +61,8 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
             "ms",
         ),
     ];
-    for (line, bare) in [(PLAIN, "forks"), (SCRIPT, "bashes")] {
-        let call = json!({ "tool_call": { "name": "run_shell_command", "arguments": { "command": line } } });
-        let shells = one_by_one(&call)?;
-        let none = repeat(runs, || child::run(&mut program(bare, "0")?, |_, _| {}))?;
-        let bares = repeat(runs, || child::run(&mut program(bare, &calls.to_string())?, |_, _| {}))?;
-        let (shell_ms, bare_ms) = (each(&shells, &cold, all), each(&bares, &none, all));
-        if shell_ms < bare_ms {
-            // Only what was reaped is counted, from the bottom of the tree to us.
-            return Err(format!(
-                "a shell call of {shell_ms:.2} ms beside a bare fork of {bare_ms:.2} ms: not all processes were counted"
-            ));
-        }
-        rows.extend([
-            Row::at_most(
-                format!("shell call (`{line}`), its processes included: processor time"),
-                shell_ms,
-                "ms",
-                SHELL_MS,
-            ),
-            Row::without_target(
-                format!("shell call (`{line}`): processor time of our own process"),
-                each(&shells, &cold, |cost| cost.own_cpu_ms),
-                "ms",
-            ),
-            Row::without_target("— a bare fork and exec of the same: processor time", bare_ms, "ms"),
-            Row::at_most(
-                format!("shell call (`{line}`) beside a bare fork and exec"),
-                shell_ms / bare_ms,
-                "×",
-                SHELL_RATIO,
-            ),
-        ]);
+    for shell in [(PLAIN, "forks"), (SCRIPT, "bashes")] {
+        rows.extend(compare_with_fork(shell, calls, runs, &cold, one_by_one, each)?);
     }
     let call =
         json!({ "tool_call": { "name": "run_shell_command", "arguments": { "command": READ_ONLY_LINE } } });
@@ -120,6 +90,49 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     ]);
     rows.push(overlapping_reads(bench, &home, runs, &cold)?);
     Ok(rows)
+}
+
+/// The rows of a shell call and of a bare fork and exec of the same program.
+fn compare_with_fork(
+    (line, bare): (&str, &str),
+    calls: usize,
+    runs: usize,
+    cold: &[Cost],
+    one_by_one: impl Fn(&Value) -> Result<Vec<Cost>, String>,
+    each: impl Fn(&[Cost], &[Cost], fn(&Cost) -> f64) -> f64,
+) -> Result<Vec<Row>, String> {
+    let all = |cost: &Cost| cost.cpu_ms;
+    let call = json!({ "tool_call": { "name": "run_shell_command", "arguments": { "command": line } } });
+    let shells = one_by_one(&call)?;
+    let none = repeat(runs, || child::run(&mut program(bare, "0")?, |_, _| {}))?;
+    let bares = repeat(runs, || child::run(&mut program(bare, &calls.to_string())?, |_, _| {}))?;
+    let (shell_ms, bare_ms) = (each(&shells, cold, all), each(&bares, &none, all));
+    if shell_ms < bare_ms {
+        // Only what was reaped is counted, from the bottom of the tree to us.
+        return Err(format!(
+            "a shell call of {shell_ms:.2} ms compared with a bare fork of {bare_ms:.2} ms: not all processes were counted"
+        ));
+    }
+    Ok(vec![
+        Row::at_most(
+            format!("shell call (`{line}`), its processes included: processor time"),
+            shell_ms,
+            "ms",
+            SHELL_MS,
+        ),
+        Row::without_target(
+            format!("shell call (`{line}`): processor time of our own process"),
+            each(&shells, cold, |cost| cost.own_cpu_ms),
+            "ms",
+        ),
+        Row::without_target("— a bare fork and exec of the same: processor time", bare_ms, "ms"),
+        Row::at_most(
+            format!("shell call (`{line}`) beside a bare fork and exec"),
+            shell_ms / bare_ms,
+            "×",
+            SHELL_RATIO,
+        ),
+    ])
 }
 
 /// How long a message of slow calls that only read takes beyond a turn without calls.

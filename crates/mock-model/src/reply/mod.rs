@@ -24,7 +24,7 @@ pub enum Step {
     Gate(String),
     /// Waits this long; for benchmarks and scripts, never to order events in a test.
     Pause(Duration),
-    /// Drops the connection.
+    /// Drops the connection without ending the response.
     Close,
     /// Responds with a status, additional headers and a body instead of a stream.
     Status(u16, Vec<(String, String)>, String),

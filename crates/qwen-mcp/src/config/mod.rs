@@ -36,7 +36,7 @@ pub struct ServerConfig {
     pub trust: bool,
     /// Only these tools; none means all.
     pub include_tools: Option<Vec<String>>,
-    /// Tools to omit.
+    /// The tools that are not offered.
     pub exclude_tools: Vec<String>,
     pub enabled: bool,
     /// Its tools are never deferred, whatever the size of their schemas.

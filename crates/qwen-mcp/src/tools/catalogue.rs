@@ -37,7 +37,7 @@ const LONGEST_ANNOTATIONS: usize = 4 * 1024;
 pub struct Fingerprint(u64);
 
 impl Fingerprint {
-    fn of(parts: &[&str]) -> Self {
+    fn compute(parts: &[&str]) -> Self {
         static KEYS: OnceLock<RandomState> = OnceLock::new();
         Self(KEYS.get_or_init(RandomState::new).hash_one(parts))
     }
@@ -86,7 +86,7 @@ impl Catalogue {
     /// Builds the catalogue from a server's list. Entries are checked one by one; an invalid one is dropped
     /// and the others stay. With `has_headers` calls repeat arguments in headers where the schema asks for
     /// it.
-    pub(crate) fn of(
+    pub(crate) fn build(
         server: &str,
         config: &ServerConfig,
         listed: Vec<Box<RawValue>>,
@@ -193,7 +193,7 @@ fn define(listed: Listed, full: &str, has_headers: bool) -> Result<(Definition, 
         Json::trusted(annotations.to_string())
     });
     let annotations = annotations.filter(|annotations| annotations.as_str().len() <= LONGEST_ANNOTATIONS);
-    let fingerprint = Fingerprint::of(&[
+    let fingerprint = Fingerprint::compute(&[
         &title.text,
         &description.text,
         // Hash the original text, including parts that were cut or escaped.
@@ -250,7 +250,7 @@ mod tests {
 
     fn catalogue(tools: Value) -> Catalogue {
         let listed: Vec<Box<RawValue>> = serde_json::from_value(tools).unwrap();
-        Catalogue::of("s", &ServerConfig::new(Transport::Host), listed, false)
+        Catalogue::build("s", &ServerConfig::new(Transport::Host), listed, false)
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
             r#"[{"name":"read","title":"Read","description":"d","inputSchema":{"type":"object","properties":{"z":{},"a":{}}},"annotations":{"readOnlyHint":true}}]"#,
         )
         .unwrap();
-        let made = Catalogue::of("s", &ServerConfig::new(Transport::Host), listed, false);
+        let made = Catalogue::build("s", &ServerConfig::new(Transport::Host), listed, false);
         let tool = made.get("read").unwrap();
         assert_eq!((&*tool.spec.name, &*tool.spec.description, &*tool.title), ("mcp__s__read", "d", "Read"));
         assert_eq!(tool.spec.parameters.as_str(), r#"{"type":"object","properties":{"z":{},"a":{}}}"#);
@@ -340,7 +340,7 @@ mod tests {
         let mut config = ServerConfig::new(Transport::Host);
         config.exclude_tools = vec!["b".to_owned()];
         let listed = serde_json::from_value(json!([{"name": "a"}, {"name": "b"}])).unwrap();
-        let made = Catalogue::of("s", &config, listed, false);
+        let made = Catalogue::build("s", &config, listed, false);
         assert!(made.get("a").is_some() && made.get("b").is_none() && made.warnings.is_empty());
     }
 }

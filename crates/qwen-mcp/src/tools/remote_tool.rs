@@ -59,7 +59,7 @@ impl RemoteTool {
         &self.definition.spec
     }
 
-    /// The server's name.
+    /// The name of the server that offers it.
     pub fn server(&self) -> &Arc<str> {
         &self.server.name
     }
@@ -69,7 +69,7 @@ impl RemoteTool {
         &self.definition.name
     }
 
-    /// Display name.
+    /// The name that users are shown.
     pub fn title(&self) -> &Arc<str> {
         &self.definition.title
     }

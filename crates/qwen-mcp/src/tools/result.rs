@@ -117,7 +117,7 @@ pub(crate) fn contents(result: &RawValue) -> Option<ResourceContents> {
 
 /// Receives the text of a result.
 pub trait TextSink: Send {
-    /// Appends a piece.
+    /// Appends a piece of the text.
     fn append(&mut self, piece: &str);
 }
 

@@ -47,13 +47,18 @@ impl Stdio {
         inbox: Arc<Inbox>,
     ) -> Result<Self, McpError> {
         spec.stdin = Stdin::Pipe;
+        // Looked for before the start, because a server that ends at once may already be gone.
+        let line = std::iter::once(&spec.program).chain(&spec.args).filter_map(|word| word.to_str());
+        let hidden = sandbox.as_ref().and_then(|sandbox| sandbox.explain_hidden(line));
         let running = spawn(spec).await.map_err(|error| {
-            McpError::new(START_FAILED, format!("The MCP server `{server}` could not be started: {error}."))
+            let why = hidden.as_ref().map_or_else(|| error.to_string(), Clone::clone);
+            McpError::new(START_FAILED, format!("The MCP server `{server}` could not be started: {why}."))
         })?;
         let (outgoing, messages) = mpsc::channel(WAITING);
         let ending = CancellationToken::new();
         let (replies, stop) = (outgoing.clone(), ending.clone());
-        let task = ServerTask { server: server.clone(), inbox, replies, ending: stop, _inside: sandbox };
+        let task =
+            ServerTask { server: server.clone(), inbox, replies, ending: stop, hidden, _inside: sandbox };
         let task = tokio::spawn(task.run(running, messages));
         Ok(Self { server, outgoing, ending, task: Mutex::new(Some(task)) })
     }
@@ -98,6 +103,8 @@ struct ServerTask {
     inbox: Arc<Inbox>,
     replies: mpsc::Sender<String>,
     ending: CancellationToken,
+    /// A file of its command line that the sandbox hides.
+    hidden: Option<String>,
     _inside: Option<ProcessSandbox>,
 }
 
@@ -116,19 +123,24 @@ impl ServerTask {
             }
         };
         // Its input is closed by now, which asks the server to end.
-        let exit = tokio::time::timeout(GRACE, running.gone()).await.ok();
+        let exit = tokio::time::timeout(GRACE, running.wait()).await.ok();
         if exit.is_none() {
             running.terminate();
-            running.gone().await;
+            running.wait().await;
         }
         let error = match stopped {
             None => McpError::new(DIED, format!("The MCP server `{}` was switched off.", self.server)),
             Some(Err(error)) => error,
             Some(Ok(())) => {
                 stderr.read_rest().await;
+                let hidden = self
+                    .hidden
+                    .iter()
+                    .map(|hidden| format!(" Probable cause: {hidden}."))
+                    .collect::<String>();
                 McpError::new(
                     DIED,
-                    format!("The MCP server `{}` {}.{}", self.server, ended(exit), stderr.shown()),
+                    format!("The MCP server `{}` {}.{hidden}{}", self.server, ended(exit), stderr.shown()),
                 )
             }
         };

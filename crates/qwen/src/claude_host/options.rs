@@ -13,7 +13,7 @@ pub struct ClaudeHostOptions {
     pub streams_mirror: bool,
     /// Where the Claude SDKs store this directory's transcripts; `None` unless one of them started us.
     pub transcripts: Option<PathBuf>,
-    /// `--include-partial-messages`.
+    /// True with `--include-partial-messages`: deltas are written too.
     pub partial_messages: bool,
     /// `--await-initialize`: no turn starts before the host's `initialize`.
     pub await_initialize: bool,

@@ -15,7 +15,6 @@ type IgnoredFlag = (&'static str, Option<char>, ValueArity);
 
 /// Flags in the help of Qwen Code and Claude Code, or passed by their SDKs, without a meaning here.
 const IGNORED: &[IgnoredFlag] = &[
-    ("acp", None, ValueArity::Nothing),
     ("all-files", Some('a'), ValueArity::Nothing),
     ("autocompact", None, ValueArity::Value),
     ("background", None, ValueArity::Nothing),
@@ -28,7 +27,6 @@ const IGNORED: &[IgnoredFlag] = &[
     ("desktop", None, ValueArity::Nothing),
     ("disable-slash-commands", None, ValueArity::Nothing),
     ("environment", None, ValueArity::Value),
-    ("experimental-acp", None, ValueArity::Nothing),
     ("experimental-lsp", None, ValueArity::Nothing),
     ("experimental-skills", None, ValueArity::Nothing),
     ("extensions", Some('e'), ValueArity::Value),

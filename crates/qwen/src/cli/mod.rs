@@ -6,9 +6,9 @@ mod auth;
 mod claude;
 mod configuration;
 mod diagnostics;
-mod hub;
 mod ignored;
 mod mcp;
+mod roles;
 mod sessions;
 mod supervision;
 mod telemetry;
@@ -24,11 +24,11 @@ pub use auth::{AuthAction, AuthStatusArgs};
 pub use claude::ClaudeFlags;
 pub use configuration::Configuration;
 pub use diagnostics::{DiagnosticFlags, LogFormat};
-pub use hub::HubArgs;
 pub use ignored::IgnoredFlags;
 pub use mcp::{McpAction, McpListArgs};
+pub use roles::{AcpFlags, HubArgs, ServeArgs};
 pub use sessions::{DeleteArgs, ForkArgs, ListArgs, SessionsAction};
-pub use supervision::{CommitDescriptors, Supervision};
+pub use supervision::{CommitDescriptors, Supervision, descriptors};
 pub use telemetry::TelemetryFlags;
 pub use thinking::ThinkingArgs;
 pub use tools::{ToolFlags, items, rules};
@@ -101,6 +101,8 @@ pub enum Subcommands {
     },
     /// Serve many sessions on a pool of workers, over standard input and output
     Hub(Box<HubArgs>),
+    /// Serve sessions over HTTP, with a web page
+    Serve(Box<ServeArgs>),
     /// List the models that the configured server offers
     Models(ModelsArgs),
     /// Check settings, server, model, tool calls, sandbox, MCP servers and disk
@@ -260,7 +262,7 @@ pub struct Run {
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Input and output")]
     pub input_format: Option<InputFormat>,
 
-    /// The dialect of JSON output: qwen, claude, claude-lite, loom, loom-export or core; implies
+    /// The dialect of JSON output: qwen, claude, claude-lite, loom, loom-export, core or acp; implies
     /// '--output-format stream-json'
     #[arg(long, value_name = "NAME", help_heading = "Input and output")]
     pub dialect: Option<String>,
@@ -281,6 +283,9 @@ pub struct Run {
     /// Repeat the user's messages in the output
     #[arg(long, help_heading = "Input and output")]
     pub replay_user_messages: bool,
+
+    #[command(flatten)]
+    pub acp: AcpFlags,
 
     #[command(flatten)]
     pub supervision: Supervision,
@@ -335,8 +340,8 @@ pub struct Run {
     #[arg(long, value_name = "NAMES", alias = "tools", help_heading = "Permissions")]
     pub core_tools: Option<String>,
 
-    /// Add these directories to the workspace; comma-separated
-    #[arg(long, value_name = "DIRS", alias = "add-dir", value_delimiter = ',', help_heading = "Permissions")]
+    /// Add these directories to the workspace; a value that is not itself a directory may list several, with commas
+    #[arg(long, value_name = "DIRS", alias = "add-dir", help_heading = "Permissions")]
     pub include_directories: Vec<PathBuf>,
 
     /// Add MCP servers: a file, or JSON like '{"mcpServers":{…}}'

@@ -15,6 +15,10 @@ pub struct Supervision {
     #[arg(long, value_name = "SECS", value_parser = seconds, allow_hyphen_values = true, hide = true)]
     pub leash: Option<Duration>,
 
+    /// How many seconds a question to the host may stay open
+    #[arg(long, value_name = "SECS", value_parser = seconds, allow_hyphen_values = true, hide = true)]
+    pub question_timeout: Option<Duration>,
+
     /// Hide this directory from commands; may be given several times
     #[arg(long, value_name = "DIR", hide = true)]
     pub private_dir: Vec<PathBuf>,
@@ -39,7 +43,7 @@ pub struct CommitDescriptors {
 }
 
 /// Parses one socket as `N`, or two pipes as `READ,WRITE`. Standard streams are in use already.
-pub(super) fn descriptors(text: &str) -> Result<CommitDescriptors, String> {
+pub fn descriptors(text: &str) -> Result<CommitDescriptors, String> {
     let number = |text: &str| text.trim().parse::<i32>().ok().filter(|number| *number > 2);
     let (read, write) = text.split_once(',').unwrap_or((text, text));
     match (number(read), number(write)) {

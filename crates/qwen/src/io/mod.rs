@@ -2,7 +2,7 @@
 
 pub mod append_file;
 pub mod debug_log;
-mod descriptor;
+pub mod descriptor;
 pub mod host_file;
 pub mod input;
 pub mod output;

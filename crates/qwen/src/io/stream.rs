@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use qwen_dialects::Encoder;
 use qwen_events::{Body, ConsoleLevel, Event};
 use tokio::sync::mpsc;
@@ -19,6 +20,35 @@ const BATCH_BYTES: usize = 64 * 1024;
 
 /// A line buffer that grew beyond this for one huge event is released.
 const KEEP_BYTES: usize = 1024 * 1024;
+
+/// Observes which lines each event becomes.
+pub trait OutputObserver {
+    /// Notes the lines of an event, which are not written yet.
+    fn note(&mut self, event: &Event, lines: &[u8]);
+
+    /// True if something that was noted has not been passed on.
+    fn is_pending(&self) -> bool;
+
+    /// Passes on what was noted. The lines are written only afterwards.
+    fn flush(&mut self) -> BoxFuture<'_, ()>;
+}
+
+/// Standard output, and who observes it.
+pub struct ObservedOutput<'a> {
+    pub output: &'a Output,
+    pub observer: Option<&'a mut dyn OutputObserver>,
+}
+
+impl ObservedOutput<'_> {
+    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(observer) = &mut self.observer
+            && observer.is_pending()
+        {
+            observer.flush().await;
+        }
+        self.output.write_all(bytes).await
+    }
+}
 
 /// Renders events for standard output and standard error.
 pub enum Renderer {
@@ -75,7 +105,7 @@ fn warn(event: &Event, err: &mut Vec<u8>) {
 pub async fn pump(
     mut events: mpsc::Receiver<Event>,
     mut renderer: Renderer,
-    output: &Output,
+    mut output: ObservedOutput<'_>,
 ) -> io::Result<()> {
     let mut out = Vec::with_capacity(8 * 1024);
     let mut err = Vec::new();
@@ -92,7 +122,7 @@ pub async fn pump(
                 write_stderr(&mut err);
                 continue;
             }
-            () = output.reader_gone() => return Err(io::ErrorKind::BrokenPipe.into()),
+            () = output.output.reader_gone() => return Err(io::ErrorKind::BrokenPipe.into()),
         };
         if received == 0 {
             return Ok(());
@@ -100,6 +130,9 @@ pub async fn pump(
         for event in batch.drain(..) {
             let before = out.len();
             renderer.render(&event, &mut out, &mut err);
+            if let Some(observer) = &mut output.observer {
+                observer.note(&event, &out[before..]);
+            }
             if !err.is_empty() {
                 // On a terminal both streams appear on one screen, so they are written in the order of the
                 // events.
@@ -110,19 +143,19 @@ pub async fn pump(
             if is_turn_end(&event) {
                 renderer.report_end(&event, &mut err);
                 if !err.is_empty() {
-                    flush(output, &mut out).await?;
+                    flush(&mut output, &mut out).await?;
                     write_stderr(&mut err);
                 }
             }
             if out.len() >= BATCH_BYTES {
-                flush(output, &mut out).await?;
+                flush(&mut output, &mut out).await?;
             }
         }
-        flush(output, &mut out).await?;
+        flush(&mut output, &mut out).await?;
     }
 }
 
-async fn flush(output: &Output, out: &mut Vec<u8>) -> io::Result<()> {
+async fn flush(output: &mut ObservedOutput<'_>, out: &mut Vec<u8>) -> io::Result<()> {
     output.write_all(out).await?;
     out.clear();
     if out.capacity() > KEEP_BYTES {

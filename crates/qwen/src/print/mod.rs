@@ -1,5 +1,6 @@
 //! Plain-text output for users, instead of JSON lines.
 
+mod changed_files;
 mod markdown;
 mod reporter;
 mod screen;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use qwen_dialects::loom::rfc3339;
 use qwen_events::{
-    Body, ConsoleLevel, Display, EndStatus, Event, MessageEnd, SessionEvent, SessionId, Timestamp, ToolCall,
-    ToolEnd, ToolStatus, TurnEnd, message_pieces, notices, outside_turns, shorten_middle, terminal_text,
-    visible_text,
+    Body, ConsoleLevel, EndStatus, Event, MessageEnd, SessionEvent, SessionId, Timestamp, ToolCall, ToolEnd,
+    ToolStatus, TurnEnd, message_pieces, notices, outside_turns, shorten_middle, terminal_text, visible_text,
 };
 use qwen_sandbox::SandboxLimits;
 use serde_json::{Map, Value, json};
 
+use super::changed_files::ChangedFiles;
 use crate::settings::LogLevel;
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -63,7 +63,7 @@ pub struct Reporter {
     spinner_shown: bool,
     /// The last notice, which may also be the error that the turn ends with.
     last_notice: Option<Arc<str>>,
-    files_changed: Vec<Arc<str>>,
+    files_changed: ChangedFiles,
     /// Calls with an open permission question.
     open_questions: Vec<(Arc<ToolCall>, Arc<str>)>,
     session_id: Option<SessionId>,
@@ -89,7 +89,7 @@ impl Reporter {
             spinning: None,
             spinner_shown: false,
             last_notice: None,
-            files_changed: Vec::new(),
+            files_changed: ChangedFiles::default(),
             open_questions: Vec::new(),
             session_id: None,
             reported_limits: Vec::new(),
@@ -123,7 +123,10 @@ impl Reporter {
     pub fn report(&mut self, event: &Event, err: &mut Vec<u8>) {
         self.at = event.at;
         match &event.body {
-            Body::TurnStart(start) => self.session_id = Some(start.session_id.clone()),
+            Body::TurnStart(start) => {
+                self.session_id = Some(start.session_id.clone());
+                self.files_changed.begin(&start.cwd);
+            }
             Body::NodeEnter => self.spinning = Some("thinking"),
             Body::MessageEnd(end) => self.model_call(end, err),
             Body::Approval { call, reason, .. } => self.open_questions.push((call.clone(), reason.clone())),
@@ -168,6 +171,7 @@ impl Reporter {
     pub fn report_inner(&mut self, event: &Event, err: &mut Vec<u8>) {
         self.at = event.at;
         if let Body::ToolEnd(end) = &event.body {
+            self.files_changed.record(end, self.at);
             let outcome = match end.status {
                 ToolStatus::Success => String::new(),
                 ToolStatus::Error => format!(": {}", failure(end)),
@@ -231,12 +235,7 @@ impl Reporter {
         if end.status != ToolStatus::Cancelled {
             self.open_questions.retain(|(asked, _)| asked.id != end.call.id);
         }
-        if let Some(Display::FileDiff(diff)) =
-            end.display.as_ref().filter(|_| end.status == ToolStatus::Success)
-            && !self.files_changed.contains(&diff.file_name)
-        {
-            self.files_changed.push(diff.file_name.clone());
-        }
+        self.files_changed.record(end, self.at);
         let fields = json!({
             "tool": &*end.call.name, "call_id": end.call.id.as_str(), "arguments": end.call.arguments.as_str(),
             "status": status_word(end.status), "duration_ms": end.duration_ms, "exit_code": end.exit_code,
@@ -351,7 +350,6 @@ impl Reporter {
         if self.style.is_text_mode {
             self.summary(end, err);
         }
-        self.files_changed.clear();
     }
 
     /// Lists the questions that `--ask-later` left open, and how to answer them.
@@ -377,16 +375,16 @@ impl Reporter {
         if end.cost_usd > 0.0 {
             parts.push(format!("${:.4}", end.cost_usd));
         }
-        if !self.files_changed.is_empty() {
-            let names: Vec<&str> = self.files_changed.iter().take(LISTED_FILES).map(|name| &**name).collect();
-            let more = if self.files_changed.len() > LISTED_FILES { ", …" } else { "" };
-            let listed = format!(" ({}{more})", names.join(", "));
-            parts.push(counted(self.files_changed.len(), "file changed", "files changed") + &listed);
+        let changed = self.files_changed.list();
+        let files: Vec<&str> = changed.iter().map(|name| &**name).collect();
+        if !files.is_empty() {
+            let more = if files.len() > LISTED_FILES { ", …" } else { "" };
+            let listed = format!(" ({}{more})", files[..files.len().min(LISTED_FILES)].join(", "));
+            parts.push(counted(files.len(), "file changed", "files changed") + &listed);
         }
         if !end.denials.is_empty() {
             parts.push(counted(end.denials.len(), "call denied", "calls denied"));
         }
-        let files: Vec<&str> = self.files_changed.iter().map(|name| &**name).collect();
         let fields = json!({
             "session_id": session, "status": end.status.name(), "tokens": end.usage.total(), "cost_usd": end.cost_usd,
             "model_calls": end.model_calls, "tool_calls": end.tool_calls, "files_changed": files,

@@ -1,7 +1,9 @@
 //! Chooses the role of the process and its exit code.
 
+pub mod acp;
 pub mod hub;
 pub mod oneshot;
+pub mod serve;
 pub mod terminal;
 pub mod worker;
 
@@ -13,7 +15,8 @@ use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches};
 use qwen_dialects::{Dialect, Format, StreamInfo, encoder};
-use qwen_events::{Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
+use qwen_engine::agent::unknown_agent;
+use qwen_events::{AgentName, Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
 use rustix::fs::FileType;
 
 use crate::cli::{
@@ -77,6 +80,10 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             Ok(prepared) => block_on(hub::run(prepared)),
             Err(error) => fatal(Dialect::Qwen, Some(Format::StreamJson), &error),
         },
+        Subcommands::Serve(args) => match serve::prepare(args) {
+            Ok(prepared) => block_on(serve::run(prepared)),
+            Err(error) => fatal(Dialect::Qwen, None, &error),
+        },
         Subcommands::Models(args) => {
             let listed = invocation().and_then(|mut invocation| {
                 run_to_completion(subcommands::models::run(args, &mut invocation))?
@@ -112,9 +119,10 @@ fn subcommand(command: &Subcommands) -> ExitCode {
         Subcommands::Check(args) => ExitCode::from(subcommands::check::run(args)),
         Subcommands::View(args) => ExitCode::from(subcommands::view::run(args)),
         Subcommands::Schema { name } => schema(name.as_deref()),
-        Subcommands::Graph { agent } => match qwen_engine::mermaid(agent) {
-            Ok(chart) => print_bytes(chart.as_bytes()),
-            Err(error) => {
+        Subcommands::Graph { agent } => match AgentName::parse(agent) {
+            Some(agent) => print_bytes(qwen_thoughts::draw_graph(agent).as_bytes()),
+            None => {
+                let error = unknown_agent(agent);
                 exit::report(&format!("qwen: {error}"));
                 ExitCode::from(error.exit_code())
             }
@@ -195,6 +203,12 @@ fn printed(command: impl FnOnce(&mut Invocation) -> Result<String, ErrorInfo>) -
 
 /// Runs a one-shot prompt or a worker.
 fn run_agent(run: &Run) -> ExitCode {
+    if run.acp.acp {
+        return match acp::check(run) {
+            Ok(()) => block_on(acp::run(run)),
+            Err(error) => fatal(Dialect::Acp, None, &error),
+        };
+    }
     let mut invocation = match invocation() {
         Ok(invocation) => invocation,
         Err(error) => return fatal(Dialect::Qwen, None, &error),
@@ -221,8 +235,13 @@ fn run_agent(run: &Run) -> ExitCode {
         Err(error) => return fatal(wire.dialect, wire.format, &error),
     };
     exit::set_redactor(config.diagnostics.redactor.clone());
-    for warning in &config.diagnostics.warnings {
-        exit::report(&format!("qwen: {warning}"));
+    match config.stream.supervision.commit_fd {
+        Some(parent) => worker::report_warnings(parent, &config.diagnostics.warnings),
+        None => {
+            for warning in &config.diagnostics.warnings {
+                exit::report(&format!("qwen: {warning}"));
+            }
+        }
     }
     retention::apply(&config);
     let tracing = config.diagnostics.tracing.clone();
@@ -321,6 +340,7 @@ fn fatal(dialect: Dialect, format: Option<Format>, error: &ErrorInfo) -> ExitCod
         };
         let mut lines = Vec::new();
         encoder(&info).encode(&event, &mut lines);
+        worker::report_failure(&error.message, memchr::memchr_iter(b'\n', &lines).count() as u64);
         let _ = print_bytes(&lines);
     }
     exit::report(&format!("qwen: {error}"));

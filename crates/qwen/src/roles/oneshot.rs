@@ -7,14 +7,17 @@ use std::sync::Arc;
 
 use qwen_engine::commands::SessionTotals;
 use qwen_engine::{Cancel, DeferredAnswers, Emitter, HeadlessHost, Host, Session, Stop, TurnInput};
-use qwen_events::{Body, CallId, CommandCall, EndStatus, ErrorInfo, ErrorKind, Part, PromptId, TurnEnd};
+use qwen_events::{
+    Body, CallId, CommandCall, EndStatus, ErrorInfo, ErrorKind, Part, Prompt, PromptId, PromptOptions,
+    TurnEnd,
+};
 use tokio::sync::mpsc;
 
 use crate::cli::Run;
 use crate::io::debug_log::DebugLog;
 use crate::io::host_file::{SharedPlaces, WriteMode};
 use crate::io::output::Output;
-use crate::io::stream::{self, pump};
+use crate::io::stream::{self, ObservedOutput, pump};
 use crate::runtime::code_pages;
 use crate::runtime::exit;
 use crate::runtime::signals;
@@ -85,7 +88,7 @@ pub async fn run(run: &Run, config: Arc<Config>) -> u8 {
         code
     };
     let written = async {
-        let written = pump(receiver, renderer, &output).await;
+        let written = pump(receiver, renderer, ObservedOutput { output: &output, observer: None }).await;
         if written.is_err() {
             // Standard output has no reader any more, so the turn is stopped.
             cancel.stop(Stop { status: EndStatus::Interrupted, error: None });
@@ -167,27 +170,26 @@ async fn run_prompt(
             NextStep::Switch(_) | NextStep::Quit => return PromptEnd::Command { failed: false },
             NextStep::Turn(prompt) => prompt_parts = vec![Part::Text(prompt)],
             NextStep::TypedCommand(command) => {
-                let input = TurnInput {
-                    prompt_id: Some(prompt_id),
-                    parts: vec![Part::Text(format!("!{command}").into())],
-                    typed_command: Some(command),
-                    ..TurnInput::default()
-                };
+                let mut input = TurnInput::message(vec![Part::Text(format!("!{command}").into())]);
+                input.prompt.prompt_id = Some(prompt_id);
+                input.typed_command = Some(command);
                 return PromptEnd::Turn(Box::new(session.turn(input, emit, cancel).await));
             }
         }
     }
     let Attachments { parts: attachments, resources } =
         slash::attach(&prompt_parts, process, session, &prompt_id, is_submitted, emit).await;
-    let input = TurnInput {
+    let prompt = Prompt {
         prompt_id: Some(prompt_id),
         parts: prompt_parts,
-        attachments,
-        resources,
-        sampling: process.config.model.sampling.clone(),
-        tools: main_agent::tools(&process.config, None),
-        ..TurnInput::default()
+        options: PromptOptions {
+            sampling: process.config.model.sampling.clone(),
+            tool_overrides: main_agent::tools(&process.config, None),
+            ..PromptOptions::default()
+        },
+        ..Prompt::default()
     };
+    let input = TurnInput { prompt, attachments, resources, ..TurnInput::default() };
     PromptEnd::Turn(Box::new(session.turn(input, emit, cancel).await))
 }
 

@@ -1,21 +1,22 @@
 //! The process context: state shared by all sessions of one process.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use qwen_engine::commands::{CommandDirectories, CommandSet};
 use qwen_engine::hooks::WorkspaceLimits;
 use qwen_engine::memory::{self, Memory};
 use qwen_engine::skill::SkillTool;
-use qwen_engine::{Audience, Host, HostServers, Permissions, ProcessServices, SessionOverrides};
+use qwen_engine::{Audience, Host, HostServers, NetworkGate, Permissions, ProcessServices, SessionOverrides};
 use qwen_events::{ErrorInfo, ErrorKind};
 use qwen_mcp::{Deps, Servers, WorkspaceServers};
 use qwen_redact::is_secret;
+use qwen_sandbox::SandboxMode;
 use qwen_sandbox::process::{Environment, WITHHELD};
 use qwen_tools::ToolVocabulary;
 
 use super::{sandbox_policy, setup};
 use crate::io::debug_log::DebugLog;
+use crate::runtime::exit;
 use crate::settings::{Config, EXPORT_HEADERS};
 
 /// What a process holds over all its sessions. It dereferences to the part that sessions hold too. Cloning is
@@ -27,7 +28,7 @@ pub struct ProcessContext {
     pub services: Arc<ProcessServices>,
     pub commands: Arc<CommandSet>,
     pub memory: Arc<Memory>,
-    /// None without skills.
+    /// The skill tool; `None` if no skill is defined.
     pub skills: Option<Arc<SkillTool>>,
     /// The environment of commands and MCP servers.
     pub env: Arc<Environment>,
@@ -51,11 +52,12 @@ impl ProcessContext {
             withheld: deps.workspace.withheld.clone(),
             private_hosts: deps.workspace.private_hosts.clone(),
         });
-        deps.sandbox = Some(sandbox_policy::for_servers(&config));
+        let permissions = permissions(&config);
+        let network = Arc::new(network_gate(&config, &permissions, &host));
+        deps.sandbox = Some(sandbox_policy::for_servers(&config, &network));
         deps.host = Some(Arc::new(HostServers::new(host.clone())));
         let mcp = Servers::new(config.extensions.mcp_servers.iter().cloned(), deps)
             .map_err(|error| ErrorInfo::new(ErrorKind::Settings, "invalid_mcp_server", error.to_string()))?;
-        let permissions = permissions(&config);
         let memory = Arc::new(load_memory(&config, &permissions));
         let services = ProcessServices {
             host,
@@ -63,6 +65,7 @@ impl ProcessContext {
             overrides: overrides(&config),
             mcp: Arc::new(mcp),
             hooks: config.extensions.hooks.clone(),
+            network,
             audience: audience(&config),
         };
         Ok(Self {
@@ -77,14 +80,6 @@ impl ProcessContext {
     }
 }
 
-impl Deref for ProcessContext {
-    type Target = ProcessServices;
-
-    fn deref(&self) -> &ProcessServices {
-        &self.services
-    }
-}
-
 /// What servers and hooks of a trusted workspace get of the user's variables and of the private network.
 fn workspace_servers(config: &Config, env: &Environment) -> WorkspaceServers {
     let variables = &config.settings.security.workspace_variables;
@@ -95,6 +90,21 @@ fn workspace_servers(config: &Config, env: &Environment) -> WorkspaceServers {
         variables: variables.clone(),
         private_hosts: config.settings.tools.web_fetch.allow_private_hosts.clone(),
     }
+}
+
+/// The decisions about the connections of sandboxed programs. Questions have the name that hosts of the
+/// vocabulary know.
+fn network_gate(config: &Config, permissions: &Arc<Permissions>, host: &Arc<dyn Host>) -> NetworkGate {
+    let tool = match config.agent.tool_names {
+        ToolVocabulary::Qwen => "network_access",
+        ToolVocabulary::Claude => "SandboxNetworkAccess",
+    };
+    if config.sandbox.mode == SandboxMode::Off && permissions.restricts_network() {
+        exit::report(
+            "qwen: Network rules hold only in the sandbox, which is switched off: commands reach every host",
+        );
+    }
+    NetworkGate::new(config.sandbox.hosts.clone(), permissions.clone(), host.clone(), audience(config), tool)
 }
 
 /// The slash commands: the built-in ones and those of the user, the trusted project and the plugins.
@@ -134,6 +144,7 @@ fn overrides(config: &Config) -> Arc<SessionOverrides> {
     overrides.set_answer_schema(config.agent.answer_schema.clone());
     overrides.set_reasoning(config.model.thinking.reasoning);
     overrides.set_thoughts(config.model.thinking.thoughts);
+    overrides.set_policy_description(config.agent.policy_description.as_deref());
     Arc::new(overrides)
 }
 
@@ -147,6 +158,9 @@ fn environment(config: &Config) -> Environment {
     }
     if let Some(key) = &config.settings.model.api_key_env {
         env.remove(key);
+    }
+    for credential in &config.settings.tools.network.credentials {
+        env.remove(&credential.from_env);
     }
     if config.diagnostics.tracing.is_some() {
         // The collector's keys are as secret as the model's.

@@ -11,9 +11,10 @@ use qwen_engine::memory::{self};
 use qwen_engine::skill::{self, SkillTool};
 use qwen_engine::subagent::{self, AgentDefinition};
 use qwen_engine::tool_search;
-use qwen_engine::{Emitter, Permissions, REACT, SessionContext};
-use qwen_events::{Behavior, ErrorInfo, Event, Part, PermissionUpdate, SessionId};
+use qwen_engine::{Emitter, Permissions, SessionContext};
+use qwen_events::{AgentName, Behavior, ErrorInfo, Event, Part, PermissionUpdate, SessionId};
 use qwen_model::find_known_model;
+use qwen_thoughts::ThoughtAgents;
 use qwen_tools::{MemoryFiles, Registry, SessionResources, ToolVocabulary, WebAccess};
 use tokio::sync::mpsc;
 
@@ -95,6 +96,7 @@ fn stream_info(config: &Config, format: Format) -> StreamInfo {
             .map(|(name, root)| (name.clone(), root.to_string_lossy().into()))
             .collect(),
         stream_modes: config.stream.stream_modes.clone(),
+        acp: config.stream.acp,
         seed: fastrand::u64(..),
     }
 }
@@ -117,8 +119,9 @@ pub fn emitter(config: &Config, sender: mpsc::Sender<Event>) -> Emitter {
     let loom = matches!(config.stream.dialect, Dialect::Loom | Dialect::LoomExport)
         && config.stream.format.is_some();
     let modes = [StreamMode::Values, StreamMode::Updates, StreamMode::Checkpoints, StreamMode::Debug];
-    let draws_thoughts =
-        config.stream.format.is_none() && *config.agent.name != *REACT && std::io::stderr().is_terminal();
+    let draws_thoughts = config.stream.format.is_none()
+        && config.agent.name != AgentName::React
+        && std::io::stderr().is_terminal();
     if draws_thoughts || loom && modes.into_iter().any(shown) { emitter.with_state() } else { emitter }
 }
 
@@ -127,7 +130,11 @@ fn resources(process: &ProcessContext) -> SessionResources {
     let config = &*process.config;
     SessionResources {
         extra_roots: config.workspace.extra_roots.clone().into(),
-        sandbox: sandbox_policy::for_commands(config, &process.permissions),
+        sandbox: sandbox_policy::for_commands(
+            config,
+            &process.services.permissions,
+            &process.services.network,
+        ),
         output_limit: config.settings.tools.shell.output_limit.unwrap_or(SessionResources::OUTPUT_LIMIT),
         shell_timeout: config
             .settings
@@ -136,10 +143,10 @@ fn resources(process: &ProcessContext) -> SessionResources {
             .timeout_ms
             .map_or(SessionResources::SHELL_TIMEOUT, |time| Duration::from_millis(time.get())),
         redactor: config.diagnostics.redactor.clone(),
-        web: web(config, &process.permissions),
+        web: web(config, &process.services.permissions),
         memory: memory_files(config),
         may_show: Some(Arc::new({
-            let permissions = process.permissions.clone();
+            let permissions = process.services.permissions.clone();
             move |start, file| permissions.may_show(start, file)
         })),
         ..SessionResources::new(config.workspace.cwd.clone(), process.env.clone())
@@ -186,7 +193,7 @@ pub fn agents(config: &Config) -> Vec<AgentDefinition> {
     if !config.agent.has_agents {
         return Vec::new();
     }
-    subagent::gathered(subagent::builtin().into_iter().chain(config.agent.definitions.iter().cloned()))
+    subagent::gather(subagent::builtin().into_iter().chain(config.agent.definitions.iter().cloned()))
 }
 
 /// The tool that reads skills; none without skills or if the settings remove it.
@@ -211,14 +218,14 @@ pub fn tools(config: &Config, skills: Option<&Arc<SkillTool>>) -> Registry {
 /// Applies `agent` to the session: uses its model unless the command line names one, and removes the tools
 /// that it must not use.
 fn apply_agent(agent: &AgentDefinition, process: &ProcessContext) -> Result<(), ErrorInfo> {
-    if !process.config.model.is_named_by_flag && process.overrides.model().is_none() {
-        process.overrides.set_model(agent.model.clone());
+    if !process.config.model.is_named_by_flag && process.services.overrides.model().is_none() {
+        process.services.overrides.set_model(agent.model.clone());
     }
     if agent.disallowed_tools.is_empty() {
         return Ok(());
     }
     let rules = agent.disallowed_tools.clone();
-    process.permissions.update(&PermissionUpdate::AddRules { behavior: Behavior::Deny, rules })
+    process.services.permissions.update(&PermissionUpdate::AddRules { behavior: Behavior::Deny, rules })
 }
 
 /// The project's instructions for the first prompt, if the system prompt must be the same for all
@@ -234,8 +241,8 @@ pub fn workspace_notice(process: &ProcessContext) -> Option<Part> {
     Some(process.memory.text_with_title()).filter(|text| !text.is_empty()).map(|text| Part::Text(text.into()))
 }
 
-/// Builds the context of the session `id`.
-pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext, ErrorInfo> {
+/// Builds the model of the sessions, with everything that watches or gates its calls.
+fn build_model(process: &ProcessContext) -> Result<Arc<dyn qwen_model::Model>, ErrorInfo> {
     let config = &*process.config;
     let model = match config.model.config.as_ref().map_err(Clone::clone).and_then(qwen_model::build) {
         // A worker must still start and end the turn, or the host would wait for it forever.
@@ -249,17 +256,23 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
         None => model,
     };
     let model = match &config.diagnostics.tracing {
-        Some(tracing) => tracing.watch(model, Server::of(config.model.config.as_ref().ok())),
+        Some(tracing) => tracing.watch(model, Server::from_config(config.model.config.as_ref().ok())),
         None => model,
     };
     let model = match &process.debug_log {
         Some(log) => debug_log::logging_model(model, log.clone()),
         None => model,
     };
-    let model = match config.stream.supervision.leash {
-        Some(_) => gated(model, process.host.clone()),
+    Ok(match config.stream.supervision.leash {
+        Some(_) => gated(model, process.services.host.clone()),
         None => model,
-    };
+    })
+}
+
+/// Builds the context of the session `id`.
+pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext, ErrorInfo> {
+    let config = &*process.config;
+    let model = build_model(process)?;
     if let Some(store) = config.session.store.as_ref().filter(|_| config.session.record) {
         // Hooks that are written for Claude's CLI read its transcripts.
         let copies = config.claude.mirror_folder.as_ref().filter(|_| config.claude.claude_family);
@@ -273,7 +286,7 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
         (Some(agent), _) => apply_agent(agent, process)?,
         (None, Some(name)) => {
             exit::report(&format!(
-                "qwen: --agent: there is no agent '{name}'; the session goes on without one"
+                "qwen: --agent: there is no agent '{name}'; the session continues without one"
             ));
         }
         (None, None) => {}
@@ -282,11 +295,11 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
     Ok(SessionContext {
         process: process.services.clone(),
         id,
-        agent: config.agent.name.clone(),
-        thinking: config.agent.thinking.clone(),
+        agent: config.agent.name,
+        search_agents: Arc::new(ThoughtAgents { options: config.agent.thinking.clone() }),
         model,
-        tools: Arc::new(tools(config, process.skills.as_ref())),
-        system: {
+        base_tools: Arc::new(tools(config, process.skills.as_ref())),
+        base_system_prompt: {
             let own = system_prompt.or(config.agent.system_prompt.as_deref());
             let shared = config.agent.environment_in_prompt && own.is_none();
             let append = config.agent.appended_prompt();
@@ -306,12 +319,14 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
         slash_commands: process.commands.names(),
         schema_budget: config.settings.tools.schema_budget.unwrap_or(tool_search::SCHEMA_BUDGET),
         loaded_tools: Arc::default(),
+        cache_watch: Arc::default(),
         instructions: process.memory.text_with_title().into(),
         surroundings: Arc::new(WorkEnvironment {
             config: process.config.clone(),
+            permissions: process.services.permissions.clone(),
             memory: process.memory.clone(),
             env: process.env.clone(),
-            audience: process.audience,
+            audience: process.services.audience,
         }),
         window: window(config),
     })

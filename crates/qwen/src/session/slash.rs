@@ -32,15 +32,15 @@ pub struct CommandRun<'a> {
 /// What a host specifies for the message that contains a command.
 #[derive(Default)]
 pub struct HostMessage {
-    /// Its id.
+    /// The id that the host gave the message.
     pub uuid: Option<Arc<str>>,
-    /// Its author.
+    /// The author of the message, as the host described it.
     pub origin: Option<Json>,
 }
 
 /// What happens after a command.
 pub enum NextStep {
-    /// Nothing more.
+    /// The command needs no turn.
     Over {
         failed: bool,
     },
@@ -97,21 +97,22 @@ impl<'a> CommandRun<'a> {
         let done = {
             let context = self.session.as_ref().map(|session| session.context());
             let tools = match context {
-                Some(context) => context.tools.specs(),
+                Some(context) => context.base_tools.specs(),
                 None => tools(&self.process.config, self.process.skills.as_ref()).specs(),
             };
             let agents = agents(&self.process.config);
-            let mut servers = self.process.mcp.status();
+            let mut servers = self.process.services.mcp.status();
             servers.extend(self.process.config.extensions.unused_mcp_servers());
             let cx = CommandContext {
                 session_id: &self.session_id,
                 cwd: &self.process.config.workspace.cwd,
                 model: self
                     .process
+                    .services
                     .overrides
                     .model()
                     .unwrap_or_else(|| self.process.config.model.name.clone()),
-                mode: self.process.permissions.mode(),
+                mode: self.process.services.permissions.mode(),
                 history: self.session.as_ref().map(|session| session.history()),
                 spent: self.spent,
                 tools: &tools,
@@ -119,7 +120,7 @@ impl<'a> CommandRun<'a> {
                 mcp_servers: &servers,
                 hooks: &self.process.config.extensions.hooks,
                 memory_files: &self.process.memory.files,
-                rules: self.process.permissions.rules(),
+                rules: self.process.services.permissions.rules(),
                 store: self
                     .process
                     .config
@@ -264,12 +265,12 @@ impl StartedCommand<'_> {
     /// on the outcome.
     async fn act(&mut self, action: CommandAction) -> Result<Option<CommandResultBody>, String> {
         let say = |words: String| Some(CommandOutcome::info(words).body);
-        let overrides = &self.process.overrides;
+        let overrides = &self.process.services.overrides;
         match (action, self.session.as_deref_mut()) {
             (CommandAction::SwitchModel(model), _) => overrides.set_model(model),
             (CommandAction::SetMode(mode), _) => {
                 let update = PermissionUpdate::SetMode(mode.clone());
-                self.process.permissions.update(&update).map_err(|error| error.to_string())?;
+                self.process.services.permissions.update(&update).map_err(|error| error.to_string())?;
                 self.emit.emit(Body::Session(Box::new(SessionEvent::ModeChanged { mode }))).await;
             }
             (CommandAction::Clear, Some(session)) => {
@@ -324,8 +325,9 @@ fn has_attachment(prompt: &Arc<str>, process: &ProcessContext, session: &Session
 
 fn named(prompt_parts: &[Part], process: &ProcessContext, session: &Session) -> Attachments {
     let shared = &session.context().resources;
-    let may_read = |path: &Path| process.permissions.may_read(path);
-    let servers: Vec<Arc<str>> = process.mcp.status().into_iter().map(|server| server.name).collect();
+    let may_read = |path: &Path| process.services.permissions.may_read(path);
+    let servers: Vec<Arc<str>> =
+        process.services.mcp.status().into_iter().map(|server| server.name).collect();
     let resources = at::resources(prompt_parts, &servers);
     Attachments {
         parts: at::attachments(prompt_parts, &shared.cwd, &shared.extra_roots, &servers, may_read),
@@ -337,8 +339,9 @@ fn named(prompt_parts: &[Part], process: &ProcessContext, session: &Session) -> 
 /// resources of MCP servers are left as text.
 pub fn attached_files(prompt_parts: &[Part], process: &ProcessContext) -> Vec<Part> {
     let workspace = &process.config.workspace;
-    let may_read = |path: &Path| process.permissions.may_read(path);
-    let servers: Vec<Arc<str>> = process.mcp.status().into_iter().map(|server| server.name).collect();
+    let may_read = |path: &Path| process.services.permissions.may_read(path);
+    let servers: Vec<Arc<str>> =
+        process.services.mcp.status().into_iter().map(|server| server.name).collect();
     at::attachments(prompt_parts, &workspace.cwd, &workspace.extra_roots, &servers, may_read)
 }
 

@@ -6,6 +6,7 @@ use qwen_dialects::loom::rfc3339;
 use qwen_engine::log::{Folded, LogError, LogHeader, Parent, Recorder, Store, Unfinished};
 use qwen_engine::{Session, compaction};
 use qwen_events::{ErrorInfo, ErrorKind, Message, SessionId, Timestamp};
+use qwen_thoughts::ThoughtAgents;
 
 use crate::claude_host::session_mirror;
 use crate::claude_host::transcript;
@@ -77,7 +78,7 @@ fn report_damage(id: &SessionId, lines: u64) {
 pub fn copy(config: &Config, from: &SessionId, id: &SessionId) -> Result<(), ErrorInfo> {
     let store = config.session.store.as_ref().filter(|_| config.session.record).ok_or(LogError::NotOnDisk)?;
     let parent = Parent { session_id: from.clone(), point: None };
-    Ok(store.fork_edited(from, None, header(config, id, Some(parent)), &[])?)
+    Ok(store.fork_edited(from, None, header(config, id, Some(parent)), &[], &ThoughtAgents::default())?)
 }
 
 /// True if the store has a log of the session `id`.

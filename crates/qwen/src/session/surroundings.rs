@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use qwen_dialects::loom::rfc3339;
 use qwen_engine::memory::Memory;
-use qwen_engine::{Audience, Fact, Surroundings};
+use qwen_engine::{Audience, Permissions, SituationFact, Surroundings};
 use qwen_sandbox::SandboxMode;
 use qwen_sandbox::process::Environment;
 
@@ -23,71 +23,82 @@ const MAX_LISTING: usize = 400;
 /// The maximum number of commands that are looked up, and that are reported as missing.
 const MAX_COMMANDS: usize = 60;
 const MAX_MISSING: usize = 10;
-/// The maximum length of the host's description of its policy, in characters.
-const MAX_POLICY: usize = 2000;
 
 /// What the surroundings of a session are read from.
 pub struct WorkEnvironment {
     pub config: Arc<Config>,
+    pub permissions: Arc<Permissions>,
     pub memory: Arc<Memory>,
     pub env: Arc<Environment>,
     pub audience: Audience,
 }
 
 impl Surroundings for WorkEnvironment {
-    fn survey(&self) -> Vec<Fact> {
-        let workspace = &self.config.workspace;
-        let mut facts = Vec::new();
-        if let Some(policy) = &self.config.agent.policy_description {
-            let policy: String = policy.chars().take(MAX_POLICY).collect();
-            facts.push(Fact::new("policy of the host", &policy));
-        }
-        facts.push(Fact::new("sandbox", &describe_sandbox(&self.config, self.audience)));
-        facts.push(Fact::new("trust", describe_trust(workspace.is_trusted)));
-        facts.push(Fact::new("working directory", &workspace.cwd.display().to_string()));
-        let shell = self
-            .env
-            .get("SHELL")
-            .and_then(OsStr::to_str)
-            .map(|shell| format!(", the user's shell is {shell}"));
+    fn limits(&self) -> Vec<SituationFact> {
+        vec![
+            SituationFact::new("sandbox", &self.describe_sandbox()),
+            SituationFact::new("trust", describe_trust(self.config.workspace.is_trusted)),
+        ]
+    }
+
+    fn survey(&self, cwd: &Path) -> Vec<SituationFact> {
+        let mut facts = vec![SituationFact::new("working directory", &cwd.display().to_string())];
+        let shell = self.env.get("SHELL").and_then(OsStr::to_str);
+        let shell = shell.map(|shell| format!(", the user's shell is {shell}"));
         let platform =
             format!("{} {}{}", std::env::consts::OS, std::env::consts::ARCH, shell.unwrap_or_default());
-        facts.push(Fact::new("platform", &platform));
+        facts.push(SituationFact::new("platform", &platform));
         let now = rfc3339(clock::now());
-        facts.push(Fact::new("date", now.split('T').next().unwrap_or_default()));
-        let git = GitState::read(&workspace.cwd).map(|state| state.describe());
-        facts.push(Fact::new("git", git.as_deref().unwrap_or("not a repository")));
-        facts.push(Fact::new("files", &list_directory(&workspace.cwd)).unreported());
+        facts.push(SituationFact::new("date", now.split('T').next().unwrap_or_default()));
+        let git = GitState::read(cwd).map(|state| state.describe());
+        facts.push(SituationFact::new("git", git.as_deref().unwrap_or("not a repository")));
+        facts.push(SituationFact::new("files", &list_directory(cwd)).unreported());
         let missing = missing_commands(&self.memory.text, self.env.get("PATH"));
         if !missing.is_empty() {
-            facts.push(Fact::new("not installed, although the instructions name it", &missing.join(", ")));
+            facts.push(SituationFact::new(
+                "not installed, although the instructions name it",
+                &missing.join(", "),
+            ));
         }
         facts
     }
 }
 
-/// What the sandbox of commands allows, and who can change that.
-fn describe_sandbox(config: &Config, audience: Audience) -> String {
-    if config.sandbox.mode == SandboxMode::Off {
-        return "off: commands can do what the user can".to_owned();
+impl WorkEnvironment {
+    /// What the sandbox of commands allows, and who can change that.
+    fn describe_sandbox(&self) -> String {
+        let config = &*self.config;
+        if config.sandbox.mode == SandboxMode::Off {
+            return "off: commands can do what the user can".to_owned();
+        }
+        let added: String = config
+            .workspace
+            .extra_roots
+            .iter()
+            .chain(&self.permissions.added_directories())
+            .map(|root| format!(", {}", root.display()))
+            .collect();
+        let network = match (config.sandbox.network, self.permissions.opens_network()) {
+            (true, _) => "the network is on",
+            (false, true) => {
+                "of the network, commands reach only hosts that Network rules open, through the proxy that HTTPS_PROXY names"
+            }
+            (false, false) => "the network is off",
+        };
+        let remedy = match self.audience {
+            Audience::Shell | Audience::Terminal => {
+                "the user can change it with --include-directories DIR or --sandbox-network"
+            }
+            Audience::Program => {
+                "the host can change it with its options for added directories and the sandbox's network"
+            }
+        };
+        format!(
+            "commands can write only in the working directory{added} and $TMPDIR, this session's private temporary \
+             directory; git's hooks and settings, .qwen and .mcp.json are read-only; {network}. If that makes a command \
+             fail, report it instead of trying again: {remedy}"
+        )
     }
-    let added: Vec<_> =
-        config.workspace.extra_roots.iter().map(|root| format!(", {}", root.display())).collect();
-    let network = if config.sandbox.network { "the network is on" } else { "the network is off" };
-    let remedy = match audience {
-        Audience::Shell | Audience::Terminal => {
-            "the user can change it with --include-directories DIR or --sandbox-network"
-        }
-        Audience::Program => {
-            "the host can change it with its options for added directories and the sandbox's network"
-        }
-    };
-    format!(
-        "commands can write only in the working directory{} and $TMPDIR, this session's private temporary directory; git's hooks \
-         and settings, .qwen and .mcp.json are read-only; {network}. If that makes a command fail, report it instead of trying \
-         again: {remedy}",
-        added.concat()
-    )
 }
 
 fn describe_trust(is_trusted: bool) -> &'static str {

@@ -1,9 +1,10 @@
 //! The built-in defaults as a settings tree, for `qwen config`.
 
 use qwen_engine::compaction::DEFAULT_WINDOW;
-use qwen_engine::{ThinkingOptions, memory, subagent};
+use qwen_engine::{memory, subagent};
 use qwen_model::{ModelConfig, Provider};
 use qwen_permissions::Mode;
+use qwen_thoughts::ThinkingOptions;
 use qwen_tools::SessionResources;
 use serde_json::json;
 
@@ -71,7 +72,7 @@ impl Layered {
             "telemetry": {"enabled": false, "otlpEndpoint": super::telemetry::DEFAULT_ENDPOINT, "logPrompts": false},
             "context": {"fileName": memory::NAMES, "maxFileSize": memory::MAX_TOTAL},
         });
-        let mut root = Node::of_json(&Origin::of(Layer::BuiltIn, "built-in"), built_in);
+        let mut root = Node::of_json(&Origin::new(Layer::BuiltIn, "built-in"), built_in);
         for key in ["name", "authType", "baseUrl"] {
             let path = format!("model.{key}");
             if root.at(&path).is_some_and(|node| node.value == super::file::Value::Null) {

@@ -3,17 +3,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use qwen_dialects::acp::AcpClient;
 use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_engine::hooks::HookSet;
 use qwen_engine::log::Store;
 use qwen_engine::skill::Skill;
 use qwen_engine::subagent::AgentDefinition;
-use qwen_engine::{AnswerSchema, DefinitionSource, Limits, ThinkingOptions};
-use qwen_events::{ErrorInfo, Sampling, SessionId};
+use qwen_engine::{AnswerSchema, DefinitionSource, Limits, NetworkSettings};
+use qwen_events::{AgentName, ErrorInfo, Sampling, SessionId};
 use qwen_mcp::{ServerConfig, ServerStatus, Status};
 use qwen_model::ModelConfig;
 use qwen_permissions::Policy;
 use qwen_redact::Redactor;
+use qwen_thoughts::ThinkingOptions;
 use qwen_tools::ToolVocabulary;
 
 use super::{MemorySources, OutputStyle, SessionStart, Settings, SettingsFile, ThinkingFlags, mcp};
@@ -49,7 +51,9 @@ pub struct StreamConfig {
     pub input_format: &'static str,
     /// `loom`: which events are written; empty means all.
     pub stream_modes: Vec<StreamMode>,
-    /// `claude`: echo the user's messages.
+    /// `acp`: what the client can show.
+    pub acp: AcpClient,
+    /// `claude`, `acp`: echo the user's messages.
     pub replay_user_messages: bool,
     /// How the parent process supervises this worker.
     pub supervision: Supervision,
@@ -91,8 +95,8 @@ pub struct ModelSelection {
 pub struct AgentConfig {
     /// The names of tools and arguments that model and host see.
     pub tool_names: ToolVocabulary,
-    /// The graph that runs turns: `react`, `tot`, …
-    pub name: Arc<str>,
+    /// The graph that runs turns.
+    pub name: AgentName,
     /// The sub-agent definition that the session itself uses (`--agent NAME`).
     pub main_agent: Option<Arc<str>>,
     /// Search parameters of ToT and GoT.
@@ -141,6 +145,8 @@ pub struct WorkspaceConfig {
 pub struct SandboxConfig {
     pub mode: qwen_sandbox::SandboxMode,
     pub network: bool,
+    /// The hosts that rules open.
+    pub hosts: NetworkSettings,
     /// Directories that sandboxed commands cannot read.
     pub private: Vec<PathBuf>,
     /// Directories inside of those that they can read.

@@ -1,11 +1,12 @@
 //! Chooses the wire dialect. Three specs define three formats named `stream-json`, and the callers of each
 //! must get theirs without naming it. This file implements the order of precedence from DESIGN.
 
+use qwen_dialects::acp::AcpClient;
 use qwen_dialects::{Dialect, Format, StreamMode};
 use qwen_events::ErrorInfo;
 
 use super::{Invocation, bad_flag};
-use crate::cli::{InputFormat, Run};
+use crate::cli::{AcpFlags, InputFormat, Run};
 
 pub(super) fn resolve(
     run: &Run,
@@ -44,6 +45,14 @@ pub(super) fn resolve(
     } else {
         Dialect::Qwen
     })
+}
+
+/// What the editor behind a worker can show.
+pub(super) fn acp_client(flags: &AcpFlags) -> Result<AcpClient, ErrorInfo> {
+    let names = flags.acp_client.as_deref().unwrap_or_default();
+    let client = AcpClient::parse(names).map_err(|problem| bad_flag(format!("--acp-client: {problem}")))?;
+    let unstable_usage = client.unstable_usage || flags.acp_unstable.iter().any(|name| name == "usage");
+    Ok(AcpClient { unstable_usage, ..client })
 }
 
 pub(super) fn stream_modes(words: &[String]) -> Result<Vec<StreamMode>, ErrorInfo> {
@@ -89,7 +98,7 @@ mod tests {
         ];
         for (flags, vars, expected) in cases {
             let cli = Cli::parse_from(std::iter::once("qwen").chain(flags.split(' ')));
-            let wire = OutputWire::resolve(&cli.run, &Invocation::of(vars), None).expect(flags);
+            let wire = OutputWire::resolve(&cli.run, &Invocation::from_variables(vars), None).expect(flags);
             assert_eq!(wire.dialect.name(), *expected, "{flags} {vars:?}");
         }
     }
@@ -97,7 +106,8 @@ mod tests {
     #[test]
     fn a_dialect_that_is_none_is_named_in_the_error() {
         let cli = Cli::parse_from(["qwen", "-p", "x", "--dialect", "klingon"]);
-        let error = OutputWire::resolve(&cli.run, &Invocation::of(&[]), None).err().expect("an error");
+        let error =
+            OutputWire::resolve(&cli.run, &Invocation::from_variables(&[]), None).err().expect("an error");
         assert!(error.message.contains("'klingon'") && error.message.contains("claude-lite"), "{error}");
     }
 }

@@ -62,7 +62,7 @@ impl Invocation {
     }
 
     #[cfg(test)]
-    pub fn of(vars: &[(&str, &str)]) -> Self {
+    pub fn from_variables(vars: &[(&str, &str)]) -> Self {
         Self {
             vars: vars.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
             cwd: PathBuf::from("/"),

@@ -30,7 +30,7 @@ pub(super) fn prices(model: &file::Model) -> Prices {
 
 /// Refuses a cost limit that cannot be enforced because the model has no price.
 pub(super) fn refuse_unpriced(limits: &Limits, model: &str) -> Result<(), ErrorInfo> {
-    let Some(limit) = limits.cost_usd.filter(|_| limits.prices.of(model).is_none()) else { return Ok(()) };
+    let Some(limit) = limits.cost_usd.filter(|_| limits.prices.find(model).is_none()) else { return Ok(()) };
     let message = format!(
         "the limit of {limit} US dollars (--max-budget-usd) cannot be enforced: the price of the model '{model}' is not \
          known; state it in the setting model.prices"

@@ -250,7 +250,7 @@ mod tests {
 
     fn resolved(flags: &str, vars: &[(&str, &str)]) -> Result<(ModelConfig, Arc<str>), ErrorInfo> {
         let cli = Cli::parse_from(std::iter::once("qwen").chain(flags.split_whitespace()));
-        let mut invocation = Invocation::of(vars);
+        let mut invocation = Invocation::from_variables(vars);
         let layered = Layered::load(&cli.run, &mut invocation)?;
         resolve(&cli.run, &invocation, &layered, &layered.settings()?.model)
     }

@@ -110,7 +110,7 @@ pub(super) fn resolve(
     match named {
         Some(_) if !run.fork_session => Err(bad_flag(
             "--session-id names a new session, and --resume or --continue continue an old one; add --fork-session to \
-             go on with it under the new name"
+             continue it under the new name"
                 .to_owned(),
         )),
         None if !run.fork_session => Ok((from, SessionStart::Resumed { at })),
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn flags_that_contradict_each_other_are_named() {
-        let invocation = Invocation::of(&[("HOME", "/nowhere")]);
+        let invocation = Invocation::from_variables(&[("HOME", "/nowhere")]);
         let cases = [
             ("--resume a --continue", "--continue"),
             ("--fork-session", "--fork-session"),
@@ -281,7 +281,7 @@ mod tests {
             (&[], None),
         ];
         for (vars, expected) in cases {
-            let path = store(&Invocation::of(vars)).map(|store| store.path(&id));
+            let path = store(&Invocation::from_variables(vars)).map(|store| store.path(&id));
             assert_eq!(path.as_deref(), expected.map(Path::new), "{vars:?}");
         }
     }

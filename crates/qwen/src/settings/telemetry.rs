@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn the_service_can_be_named_by_whoever_starts_it() {
         let named = |vars: &[(&str, &str)]| {
-            let resource = resource(&Invocation::of(vars));
+            let resource = resource(&Invocation::from_variables(vars));
             let names: Vec<&str> = resource
                 .iter()
                 .filter(|(key, _)| key == "service.name")

@@ -2,8 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use qwen_engine::{Search, ThinkingOptions};
 use qwen_events::{ErrorInfo, ErrorKind};
+
+use qwen_thoughts::{Search, ThinkingOptions};
 
 use super::bad_flag;
 use super::file::{Agent, Sourced};

@@ -172,6 +172,8 @@ pub fn redactor(settings: &Settings, invocation: &Invocation) -> Arc<Redactor> {
         }
         secrets.push(value);
     }
+    let credentials = settings.tools.network.credentials.iter();
+    secrets.extend(credentials.filter_map(|credential| invocation.var(&credential.from_env)).map(owned));
     secrets.extend(telemetry::secrets(invocation));
     Arc::new(Redactor::new(secrets))
 }

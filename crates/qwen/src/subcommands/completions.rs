@@ -2,16 +2,13 @@
 
 use clap::CommandFactory;
 use clap_complete::Shell;
-use qwen_events::ErrorInfo;
+use qwen_events::{AgentName, ErrorInfo};
 
 use super::models;
 use crate::cli::{Cli, CompletionKind, ModelsArgs};
 use crate::model_list;
 use crate::session::setup;
 use crate::settings::{self, Invocation};
-
-/// The agents that think without a definition.
-const AGENTS: [&str; 4] = ["react", "tot", "got", "agot"];
 
 /// How many sessions are offered.
 const SESSIONS: usize = 50;
@@ -113,7 +110,7 @@ pub async fn values(kind: CompletionKind, invocation: &mut Invocation) -> Result
         CompletionKind::Agents => {
             let config = models::config(&ModelsArgs::default(), invocation)?;
             let defined = setup::agents(&config).into_iter().map(|agent| agent.name.to_string());
-            AGENTS.into_iter().map(str::to_owned).chain(defined).collect()
+            AgentName::ALL.map(|agent| agent.name().to_owned()).into_iter().chain(defined).collect()
         }
     };
     Ok(values.into_iter().map(|value| value + "\n").collect())

@@ -222,14 +222,14 @@ async fn mcp(config: &Config) -> Check {
         Ok(process) => process,
         Err(error) => return check(Health::Failed, error.to_string()),
     };
-    process.mcp.connect_all(MCP_TIMEOUT).await;
-    let servers = process.mcp.status();
+    process.services.mcp.connect_all(MCP_TIMEOUT).await;
+    let servers = process.services.mcp.status();
     let failed: Vec<String> = servers
         .iter()
         .filter(|server| server.status != Status::Connected)
         .map(|server| format!("{}: {}", server.name, server.error.as_deref().unwrap_or("not connected")))
         .collect();
-    let _ = tokio::time::timeout(MCP_TIMEOUT, process.mcp.shutdown()).await;
+    let _ = tokio::time::timeout(MCP_TIMEOUT, process.services.mcp.shutdown()).await;
     match &failed[..] {
         [] => check(Health::Ok, format!("{} servers connect", servers.len())),
         failed => check(Health::Failed, failed.join("; ")),

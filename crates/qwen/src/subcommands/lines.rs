@@ -11,7 +11,7 @@ pub const LONGEST: usize = 64 << 20;
 pub enum StreamLine<'a> {
     /// Includes its newline, which only the last line may lack.
     Whole(&'a [u8]),
-    /// Longer than [`LONGEST`].
+    /// A line longer than [`LONGEST`].
     TooLong,
 }
 

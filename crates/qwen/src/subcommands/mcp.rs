@@ -37,14 +37,14 @@ pub async fn list(args: &McpListArgs, invocation: &mut Invocation) -> Result<Ser
     }
     let process = ProcessContext::new(Arc::new(config), Arc::new(HeadlessHost), None)?;
     let limit = Duration::from_secs(args.timeout);
-    process.mcp.connect_all(limit).await;
-    let mut servers = process.mcp.status();
+    process.services.mcp.connect_all(limit).await;
+    let mut servers = process.services.mcp.status();
     for server in servers.iter_mut().filter(|server| server.status == Status::Pending) {
         server.status = Status::Failed;
         server.error = Some(format!("it did not start within {} s", limit.as_secs()).into());
     }
     // The processes that they started end with them. The wait is limited to the same time as their start.
-    let _ = tokio::time::timeout(limit, process.mcp.shutdown()).await;
+    let _ = tokio::time::timeout(limit, process.services.mcp.shutdown()).await;
     servers.extend(process.config.extensions.unused_mcp_servers());
     let all_usable = servers.iter().all(|server| server.status != Status::Failed);
     let text = if args.json { as_json(&servers) } else { as_text(&servers) };

@@ -8,7 +8,7 @@ use crate::settings::{Invocation, TreeContent, TrustChange, TrustList, UserDirec
 /// Runs the command and returns the text to print.
 pub fn run(args: &TrustArgs, invocation: &Invocation) -> Result<String, ErrorInfo> {
     let input = |code, message: String| ErrorInfo::new(ErrorKind::Input, code, message);
-    let list = TrustList::of(invocation).ok_or_else(|| {
+    let list = TrustList::locate(invocation).ok_or_else(|| {
         input("no_home", "trusted folders cannot be stored: set HOME or QWEN_HOME".to_owned())
     })?;
     if args.list {
@@ -28,7 +28,7 @@ pub fn run(args: &TrustArgs, invocation: &Invocation) -> Result<String, ErrorInf
         }
     };
     if !args.remove {
-        let content = collect_tree(&folder, &UserDirectories::of(invocation));
+        let content = collect_tree(&folder, &UserDirectories::resolve(invocation));
         let listed = list_content(&content);
         return Ok(match list.add(&folder, &content)? {
             TrustChange::Added => {

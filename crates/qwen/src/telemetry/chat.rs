@@ -32,7 +32,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// The server that a model's configuration names.
-    pub fn of(config: Option<&ModelConfig>) -> Self {
+    pub fn from_config(config: Option<&ModelConfig>) -> Self {
         let Some(config) = config else { return Self { provider: "none", ..Self::default() } };
         let provider = match config.provider {
             Provider::OpenAi => "openai",
@@ -191,7 +191,7 @@ impl Call {
             }
             if !self.text.is_empty() {
                 let text = self.tracing.redacted(&self.text);
-                span.set("gen_ai.output.messages", Message::of("assistant", &text));
+                span.set("gen_ai.output.messages", Message::from_text("assistant", &text));
             }
             self.tracing.finish([span]);
         }

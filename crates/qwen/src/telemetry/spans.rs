@@ -146,16 +146,16 @@ impl Open {
         self.session = Some(start.session_id.clone());
         let above = tracing.parent.as_ref();
         let mut turn = self.turn.take().unwrap_or_else(|| Span::begin(above, String::new(), Kind::Internal));
-        turn.name = format!("invoke_agent {}", start.agent);
+        turn.name = format!("invoke_agent {}", start.agent.name());
         self.sign(&mut turn);
         turn.set("gen_ai.operation.name", "invoke_agent");
-        turn.set("gen_ai.agent.name", &*start.agent);
+        turn.set("gen_ai.agent.name", start.agent.name());
         turn.set("gen_ai.request.model", &*start.model);
         turn.set("qwen.prompt_id", start.prompt_id.as_str());
         turn.set("qwen.turn", start.turn);
         turn.set("qwen.permission_mode", &*start.permission_mode);
         if tracing.shows_content() {
-            turn.set("gen_ai.input.messages", Message::of("user", &start.message));
+            turn.set("gen_ai.input.messages", Message::from_text("user", &start.message));
         }
         self.turn = Some(turn);
     }
@@ -175,7 +175,7 @@ impl Open {
             turn.set("qwen.cost_usd", end.cost_usd);
         }
         if tracing.shows_content() {
-            turn.set("gen_ai.output.messages", Message::of("assistant", &end.reply));
+            turn.set("gen_ai.output.messages", Message::from_text("assistant", &end.reply));
         }
         match (&end.error, end.status) {
             (_, EndStatus::Done) => {}

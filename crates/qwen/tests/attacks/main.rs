@@ -13,6 +13,7 @@ mod dialler;
 mod git;
 mod guardian;
 mod harness;
+mod hosts;
 mod ignore_files;
 mod judgement;
 mod network;

@@ -409,3 +409,27 @@ fn a_call_of_a_server_is_rejected_exactly_if_it_does_not_satisfy_its_schema() {
         assert_eq!(played.result("c1").contains("twin"), *fits, "{arguments}: {}", played.result("c1"));
     }
 }
+
+#[test]
+fn a_server_whose_program_the_sandbox_hides_is_reported_as_such() {
+    if !has_sandbox() {
+        return;
+    }
+    let scene = Scene::new().args(["-p", "go"]);
+    let program = scene.here().join("hidden/server.sh");
+    write_program(&program, "#!/bin/bash\nsleep 60\n");
+    let path = program.display();
+    let servers = json!({
+        "direct": {"command": program},
+        "interpreted": {"command": "bash", "args": [program]},
+    });
+    let rules = json!({"deny": [format!("Read(/{path})")]});
+    let scene = scene.user_settings(&json!({"mcpServers": servers, "permissions": rules}));
+    scene.mock.push(Reply::text("done"));
+    let ended = scene.program.run();
+    for server in ["direct", "interpreted"] {
+        let line = ended.stderr.lines().find(|line| line.contains(&format!("`{server}`")));
+        let line = line.unwrap_or_else(|| panic!("nothing about {server}: {ended:?}"));
+        assert!(line.contains(&format!("the sandbox hides {path} from it")), "{line}");
+    }
+}

@@ -1,8 +1,11 @@
 //! Standard output is the answer; everything else is on standard error.
 
 use std::fs;
+use std::io::Write;
+use std::time::SystemTime;
 
 use mock_model::{MockModel, Reply};
+use serde_json::json;
 
 use crate::harness::{looking, qwen, text_and_call};
 
@@ -152,4 +155,39 @@ fn a_failed_command_shows_its_exit_code_and_last_line_and_a_refusal_follows_its_
     let at = |text: &str| ended.stderr.find(text).unwrap_or_else(|| panic!("no {text:?}: {ended:?}"));
     assert!(at("exit 3: two") > at("Let me try."), "{ended:?}");
     assert!(at("`touch made`") > at("Now the other."), "{ended:?}");
+}
+
+#[test]
+fn files_that_commands_changed_count_as_changed() {
+    let command =
+        json!({"command": "echo y >> old.txt; mkdir -p src; echo x > src/new.txt; echo z > ignored.log"});
+    let mock = MockModel::with([
+        text_and_call("", "write_file", r#"{"file_path":"written.txt","content":"x\n"}"#),
+        Reply::call("c2", "run_shell_command", &command.to_string()),
+        Reply::text("Done."),
+    ]);
+    let program = qwen().with_model(&mock).args(["-p", "x", "--model", "mock", "--yolo"]);
+    for (name, content) in [("old.txt", "x\n"), ("untouched.txt", "x\n"), (".gitignore", "*.log\n")] {
+        let file = std::fs::File::create(program.cwd_path().join(name)).unwrap();
+        (&file).write_all(content.as_bytes()).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+    let ended = program.run();
+    let last = ended.stderr.lines().last().unwrap();
+    assert!(last.ends_with("3 files changed (written.txt, old.txt, src/new.txt)"), "{last}");
+}
+
+#[test]
+fn calls_of_sub_agents_are_listed_with_verbose() {
+    let agent = json!({"description": "look", "prompt": "Look", "subagent_type": "explore"}).to_string();
+    let mock = MockModel::with([
+        Reply::call("c1", "agent", &agent),
+        Reply::call("d1", "read_file", r#"{"file_path":"missing.txt"}"#),
+        Reply::text("Seen."),
+        Reply::text("Done."),
+    ]);
+    let program = qwen().with_model(&mock).args(["-p", "x", "--model", "mock", "--verbose"]);
+    let ended = program.run();
+    let listed = r#"  sub-agent: read_file {"file_path":"missing.txt"}: missing.txt does not exist."#;
+    assert!(ended.stderr.lines().any(|line| line == listed), "{}", ended.stderr);
 }

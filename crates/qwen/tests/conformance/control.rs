@@ -192,6 +192,27 @@ fn a_question_that_nobody_answers_is_denied_at_its_deadline_and_taken_back() {
 }
 
 #[test]
+fn a_rule_or_mode_that_covers_an_open_question_settles_it() {
+    for change in [
+        json!({"subtype": "set_permission_mode", "mode": "auto-edit"}),
+        json!({"subtype": "apply_flag_settings", "settings": {"permissions": {"allow": ["Edit"]}}}),
+    ] {
+        let (_mock, mut host, question) = asked("stream-json");
+        let mut request = json!({"type": "control_request", "request_id": "change"});
+        request.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        host.send(request);
+        let lines = host.turn();
+        let withdrawn = lines.iter().any(|line| {
+            line["type"] == "control_cancel_request" && line["request_id"] == question["request_id"]
+        });
+        assert!(withdrawn, "{change}: {lines:#?}");
+        assert_eq!(lines.last().unwrap()["metadata"]["turn"]["status"], "done");
+        assert!(file(&host), "{change}");
+        host.leave();
+    }
+}
+
+#[test]
 fn a_hook_callback_names_its_function_and_its_answer_is_obeyed() {
     each_format(|format| {
         let mock = MockModel::with([write("c1", "a.txt"), Reply::text("I see.")]);

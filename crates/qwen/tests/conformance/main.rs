@@ -26,4 +26,5 @@ mod safety;
 mod situation;
 mod steering;
 mod templates;
+mod tool_results;
 mod vocabulary;

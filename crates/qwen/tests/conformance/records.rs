@@ -218,11 +218,12 @@ fn thinking_is_told_as_a_thought_with_subject_and_description() {
 #[test]
 fn session_events_are_spelt_as_the_spec_spells_them() {
     each_format(|format| {
-        let mock = MockModel::with([
-            Reply::text("fine"),
-            Reply::new([ReplyEvent::Text("cut".into()).step(), ReplyEvent::Finish("length".into()).step()]),
-            Reply::text("SUMMARY"),
-        ]);
+        let cut = || {
+            Reply::new([ReplyEvent::Text("cut".into()).step(), ReplyEvent::Finish("length".into()).step()])
+        };
+        // An answer that was cut off is continued three times.
+        let replies = [Reply::text("fine"), cut(), cut(), cut(), cut(), Reply::text("SUMMARY")];
+        let mock = MockModel::with(replies);
         let mut host = Host::with(&mock, format);
         let event = |lines: &[Value], name: &str| {
             let found =

@@ -123,6 +123,61 @@ fn a_session_that_continues_under_another_mode_is_told_so() {
 }
 
 #[test]
+fn a_directory_or_policy_that_the_host_adds_is_reported_in_the_next_request() {
+    let mock = MockModel::with([Reply::text("one"), Reply::text("two"), Reply::text("three")]);
+    let mut host = Host::with(&mock, "stream-json");
+    let other = tempfile::tempdir().unwrap();
+    host.say("Hello");
+    let added = json!({"permissions": {"additionalDirectories": [other.path()]}});
+    host.ask("apply_flag_settings", json!({"settings": added}));
+    host.say("And now?");
+    let told = situation(&mock.requests()[1]);
+    let changed = format!(
+        "Changed since you were told:\nsandbox: commands can write only in the working directory, {}",
+        other.path().display()
+    );
+    assert!(told.contains(&changed), "{told}");
+    host.ask("initialize", json!({"policy_description": "No deployments on Fridays."}));
+    host.say("And now?");
+    let told = situation(&mock.requests()[2]);
+    assert!(
+        told.contains("Changed since you were told:\npolicy of the host: No deployments on Fridays.\n"),
+        "{told}"
+    );
+    host.leave();
+}
+
+#[test]
+fn a_session_that_continues_is_told_about_trust_network_and_tasks_that_are_gone() {
+    let server = json!({"command": "sleep 1000", "is_background": true, "description": "the server"});
+    let mock = MockModel::with([
+        Reply::call("c1", "run_shell_command", &server.to_string()),
+        Reply::text("one"),
+        Reply::text("two"),
+        Reply::text("three"),
+    ]);
+    let home = qwen().with_model(&mock);
+    let program = home.clone().args(["--model", "mock", "-p", "Start it", "--approval-mode", "yolo"]);
+    fs::create_dir(program.cwd_path().join(".qwen")).unwrap();
+    fs::write(program.cwd_path().join(".qwen/settings.json"), r#"{"model": {"temperature": 0.5}}"#).unwrap();
+    assert_eq!(program.run().code, Some(0));
+    assert_eq!(home.arg("trust").run().code, Some(0));
+    let again = program.clone().args(["--continue", "--sandbox-network"]);
+    assert_eq!(again.run().code, Some(0));
+    let told = situation(&mock.requests()[2]);
+    for line in [
+        "Background tasks that ended with the earlier one: shell-1 (the server)",
+        "the network is on",
+        "trust: the folder is trusted",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    assert_eq!(again.run().code, Some(0));
+    let told = situation(&mock.requests()[3]);
+    assert!(!told.contains("Background tasks") && !told.contains("Changed since"), "{told}");
+}
+
+#[test]
 fn plan_mode_is_announced_in_the_first_request() {
     let mock = MockModel::with([Reply::text("done")]);
     let mut host = Host::start(worker(&mock, "stream-json").args(["--approval-mode", "plan"]));
@@ -147,8 +202,25 @@ fn a_sub_agent_gets_situation_and_instructions() {
     compare("sub_agent", request, program.cwd_path());
     assert!(request.full_body()["messages"][0].to_string().contains("Write British English."));
     assert!(situation(request).contains(&*format!("working directory: {}", program.cwd_path().display())));
+    assert!(!situation(request).contains("sandbox:"), "it runs no commands");
     let report = mock.requests()[2].messages().last().unwrap()["content"].as_str().unwrap().to_owned();
     assert!(report.starts_with("Report of the sub-agent explore (its own output"), "{report}");
+}
+
+#[test]
+fn a_sub_agent_asks_no_questions_and_is_told_who_approves_its_calls() {
+    let agent = json!({"description": "do", "prompt": "Do it"}).to_string();
+    let mock = MockModel::with([Reply::call("c1", "agent", &agent), Reply::text("did"), Reply::text("done")]);
+    let mut host = Host::start(worker(&mock, "stream-json").args(["--approval-mode", "plan"]));
+    host.say("Delegate");
+    let request = &mock.requests()[1];
+    for tool in ["ask_user_question", "exit_plan_mode"] {
+        assert!(!request.tool_names().contains(&tool), "{tool} is the main agent's");
+    }
+    let told = situation(request);
+    assert!(told.contains("mode: plan. Read only: every change is refused\n"), "{told}");
+    assert!(told.contains("answers: no one answers questions; the host approves calls\n"), "{told}");
+    host.leave();
 }
 
 #[test]

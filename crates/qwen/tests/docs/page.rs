@@ -36,6 +36,7 @@ pub fn pages() -> Vec<Page> {
         "examples/repair/README.md",
         "packaging/harbor/README.md",
         "sdk/go/README.md",
+        "sdk/java/README.md",
         "sdk/python/README.md",
         "sdk/typescript/README.md",
         "tasks/README.md",

@@ -1,10 +1,12 @@
 //! The issue "One event stream, every dialect" through the real binary, against a real server on loopback.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
+mod answers;
 mod budget;
 mod cancel;
 mod control_settings;
 mod dialect_choice;
+mod directories;
 mod examples;
 mod faults;
 mod fifo;

@@ -113,9 +113,9 @@ pub fn sleeps(run: &Run) -> bool {
     stat.rsplit(") ").next().is_some_and(|fields| fields.starts_with('S'))
 }
 
-/// The most memory that the process ever held, in bytes.
-pub fn peak_memory(run: &Run) -> usize {
+/// The memory that the process has allocated, in bytes. Pages of the program file do not count: a debug build has many.
+pub fn allocated_memory(run: &Run) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", run.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }

@@ -25,6 +25,50 @@ fn is_agent(request: &Request) -> bool {
     request.messages()[0]["content"].to_string().contains(HELPER)
 }
 
+/// A main agent that starts two sub-agents that explore with one tool call each, and one that only answers.
+fn delegating_model() -> MockModel {
+    let start = |id: &str, kind: &str| {
+        let arguments = json!({"description": "dig", "prompt": "Dig!", "subagent_type": kind});
+        ReplyEvent::call(id, "agent", &arguments.to_string()).step()
+    };
+    let calls = [start("c1", "explore"), start("c2", "explore"), start("c3", "general-purpose")];
+    let mut main = VecDeque::from([Reply::new(calls), Reply::text("done")]);
+    let mock = MockModel::start();
+    mock.answer_with(move |request: &Request| {
+        let explores = request.messages()[0]["content"].to_string().contains("You can only read");
+        let has_result = request.messages().iter().any(|message| message["role"] == "tool");
+        match (is_agent(request), explores && !has_result) {
+            (false, _) => main.pop_front(),
+            (true, true) => Some(Reply::call("d1", "list_directory", r#"{"path": "."}"#)),
+            (true, false) => Some(Reply::text("dug")),
+        }
+    });
+    mock
+}
+
+#[test]
+fn the_end_of_a_turn_counts_what_each_sub_agent_spent() {
+    let mock = delegating_model();
+    let mut run = start(&mock, QWEN, &YOLO);
+    say(&mut run, "Delegate");
+    let end = run.json_until(|line| line["metadata"]["turn"].is_object()).pop().unwrap();
+    let turn = &end["metadata"]["turn"];
+    let spent = &turn["usage_by_agent"];
+    assert_eq!(turn["model_calls"], 7);
+    let explored = &spent["explore"];
+    let counts = ["runs", "model_calls", "tool_calls"].map(|key| explored[key].as_u64().unwrap());
+    assert_eq!(counts, [2, 4, 2], "{spent}");
+    assert_eq!(spent["general-purpose"]["model_calls"], 1, "{spent}");
+    assert!(explored["total_tokens"].as_u64() > Some(0), "{spent}");
+    let mock = delegating_model();
+    let mut run = start(&mock, CLAUDE, &YOLO);
+    say(&mut run, "Delegate");
+    let end = run.json_until(|line| line["type"] == "result").pop().unwrap();
+    let explored = &end["agentUsage"]["explore"];
+    let counts = ["runs", "modelCalls", "toolCalls"].map(|key| explored[key].as_u64().unwrap());
+    assert_eq!(counts, [2, 4, 2], "{end}");
+}
+
 /// How the sub-agents are spoken to.
 const HELPER: &str = "You are a helper that another agent started";
 

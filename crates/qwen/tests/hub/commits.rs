@@ -69,7 +69,17 @@ impl Supervised {
 }
 
 impl Parent {
+    /// The next question. Reports need no answer.
     fn asked(&mut self) -> Value {
+        loop {
+            let message = self.message();
+            if message["type"] != "report" {
+                return message;
+            }
+        }
+    }
+
+    fn message(&mut self) -> Value {
         let mut line = String::new();
         self.questions.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap()

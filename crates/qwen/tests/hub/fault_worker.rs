@@ -3,12 +3,15 @@
 //! standard output.
 
 use std::fs::File;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mock_model::process::Program;
+use qwen_events::EndStatus;
+use qwen_kernel::ipc::{CommitReason, HubMessage, Place, Report, ReportedFact, WorkerMessage};
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process};
 use serde_json::{Value, json};
 
@@ -30,6 +33,7 @@ pub fn script(program: &Program, moment: &str, fault: &str) -> PathBuf {
     let once = program.home_path().join("failed");
     let text = format!(
         "#!/bin/sh\nexport FAULT_MOMENT={moment} FAULT={fault} FAULT_ONCE='{}'\nexec 3>&1 1>/dev/null\n\
+         while [ $# -gt 0 ]; do [ \"$1\" != --commit-fd ] || export COMMIT_FD=$2; shift; done\n\
          exec '{}' --ignored --exact fault_worker::act_as_a_worker --nocapture --test-threads=1\n",
         once.display(),
         std::env::current_exe().unwrap().display(),
@@ -49,6 +53,11 @@ pub fn write_script(path: &Path, text: &str) {
 
 struct Worker {
     out: Option<File>,
+    /// The commit socket.
+    socket: UnixStream,
+    /// The number of lines of output and of input so far.
+    lines: u64,
+    inputs: u64,
     moment: String,
     fault: String,
     once: PathBuf,
@@ -60,6 +69,26 @@ impl Worker {
             // A hub that is gone ends us by signal.
             let _ = out.write_all(bytes);
         }
+    }
+
+    fn send(&mut self, message: &WorkerMessage) {
+        // A hub that is gone ends us by signal.
+        let _ = self.socket.write_all(&message.to_line());
+    }
+
+    fn report(&mut self, at: Place, fact: ReportedFact) {
+        self.send(&WorkerMessage::Report(Report { at, fact }));
+    }
+
+    /// Writes a line, after the report of what it is.
+    fn write_reported(&mut self, line: &str, fact: ReportedFact) {
+        self.report(Place::Line(self.lines + 1), fact);
+        self.write_line(line);
+    }
+
+    fn write_line(&mut self, line: &str) {
+        self.lines += 1;
+        self.raw(format!("{line}\n").as_bytes());
     }
 
     /// Fails if this is the moment, and nobody failed before.
@@ -93,6 +122,7 @@ impl Worker {
                     self.raw(&chunk);
                 }
                 self.raw(b"\"}\n");
+                self.lines += 1;
             }
             "stderr_flood" => {
                 let mut stderr = std::io::stderr().lock();
@@ -160,60 +190,54 @@ impl Worker {
             let rest = rest.replacen(r#","object":"chat.completion""#, "", 1);
             format!("{{\"object\":\"chat.completion\",{}", rest.trim_start_matches('{'))
         };
-        let shown = text(&say("Half", json!({})));
-        self.raw(format!("{shown}\n").as_bytes());
+        let prompt_id = prompt.as_str().unwrap_or_default().to_owned();
+        self.report(Place::Anywhere, ReportedFact::PromptRead { input: self.inputs });
+        self.report(Place::After(self.lines), ReportedFact::TurnStarted { prompt_id: prompt_id.clone() });
+        self.write_line(&text(&say("Half", json!({}))));
         self.at("mid_token");
+        let reason = CommitReason::Effect { tool: "x".to_owned(), call: "c".to_owned() };
+        self.send(&WorkerMessage::Commit { id: 1, session_id: None, bytes: 0, reason });
         let tool = format!(
-            "{{\"type\":\"x-qwen-tool-display\",\"tool_call_id\":\"c\",\"session_id\":{session},\"prompt_id\":{prompt},\"status\":\"executing\"}}\n"
+            "{{\"type\":\"x-qwen-tool-display\",\"tool_call_id\":\"c\",\"session_id\":{session},\"prompt_id\":{prompt},\"status\":\"executing\"}}"
         );
-        self.raw(tool.as_bytes());
+        self.write_line(&tool);
         self.at("mid_tool");
         if self.moment == "awaiting_control" && !self.once.exists() {
             let question = format!(
-                "{{\"type\":\"control_request\",\"request_id\":\"q-{}\",\"subtype\":\"can_use_tool\",\"session_id\":{session},\"prompt_id\":{prompt},\"tool\":{{\"name\":\"x\",\"arguments\":{{}}}}}}\n",
+                "{{\"type\":\"control_request\",\"request_id\":\"q-{}\",\"subtype\":\"can_use_tool\",\"session_id\":{session},\"prompt_id\":{prompt},\"tool\":{{\"name\":\"x\",\"arguments\":{{}}}}}}",
                 std::process::id()
             );
-            self.raw(question.as_bytes());
+            let request_id = format!("q-{}", std::process::id());
+            self.write_reported(&question, ReportedFact::QuestionOpened { request_id });
             self.at("awaiting_control");
             // The answer, where the fault was none that ends us.
             if self.fault != "hub_stop" {
                 for line in &mut *input {
+                    self.inputs += 1;
                     if line.contains("control_response") {
                         break;
                     }
-                    self.heartbeat(&line);
                 }
             }
         }
         let usage = json!({"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2});
         let turn = json!({"status": "done", "duration_ms": 1, "model_calls": 1, "tool_calls": 0, "permission_denials": [], "usage_by_model": {}});
         let end = text(&say("Done.", json!({"usage": usage, "metadata": {"turn": turn}})));
+        let ended = ReportedFact::turn_ended(&prompt_id, EndStatus::Done, (1, 1));
         if self.moment == "writing_result" && !self.once.exists() {
             let half = end.len() / 2;
             if ["garbage_line", "long_line", "stderr_flood", "hub_stop"].contains(&self.fault.as_str()) {
                 self.at("writing_result");
-                self.raw(format!("{end}\n").as_bytes());
+                self.write_reported(&end, ended);
             } else {
+                self.report(Place::Line(self.lines + 1), ended);
                 self.raw(&end.as_bytes()[..half]);
                 self.at("writing_result");
             }
         } else {
-            self.raw(format!("{end}\n").as_bytes());
+            self.write_reported(&end, ended);
         }
         self.at("between_turns");
-    }
-
-    fn heartbeat(&mut self, line: &str) -> bool {
-        let Ok(line) = serde_json::from_str::<Value>(line) else { return false };
-        let asked = line["type"] == "heartbeat_request";
-        if asked {
-            let beat = format!(
-                "{{\"type\":\"result/heartbeat\",\"session_id\":{},\"status\":\"ok\"}}\n",
-                line["session_id"]
-            );
-            self.raw(beat.as_bytes());
-        }
-        asked
     }
 }
 
@@ -243,29 +267,44 @@ fn act_as_a_worker() {
     #[expect(unsafe_code, reason = "the script hands over a descriptor by number")]
     let out = unsafe { OwnedFd::from_raw_fd(3) };
     let variable = |name: &str| std::env::var(name).unwrap();
+    // SAFETY: the hub that started the script opened this descriptor for it alone.
+    #[expect(unsafe_code, reason = "the hub hands over a descriptor by number")]
+    let socket = unsafe { OwnedFd::from_raw_fd(variable("COMMIT_FD").parse().unwrap()) };
+    let socket = UnixStream::from(socket);
+    let mut answers = socket.try_clone().unwrap();
+    let asked = socket.try_clone().unwrap();
+    std::thread::spawn(move || {
+        for line in BufReader::new(asked).lines().map_while(Result::ok) {
+            if HubMessage::parse(line.as_bytes()) == Some(HubMessage::Ping) {
+                let _ = answers.write_all(&WorkerMessage::Pong.to_line());
+            }
+        }
+    });
     let mut worker = Worker {
         out: Some(File::from(out)),
+        socket,
+        lines: 0,
+        inputs: 0,
         moment,
         fault: variable("FAULT"),
         once: variable("FAULT_ONCE").into(),
     };
     worker.at("spawn");
-    worker.raw(b"{\"object\":\"chat.completion\",\"id\":\"x\",\"created\":1,\"model\":\"fault\",\"session_id\":\"x\",\"choices\":[],\"metadata\":{\"protocol_version\":\"1.0\"}}\n");
+    let handshake = r#"{"object":"chat.completion","id":"x","created":1,"model":"fault","session_id":"x","choices":[],"metadata":{"protocol_version":"1.0"}}"#;
+    worker.write_reported(handshake, ReportedFact::Ready { version: "1.0".to_owned() });
     worker.at("handshake");
     let mut input = std::io::stdin().lock().lines().map_while(Result::ok);
     while let Some(line) = input.next() {
-        if worker.heartbeat(&line) {
-            continue;
-        }
+        worker.inputs += 1;
         let Ok(value) = serde_json::from_str::<Value>(&line) else { continue };
         if value["input"].is_object() {
             worker.turn(&value, &mut input);
         } else if value["type"] == "control_request" {
             let answer = r#""response":{"subtype":"success","result":{"accepted":false}}}"#;
-            worker.raw(
-                format!("{{\"type\":\"control_response\",\"request_id\":{},{answer}\n", value["request_id"])
-                    .as_bytes(),
-            );
+            let answer =
+                format!("{{\"type\":\"control_response\",\"request_id\":{},{answer}", value["request_id"]);
+            let request_id = value["request_id"].as_str().unwrap_or_default().to_owned();
+            worker.write_reported(&answer, ReportedFact::RequestAnswered { request_id, accepted: false });
         }
     }
     worker.at("draining");

@@ -263,6 +263,32 @@ fn the_stream_of_a_turn_whose_hub_died_passes_the_checker_with_what_its_successo
 }
 
 #[test]
+fn the_stream_of_a_successor_passes_the_checker_alone_although_its_client_had_half_a_message() {
+    for (place, format) in PLACES.into_iter().flat_map(|place| FORMATS.map(|format| (place, format))) {
+        let mock = stops_in(place);
+        let program = hub_of(&mock, &["--min-workers", "0", "--output-format", format]);
+        let mut run = program.start();
+        run.write_line(request("seq", "initialize", json!({"sequence": true})));
+        run.json_until(|line| line["request_id"] == "seq");
+        let mut lines = run_to(&mut run, &mock, place, format, &named("s", "p1", "go"));
+        run.signal(Signal::KILL);
+        lines.extend(std::iter::from_fn(|| run.line()).map(|line| serde_json::from_str(&line).unwrap()));
+        let last = numbers(&lines).last().copied().unwrap_or(0);
+        // From every line on that the client may have had.
+        for after in 0..=last {
+            let mut next = program.start();
+            next.write_line(request("seq", "initialize", json!({"sequence": true})));
+            next.write_line(request("at", "attach", json!({"session_id": "s", "after": after})));
+            let mut alone = next.json_until(is_end);
+            next.write_line(named("s", &format!("q{after}"), "again"));
+            alone.extend(next.json_until(is_end));
+            passes_check(&alone);
+            assert_eq!(next.finish().code, Some(0), "{place} {format} {after}");
+        }
+    }
+}
+
+#[test]
 fn a_message_that_its_worker_left_open_is_ended_in_the_claude_dialect_too() {
     let mock = stops_in("message");
     let flags = ["--dialect", "claude", "--", "--model", "mock", "--yolo", "--include-partial-messages"];

@@ -97,6 +97,35 @@ fn the_go_column_has_no_empty_cell_and_every_test_in_it_exists() {
     }
 }
 
+/// The Java tests by the name of their class.
+fn java_tests(folder: &Path, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            java_tests(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "java") {
+            let class = path.file_stem().unwrap().to_string_lossy().into_owned();
+            found.push((class, fs::read_to_string(path).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn the_java_column_has_no_empty_cell_and_every_test_in_it_exists() {
+    let mut tests = Vec::new();
+    java_tests(&root().join("sdk/java/suite/src/test"), &mut tests);
+    for cells in rows("id").iter().filter(|cells| cells[6] != "–") {
+        let named: Vec<&str> = cells[6].split('`').skip(1).step_by(2).collect();
+        assert!(!named.is_empty(), "{}: {}", cells[0], cells[6]);
+        for name in named {
+            let (class, test) = name.split_once('.').unwrap();
+            let declaration = format!("    @Test\n    void {test}() ");
+            let exists = tests.iter().any(|(known, source)| known == class && source.contains(&declaration));
+            assert!(exists, "{}: there is no test {name}", cells[0]);
+        }
+    }
+}
+
 #[test]
 fn every_report_from_the_issue_trackers_leads_to_a_behaviour_with_tests() {
     let known: Vec<String> = rows("id")

@@ -1,7 +1,7 @@
 //! Permissions, hooks and tools that the host runs.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mock_model::{Reply, sse};
@@ -213,31 +213,34 @@ fn tools_and_hooks_that_live_in_the_host_are_called() {
 }
 
 #[test]
-fn in_process_tools_of_one_message_run_beside_each_other() {
+fn in_process_tools_of_one_message_run_in_the_order_that_the_model_wrote() {
     let calls = [("c1", 0, r#"{"me":0}"#), ("c2", 1, r#"{"me":1}"#)];
-    let steps = calls.map(|(id, index, arguments)| sse::call(index, id, "mcp__m__meet", arguments));
+    let steps = calls.map(|(id, index, arguments)| sse::call(index, id, "mcp__m__note", arguments));
     let ends = [sse::finish("tool_calls"), sse::done()];
-    let harness = Harness::new([Reply::new(steps.into_iter().chain(ends)), Reply::text("They met.")]);
-    // Each of the two calls waits for the other one.
-    let both = Arc::new(tokio::sync::Barrier::new(2));
-    let meet = HostTool::new(
-        "meet",
-        "Waits for the other call.",
+    let harness = Harness::new([Reply::new(steps.into_iter().chain(ends)), Reply::text("Noted.")]);
+    let steps: Arc<Mutex<Vec<String>>> = Arc::default();
+    let noted = steps.clone();
+    let note = HostTool::new(
+        "note",
+        "Notes when it begins and ends.",
         json!({"type": "object", "properties": {"me": {"type": "number"}}}),
-        move |_| {
-            let both = both.clone();
+        move |arguments| {
+            let noted = noted.clone();
             async move {
-                both.wait().await;
-                Ok("met".to_owned())
+                noted.lock().unwrap().push(format!("{} begins", arguments["me"]));
+                tokio::task::yield_now().await;
+                noted.lock().unwrap().push(format!("{} ends", arguments["me"]));
+                Ok("noted".to_owned())
             }
         },
     );
     let control = ControlPlane {
         rules: allow_all(),
-        servers: [("m".to_owned(), Arc::new(ToolServer::new(vec![meet])))].into_iter().collect(),
+        servers: [("m".to_owned(), Arc::new(ToolServer::new(vec![note])))].into_iter().collect(),
         ..ControlPlane::default()
     };
-    assert_eq!(turn(&harness, control).text, "They met.");
+    assert_eq!(turn(&harness, control).text, "Noted.");
+    assert_eq!(*steps.lock().unwrap(), ["0 begins", "0 ends", "1 begins", "1 ends"]);
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn a_reader_that_stops_reading_pauses_its_own_worker_only() {
     });
 }
 
-/// A program that greets, answers health checks, and does `body` for every prompt, whose id is in `$prompt`.
+/// A program that reports its start and its turns, and does `body` for every prompt, whose id is in `$prompt`.
 fn fake_worker(harness: &Harness, version: &str, body: &str) -> PathBuf {
     let path = harness.home.path().join("worker.sh");
     let greeting = json!({"object": "chat.completion", "id": "x", "created": 1, "model": "fake", "session_id": "x", "choices": [],
@@ -145,20 +145,24 @@ fn fake_worker(harness: &Harness, version: &str, body: &str) -> PathBuf {
     let greeting = greeting.to_string().replace(r#","object":"chat.completion""#, "");
     let greeting = greeting.replacen('{', r#"{"object":"chat.completion","#, 1);
     let text = format!(
-        r#"#!/bin/sh
+        r#"#!/usr/bin/env bash
+while [ $# -gt 0 ]; do [ "$1" != --commit-fd ] || fd=$2; shift; done
+lines=0
+report() {{ lines=$((lines + 1)); printf '{{"type":"report","at":{{"line":%s}},%s}}\n' "$lines" "$1" >&$fd; }}
 field() {{ printf '%s' "$line" | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }}
 end() {{
+    report "\"fact\":\"turn_ended\",\"prompt_id\":\"$prompt\",\"status\":\"done\",\"input_tokens\":1,\"output_tokens\":1"
     printf '{{"object":"chat.completion","id":"x","created":1,"model":"fake","session_id":"%s","prompt_id":"%s",' "$session" "$prompt"
     printf '"choices":[{{"index":0,"message":{{"role":"assistant","content":"'
     "$@"
     printf '"}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}},'
     printf '"metadata":{{"turn":{{"status":"done","duration_ms":1,"model_calls":1,"tool_calls":0,"permission_denials":[],"usage_by_model":{{}}}}}}}}\n'
 }}
+report '"fact":"ready","version":"{version}"'
 printf '%s\n' '{greeting}'
 while IFS= read -r line; do
     session=$(field session_id)
     case $line in
-        *heartbeat_request*) printf '{{"type":"result/heartbeat","session_id":"%s","status":"ok"}}\n' "$session" ;;
         *'"input"'*) prompt=$(field prompt_id)
 {body}
             ;;
@@ -200,6 +204,7 @@ fn a_line_of_60_mb_is_read() {
 fn an_unknown_event_is_delivered_with_its_data_and_the_stream_goes_on() {
     let harness = Harness::new([]);
     let body = r#"printf '{"type":"x-qwen-from-the-future","session_id":"%s","prompt_id":"%s","what":{"is":"new"}}\n' "$session" "$prompt"
+lines=$((lines + 1))
 printf 'this is no JSON\n[1, 2]\n{"half": \n'
 end printf fine"#;
     let worker = fake_worker(&harness, "1.0", body);

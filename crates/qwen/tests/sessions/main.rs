@@ -13,3 +13,4 @@ mod resuming;
 mod thinking;
 mod travelling;
 mod undoing;
+mod waiting;

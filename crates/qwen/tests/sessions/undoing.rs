@@ -169,3 +169,31 @@ fn undo_puts_back_what_the_turn_changed_one_turn_at_a_time() {
     assert_eq!((read("a.txt"), read("new.txt")), (Some(b"a0".to_vec()), None));
     assert!(undo().contains("nothing to undo"));
 }
+
+#[test]
+fn redo_brings_back_what_undo_removed_until_the_next_prompt() {
+    let (mock, program, mut worker) = changed();
+    let read = |name: &str| std::fs::read(program.cwd_path().join(name)).ok();
+    let mut command = |text: &str| {
+        worker.write_line(json!({"messages": [{"role": "user", "content": text}]}));
+        let line = worker.json_until(|line| line["type"] == "result/command").pop().unwrap();
+        line["result"]["content"].as_str().unwrap().to_owned()
+    };
+    command("/undo");
+    command("/undo");
+    assert_eq!((read("a.txt"), read("new.txt")), (Some(b"a0".to_vec()), None));
+    command("/redo");
+    assert_eq!((read("a.txt"), read("new.txt")), (Some(b"a2".to_vec()), Some(b"n1".to_vec())));
+    command("/redo");
+    assert_eq!((read("a.txt"), read("b.txt")), (Some(b"a3".to_vec()), Some(b"b3".to_vec())));
+    assert!(command("/redo").contains("nothing to redo"));
+    // The conversation came back too: the model gets both turns.
+    command("/undo");
+    mock.push(Reply::text("Done."));
+    prompt(&mut worker, "u3");
+    let sent = mock.requests().last().unwrap().body.to_string();
+    assert!(sent.contains("a2") && !sent.contains("b3"), "{sent}");
+    worker.write_line(json!({"messages": [{"role": "user", "content": "/redo"}]}));
+    let line = worker.json_until(|line| line["type"] == "result/command").pop().unwrap();
+    assert!(line["result"]["content"].as_str().unwrap().contains("nothing to redo"), "{line}");
+}

@@ -234,6 +234,21 @@ fn added_directories_are_part_of_the_workspace() {
 }
 
 #[test]
+fn an_added_directory_may_have_a_comma_in_its_name() {
+    let outside = tempfile::tempdir().unwrap();
+    let directory = outside.path().join("a,b");
+    let file = directory.join("notes.txt");
+    std::fs::create_dir(&directory).unwrap();
+    write(&file, "words from afar");
+    let call = serde_json::json!({"file_path": file}).to_string();
+    let mock = MockModel::with([Reply::call("c1", "read_file", &call), Reply::text("ok")]);
+    let ended = asked(&mock).args(["--add-dir", &directory.display().to_string()]).run();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let back = mock.requests()[1].messages().last().unwrap().to_string();
+    assert!(back.contains("words from afar"), "{back}");
+}
+
+#[test]
 fn a_sandbox_may_be_asked_for_bare_or_with_a_word() {
     for flags in [&["--sandbox=false"][..], &["--sandbox", "false"], &["--no-sandbox"], &["-s", "false"]] {
         let call = Reply::call("c1", "run_shell_command", r#"{"command":"echo done > made"}"#);

@@ -130,7 +130,6 @@ const QWEN_CODE: &[Flag] = &[
     ("--yolo", Nothing, Honoured),
     ("--approval-mode", Value("auto-edit"), Honoured),
     ("--checkpointing", Nothing, Noted),
-    ("--acp", Nothing, Noted),
     ("--experimental-lsp", Nothing, Noted),
     ("--channel", Value("CI"), Honoured),
     ("--allowed-mcp-server-names", Items("one", "two"), Honoured),

@@ -4,11 +4,18 @@
 
 mod architecture;
 mod binary;
+mod contexts;
+mod doc_comments;
 mod event_table;
 mod events;
+mod facts;
+mod function_names;
 mod groups;
 mod licences;
 mod names;
+mod phrases;
+mod remaining;
+mod sizes;
 
 use std::path::{Path, PathBuf};
 

@@ -6,6 +6,9 @@ mod approvals;
 mod approved_text;
 mod basics;
 mod conversation;
+#[path = "../../../qwen-tui/tests/interface/drawing.rs"]
+#[expect(dead_code, reason = "the recording needs a part of it")]
+mod drawing;
 mod failures;
 mod harness;
 mod hostile;
@@ -14,6 +17,8 @@ mod page;
 mod parity;
 mod plain;
 mod preferences;
+mod presentation;
+mod recording;
 mod scrollback;
 mod sessions;
 mod transcript;

@@ -158,7 +158,7 @@ fn the_first_ten_minutes_are_as_the_page_shows_them() {
     transcript.show(&screen);
     assert_eq!(read(), "Hello, world!\n");
 
-    transcript.say("## Tomorrow\n\nCtrl+C clears the composer, Ctrl+D leaves. `qwen --model demo --continue` shows where you were, and goes on:");
+    transcript.say("## Tomorrow\n\nCtrl+C clears the composer, Ctrl+D leaves. `qwen --model demo --continue` shows where you were, and continues:");
     screen.type_keys("\u{3}");
     screen.wait_for("Cleared; Up brings it back.");
     screen.type_keys("\u{4}");

@@ -13,7 +13,8 @@ fn a_dumb_terminal_gets_lines_without_a_single_escape() {
     screen.wait_for("mock in");
     screen.type_keys("make it\n");
     screen.wait_for("Question: Run this command?");
-    screen.wait_for("1. yes, once");
+    // A line that is entered before the whole question is written is not an answer.
+    screen.wait_for("Other text is sent to the model.");
     screen.type_keys("1\n");
     screen.wait_for("Done.");
     assert!(program.cwd_path().join("made.txt").exists());

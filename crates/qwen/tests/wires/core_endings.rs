@@ -44,7 +44,14 @@ fn every_end_is_one_record_with_cause_and_tokens() {
     let endings: [Ending; 10] = [
         ("stop", || finishing("stop"), &[], 0, "finished", json!({ "reason": "STOP" })),
         ("length", || finishing("length"), &[], 0, "finished", json!({ "reason": "MAX_TOKENS" })),
-        ("filter", || finishing("content_filter"), &[], 0, "finished", json!({ "reason": "SAFETY" })),
+        (
+            "filter",
+            || finishing("content_filter"),
+            &[],
+            1,
+            "error",
+            json!({ "error": { "code": "content_filter" } }),
+        ),
         ("400", || vec![Reply::status(400, "{}")], &[], 1, "error", json!({ "error": { "status": 400 } })),
         ("401", || vec![Reply::status(401, "{}")], &[], 41, "error", json!({ "error": { "status": 401 } })),
         ("404", || vec![Reply::status(404, "{}")], &[], 1, "error", json!({ "error": { "status": 404 } })),

@@ -98,7 +98,7 @@ fn every_end_has_its_reason_its_exit_code_and_its_error_before_it() {
     let endings: &[Ending] = &[
         ("stop", || finishing("stop"), &[], 0, "stop_turn"),
         ("length", || finishing("length"), &[], 0, "max_tokens"),
-        ("filter", || finishing("content_filter"), &[], 0, "content_filter"),
+        ("filter", || finishing("content_filter"), &[], 1, "error"),
         ("400", || vec![Reply::status(400, "{}")], &[], 1, "error"),
         ("401", || vec![Reply::status(401, "{}")], &[], 41, "error"),
         ("cut", || vec![Reply::new([sse::text("half"), Step::Close])], &[], 1, "error"),

@@ -26,7 +26,6 @@ enum Field<'a> {
     Items(&'a mut Vec<String>),
     /// Items with commas between them.
     CommaSeparated(&'a mut Vec<String>),
-    Directories(&'a mut Vec<PathBuf>),
     /// One path each time the flag is given.
     Paths(&'a mut Vec<PathBuf>),
     Descriptors(&'a mut Option<CommitDescriptors>),
@@ -45,6 +44,8 @@ fn field<'a>(run: &'a mut Run, flag: &str) -> Option<Field<'a>> {
 
         "-m" | "--model" => Field::Text(&mut run.model),
         "--dialect" => Field::Text(&mut run.dialect),
+        "--acp-client" => Field::Text(&mut run.acp.acp_client),
+        "--acp" | "--experimental-acp" => Field::Switch(&mut run.acp.acp),
         "--agent" => Field::Text(&mut run.agent),
         "--system-prompt" => Field::Text(&mut run.system_prompt),
         "--append-system-prompt" => Field::Text(&mut run.append_system_prompt),
@@ -97,10 +98,11 @@ fn field<'a>(run: &'a mut Run, flag: &str) -> Option<Field<'a>> {
         "--stream-mode" => Field::CommaSeparated(&mut run.stream_mode),
         "--fallback-model" => Field::CommaSeparated(&mut run.fallback_model),
         "--betas" => Field::CommaSeparated(&mut run.claude.betas),
-        "--include-directories" | "--add-dir" => Field::Directories(&mut run.include_directories),
+        "--include-directories" | "--add-dir" => Field::Paths(&mut run.include_directories),
 
         "--commit-fd" => Field::Descriptors(&mut run.supervision.commit_fd),
         "--leash" => Field::Seconds(&mut run.supervision.leash),
+        "--question-timeout" => Field::Seconds(&mut run.supervision.question_timeout),
         "--private-dir" => Field::Paths(&mut run.supervision.private_dir),
         "--visible-dir" => Field::Paths(&mut run.supervision.visible_dir),
 
@@ -167,11 +169,6 @@ pub(super) fn read(arguments: &[OsString]) -> Option<Run> {
             Field::Amount(number) => set(number, value()?.parse().ok()?)?,
             Field::Items(items) => items.push(value()?.to_owned()),
             Field::CommaSeparated(items) => items.extend(value()?.split(',').map(str::to_owned)),
-            Field::Directories(paths) => {
-                for path in value()?.split(',') {
-                    paths.push(nonempty_path(path)?);
-                }
-            }
             Field::Paths(paths) => paths.push(nonempty_path(value()?)?),
             Field::Descriptors(descriptors) => set(descriptors, supervision::descriptors(value()?).ok()?)?,
             Field::Seconds(seconds) => set(seconds, supervision::seconds(value()?).ok()?)?,

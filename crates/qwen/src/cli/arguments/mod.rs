@@ -101,6 +101,20 @@ fn only_flags(arguments: &[OsString]) -> Option<Run> {
     run.filter(|run| run.words.is_empty())
 }
 
+/// `qwen acp` is `qwen --acp`. An editor that signs its user in repeats our flags before a subcommand, which
+/// then counts.
+fn as_acp(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if arguments.get(1).is_some_and(|word| word == "acp") {
+        arguments[1] = "--acp".into();
+    }
+    let is_acp = |argument: &OsString| argument == "--acp" || argument == "--experimental-acp";
+    if arguments.iter().any(is_acp) && arguments.iter().any(|argument| argument == "auth") {
+        let subcommand = arguments.iter().position(|argument| argument == "auth").unwrap_or(1);
+        arguments.drain(1..subcommand);
+    }
+    arguments
+}
+
 /// Under the name `qwen-hub` a structured session runs behind a hub: clients that start one worker, such as
 /// the official SDKs, start a hub with its flags and notice no difference.
 fn as_hub(arguments: Vec<OsString>) -> Vec<OsString> {
@@ -242,7 +256,7 @@ fn settings_of(mut run: Run, key: usize) -> Cli {
 
 /// The normalized arguments of this process.
 pub fn arguments() -> Vec<OsString> {
-    as_hub(spelt(separated(std::env::args_os().collect())))
+    as_hub(as_acp(spelt(separated(std::env::args_os().collect()))))
 }
 
 /// Normalizes flags with optional values: `--sandbox WORD` becomes `--sandbox=WORD` if WORD is a valid value;

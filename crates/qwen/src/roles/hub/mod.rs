@@ -7,7 +7,7 @@ mod record;
 mod turn_ends;
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -30,6 +30,7 @@ use tokio::sync::Notify;
 use tokio::task::{JoinHandle, LocalSet};
 
 use self::log::LogWriter;
+pub(super) use self::turn_ends::turn_ends;
 use crate::cli::HubArgs;
 use crate::io::input::{InputLine, Lines, StdinReader};
 use crate::io::output::Output;
@@ -38,10 +39,7 @@ use crate::settings::{self, Invocation};
 use crate::telemetry::{HubTelemetry, MetricsExporter};
 
 /// The size limit of a session's stored numbered lines, in bytes.
-const EVENTS_LIMIT: u64 = 64 * 1024 * 1024;
-
-/// The heartbeat timeout for a wire without heartbeats, where silence is not a failure.
-const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+pub(super) const EVENTS_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// How long metrics that are not sent yet may delay the end of the process.
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1500);
@@ -99,7 +97,7 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     let writer = LineWriter::new(&*front, model, env!("CARGO_PKG_VERSION"));
     let mut router = Router::new(front.clone(), writer, Box::new(keys.clone()), pool, identity, session);
     if args.stand_for_worker {
-        router.stand_for_worker();
+        router.represent_worker();
     }
     let telemetry = settings::telemetry_of_hub(&args.telemetry, &mut invocation).unwrap_or_else(|error| {
         // The workers report what is wrong with their settings; the hub needs them only for this.
@@ -193,7 +191,6 @@ fn limits(config: &HubConfig, front: &dyn Front) -> PoolLimits {
     if !front.adopts_sessions() {
         // A worker that needs its session at startup cannot be started before the session is known.
         limits.min_workers = 0;
-        limits.heartbeat_timeout = NEVER;
     }
     limits
 }
@@ -274,16 +271,9 @@ async fn serve(prepared: Prepared) -> u8 {
             return end_before_start(&*prepared.front, format!("--log-format: {error}"));
         }
     };
-    let turn_ends = Some(turn_ends::turn_ends(prepared.front.clone()));
-    let parts = HubParts {
-        router,
-        events: Some(events),
-        session_logs: Some(session_logs()),
-        turn_ends,
-        log: log.clone().map(|log| Box::new(move |record: &_| log.write(record)) as Box<dyn Fn(&_)>),
-        worker_stderr: prepared.args.log_format.is_none().then(worker_stderr),
-        write_now: Some(write_now(output.clone())),
-    };
+    let mut parts = hub_parts(router, prepared.front.clone(), events, output.clone());
+    parts.log = log.clone().map(|log| Box::new(move |record: &_| log.write(record)) as Box<dyn Fn(&_)>);
+    parts.worker_stderr = log.is_none().then(|| Box::new(pass_on) as WorkerStderr);
     let hub = match Hub::start(parts) {
         Ok(hub) => hub,
         Err(error) => {
@@ -304,17 +294,7 @@ async fn serve(prepared: Prepared) -> u8 {
     let reload =
         Reload { args: prepared.args, config: prepared.config, front: prepared.front, keys: prepared.keys };
     tokio::task::spawn_local(handle_signals(hub.clone(), signals, reload));
-    loop {
-        let next = tokio::select! {
-            next = hub.next_output() => next,
-            // No reader is left, so the work has no purpose.
-            () = output.reader_gone() => break,
-        };
-        let Some(bytes) = next else { break };
-        if output.write_all(&bytes).await.is_err() {
-            break;
-        }
-    }
+    relay_output(&hub, &output).await;
     hub.kill_all();
     if let Some((tracing, metrics)) = telemetry {
         if let Some(MetricsTask { stop, task }) = metrics {
@@ -328,6 +308,33 @@ async fn serve(prepared: Prepared) -> u8 {
         log.finish();
     }
     hub.exit_code().unwrap_or(0)
+}
+
+/// The components of a hub over standard input and output, without logging.
+fn hub_parts(router: Router, front: Arc<dyn Front>, events: EventStores, output: Rc<Output>) -> HubParts {
+    HubParts {
+        router,
+        events: Some(events),
+        session_logs: Some(session_logs()),
+        turn_ends: Some(turn_ends(front)),
+        log: None,
+        worker_stderr: None,
+        write_now: Some(write_now(output)),
+    }
+}
+
+/// Writes the hub's output until the hub ends or no reader is left.
+async fn relay_output(hub: &Hub, output: &Output) {
+    loop {
+        let next = tokio::select! {
+            next = hub.next_output() => next,
+            () = output.reader_gone() => break,
+        };
+        let Some(bytes) = next else { break };
+        if output.write_all(&bytes).await.is_err() {
+            break;
+        }
+    }
 }
 
 /// Writes what the reader of standard output accepts at once.
@@ -373,7 +380,7 @@ fn export_metrics(hub: Hub, mut exporter: MetricsExporter) -> MetricsTask {
 }
 
 /// Workers write their logs below the state directory that their environment names.
-fn session_logs() -> SessionLogs {
+pub(super) fn session_logs() -> SessionLogs {
     let variables = Invocation::current().map(|invocation| {
         let all = invocation.vars().map(|(name, value)| (name.to_owned(), value.into()));
         all.collect::<HashMap<String, OsString>>()
@@ -391,20 +398,8 @@ fn event_stores(directory: PathBuf, limit: u64) -> EventStores {
     })
 }
 
-/// Passes on what workers write to standard error; what is ignored in an untrusted folder is told once, not
-/// by every worker.
-fn worker_stderr() -> WorkerStderr {
-    let told = RefCell::new(HashSet::new());
-    Box::new(move |text| {
-        let is_notice = text.contains(" is ignored, because this folder is not trusted");
-        if !is_notice || told.borrow_mut().insert(text.to_owned()) {
-            pass_on(text);
-        }
-    })
-}
-
 /// Passes a line of a worker's standard error on, unless no one reads ours: the hub must not wait for that.
-fn pass_on(text: &str) {
+pub(super) fn pass_on(text: &str) {
     let stderr = std::io::stderr();
     let mut ready = [PollFd::new(&stderr, PollFlags::OUT)];
     if poll(&mut ready, Some(&Timespec::default())).is_ok_and(|count| count > 0) {

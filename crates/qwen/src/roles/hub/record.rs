@@ -54,7 +54,7 @@ pub fn recorder(directory: &Path) -> io::Result<LineRecorder> {
     let mut files: HashMap<String, File> = HashMap::new();
     let mut reported = false;
     Ok(Box::new(move |tenant, session, inbound, line| {
-        // The files of a tenant are below a directory of its own: two tenants may use the same session id.
+        // The files of a tenant are below a separate directory: two tenants may use the same session id.
         let place = if tenant.is_empty() { String::new() } else { format!("{tenant}/") };
         let kind = if inbound { "in" } else { "out" };
         let order = format!("{kind} {}", clock::now().0);

@@ -2,7 +2,9 @@
 
 use qwen_permissions::{Rule, RuleSource};
 use qwen_tui::input::Keymap;
-use qwen_tui::{FooterItem, Options};
+use std::path::Path;
+
+use qwen_tui::{FooterItem, Options, WorkspaceName};
 
 use super::files::Files;
 use super::first_run;
@@ -76,16 +78,15 @@ pub fn options(
         model: model.to_owned(),
         mode: config.workspace.policy.mode().name().to_owned(),
         window: setup::window(config).tokens,
-        directory: config
-            .workspace
-            .cwd
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default(),
-        branch: branch(&config.workspace.cwd),
+        workspace: workspace_name(&config.workspace.cwd),
         greeting,
         untrusted,
     }
+}
+
+fn workspace_name(cwd: &Path) -> WorkspaceName {
+    let directory = cwd.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    WorkspaceName { directory, branch: branch(cwd) }
 }
 
 /// The facts in the footer. Unknown names are reported and left out.

@@ -100,7 +100,7 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
             configuration: options.untrusted.clone(),
             content: untrusted.content,
             folder: invocation.cwd.clone(),
-            list: TrustList::of(invocation),
+            list: TrustList::locate(invocation),
             restart: restart.clone(),
         },
         notifies: config.settings.terminal.notifications.unwrap_or(true),
@@ -194,7 +194,7 @@ impl StoredEvents {
     ) -> Result<Vec<PromptId>, String> {
         let store = self.store.as_ref().ok_or("sessions are not recorded")?;
         let reader = store.read(session.unwrap_or(&self.started)).map_err(|error| error.to_string())?;
-        let mut replay = Replay::new(reader, false);
+        let mut replay = Replay::new(reader);
         while let Some(event) = replay.next_event().map_err(|error| error.to_string())? {
             handle(event);
         }

@@ -45,7 +45,7 @@ pub fn find_untrusted(run: &Run, config: &Config, invocation: &Invocation) -> Un
         TrustDecision::No => {}
     }
     let Ok(folder) = invocation.cwd.canonicalize() else { return none };
-    let content = FolderContent::collect(&folder, &UserDirectories::of(invocation));
+    let content = FolderContent::collect(&folder, &UserDirectories::resolve(invocation));
     lines.extend(shorten(&content.lines()));
     UntrustedContent { lines, content: TreeContent::from([(String::new(), content)]) }
 }

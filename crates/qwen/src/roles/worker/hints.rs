@@ -42,7 +42,7 @@ impl HintSearches {
             return;
         }
         let prompt_id = request.prompt_id.clone();
-        let (commands, cwd, servers) = (process.commands.clone(), cwd.clone(), process.mcp.clone());
+        let (commands, cwd, servers) = (process.commands.clone(), cwd.clone(), process.services.mcp.clone());
         let (emit, index) = (emit.clone(), self.index.clone());
         let search = tokio::spawn(async move {
             let resources = servers.resources(RESOURCE_TIMEOUT).await;

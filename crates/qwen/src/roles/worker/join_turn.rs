@@ -38,28 +38,33 @@ impl Worker {
             PromptId::new(format!("{}+{}", turn.prompt_id, self.steered))
         });
         let steering = SteeringPrompt { prompt_id, prompt, attachments };
-        let refused = self.process.overrides.steering().offer(steering).err();
+        let refused = self.process.services.overrides.steering().offer(steering).err();
         refused.map(|steering| steering.prompt)
     }
 
     /// Queues the prompts that the turn ended without: each gets a separate turn, before those that arrived
     /// later.
     pub(super) fn queue_undelivered(&mut self) {
-        for steering in self.process.overrides.steering().take_undelivered().into_iter().rev() {
+        for steering in self.process.services.overrides.steering().take_undelivered().into_iter().rev() {
             self.queue.push_first(steering.prompt);
         }
     }
 
     /// Moves a prompt that waits to join the running turn back to the queue, where it can be withdrawn.
     pub(super) fn withdraw_steering(&mut self, prompt_id: &PromptId) {
-        if let Some(steering) = self.process.overrides.steering().withdraw(prompt_id) {
+        if let Some(steering) = self.process.services.overrides.steering().withdraw(prompt_id) {
             self.queue.push(Prompt { prompt_id: Some(steering.prompt_id), ..steering.prompt }, None);
         }
     }
 
     /// Answers a prompt that is sent again. A turn that is running or queued reports its end anyway; the end
     /// of a completed turn is reported again, as a continuation.
-    pub(super) async fn rejoin(&mut self, prompt_id: &PromptId, running: Option<RunningTurn<'_>>) {
+    pub(super) async fn rejoin(
+        &mut self,
+        prompt_id: &PromptId,
+        input: Option<u64>,
+        running: Option<RunningTurn<'_>>,
+    ) {
         if running.is_some_and(|turn| turn.prompt_id == prompt_id)
             || self.queue.find(prompt_id, None).is_some()
         {
@@ -67,7 +72,7 @@ impl Worker {
         }
         let body = match self.ended_turn(prompt_id) {
             Some(end) => Body::TurnEnd(Box::new(end)),
-            None => Body::Error(Box::new(used_before(prompt_id))),
+            None => Body::Error(Box::new(used_before(prompt_id).for_input(input))),
         };
         self.emit.unredacted().emit(body).await;
     }

@@ -11,6 +11,7 @@ mod host;
 mod join_turn;
 mod parent;
 mod queue;
+mod reports;
 mod session_slot;
 mod slash_commands;
 mod tool_results;
@@ -30,11 +31,13 @@ use tokio::sync::mpsc;
 
 use self::host::{ControlHost, PermissionTool};
 use self::parent::ParentProcess;
+pub use self::parent::{report_failure, report_warnings};
+use self::reports::OutputReports;
 use self::worker::Worker;
 use crate::io::debug_log::DebugLog;
 use crate::io::input::{InputLine, Lines, MAX_LINE, StdinReader};
 use crate::io::output::Output;
-use crate::io::stream::{self, pump};
+use crate::io::stream::{self, ObservedOutput, OutputObserver, pump};
 use crate::runtime::exit;
 use crate::runtime::signals;
 use crate::session::ProcessContext;
@@ -84,7 +87,13 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
         // Text has no lines for questions, so a host that reads text cannot answer them.
         let reads_questions = config.stream.format.is_some();
         let is_attached = reads_questions && (!claude_sdk || config.claude.permission_prompts);
-        let timeout = if claude_sdk { PEOPLE_TIMEOUT } else { CONTROL_TIMEOUT };
+        let usual = match dialect {
+            // A user of an editor answers when they like; the editor closes its questions itself.
+            Dialect::Acp => TERMINAL_TIMEOUT,
+            Dialect::Claude if claude_sdk => PEOPLE_TIMEOUT,
+            _ => CONTROL_TIMEOUT,
+        };
+        let timeout = config.stream.supervision.question_timeout.unwrap_or(usual);
         let host = Arc::new(ControlHost::new(emit.clone(), config.session.id.clone(), is_attached, timeout));
         if let Some(parent) = &parent {
             host.set_parent(parent.clone());
@@ -95,7 +104,7 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
                 if let Some(tool) = claude.permission_tool.as_ref().filter(|_| claude.permission_prompts) {
                     host.delegate(PermissionTool::new(
                         tool.clone(),
-                        &process.mcp,
+                        &process.services.mcp,
                         process.config.workspace.cwd.clone(),
                     ));
                 }
@@ -104,8 +113,10 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
             Err(error) => refuse_start(error, dialect, &emit, &mut incoming).await,
         }
     };
+    let mut reports = parent.clone().filter(|parent| parent.commits()).map(OutputReports::new);
     let written = async {
-        let written = pump(receiver, renderer, &output).await;
+        let observer = reports.as_mut().map(|reports| reports as &mut dyn OutputObserver);
+        let written = pump(receiver, renderer, ObservedOutput { output: &output, observer }).await;
         if written.is_err() {
             ending.stop(Stop { status: EndStatus::Interrupted, error: None });
         }
@@ -116,7 +127,7 @@ pub async fn run(config: Arc<Config>, given: &str) -> u8 {
     match written {
         Ok(()) => {
             if let Some(parent) = parent.filter(|_| !ending.is_stopped()) {
-                parent.restart_if_discarding();
+                parent.restart_if_discarding(reports.map_or(0, |reports| reports.lines())).await;
             }
             code
         }

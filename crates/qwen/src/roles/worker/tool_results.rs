@@ -21,7 +21,7 @@ impl Worker {
             return self.emit.emit(Body::Error(Box::new(error))).await;
         }
         for result in results {
-            if let Err(error) = self.process.overrides.in_flight().answer(result) {
+            if let Err(error) = self.process.services.overrides.in_flight().answer(result) {
                 self.emit.emit(Body::Error(Box::new(error))).await;
             }
         }
@@ -29,7 +29,7 @@ impl Worker {
 
     /// True if the running turn waits for one of the results in a prompt.
     pub(super) fn awaits_result_in(&self, prompt: &Prompt) -> bool {
-        let answers = |id: &CallId| self.process.overrides.in_flight().awaits_host_answer(id);
+        let answers = |id: &CallId| self.process.services.overrides.in_flight().awaits_host_answer(id);
         prompt.parts.iter().any(|part| matches!(part, Part::Result(result) if answers(&result.call_id)))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use qwen_engine::commands::with_local_files;
 use qwen_engine::{AnswerSchema, Cancel, Session, Stop, TurnInput};
-use qwen_events::{Body, EndStatus, Message, Part, PromptOrigin, Role, TurnEnd};
+use qwen_events::{Body, EndStatus, ErrorInfo, Message, Part, Prompt, PromptId, PromptOrigin, Role, TurnEnd};
 use tokio::sync::mpsc;
 
 use super::Incoming;
@@ -20,6 +20,28 @@ use crate::session::slash::{Attachments, HostMessage, attach};
 /// Terminal records of prompts that never ran are synced to disk in batches of this size. One sync each would
 /// take longer than a worker has after SIGTERM.
 const SYNC_BATCH: usize = 512;
+
+/// What remains of a prompt after the command in it ran.
+enum Expanded {
+    Prompt(Box<ExpandedPrompt>),
+    /// The command needed no turn.
+    Handled(Flow),
+}
+
+/// A prompt whose command, if it had one, was replaced by what the command submits.
+struct ExpandedPrompt {
+    prompt: Prompt,
+    /// The shell command that the user typed.
+    typed_command: Option<Arc<str>>,
+    /// True if a command submitted the prompt.
+    is_submitted: bool,
+}
+
+impl From<Prompt> for ExpandedPrompt {
+    fn from(prompt: Prompt) -> Self {
+        Self { prompt, typed_command: None, is_submitted: false }
+    }
+}
 
 impl Worker {
     /// Runs one turn while input is still being read.
@@ -43,68 +65,30 @@ impl Worker {
             Some(unfinished) => unfinished.start.prompt_id.clone(),
             None => prompt.prompt_id.clone().unwrap_or_else(|| session.next_prompt_id()),
         };
-        let mut typed_command = None;
-        let mut is_submitted = false;
-        if !queued.continues_turn
-            && let Some(call) = self.command_in(&prompt)
-        {
-            let message = HostMessage { uuid: prompt.uuid.clone(), origin: prompt.message_origin.clone() };
-            match self.run_command(call, message, &mut session, &prompt_id, incoming).await {
-                AfterCommand::Turn(prompt_text) => {
-                    prompt.parts = vec![Part::Text(prompt_text)];
-                    is_submitted = true;
-                }
-                AfterCommand::TypedCommand(command) => {
-                    prompt.parts = vec![Part::Text(format!("!{command}").into())];
-                    prompt.verbatim = true;
-                    typed_command = Some(command);
-                }
-                AfterCommand::Done(flow) => {
-                    self.sessions.put_back_unless_replaced(session);
-                    return flow;
-                }
-            }
-        }
-        let answer_schema =
-            match prompt.options.json_schema.take().map(|schema| AnswerSchema::parse(schema.as_str())) {
-                None => None,
-                Some(Ok(form)) => Some(Arc::new(form)),
-                Some(Err(error)) => {
-                    self.queue.release(queued.key.as_ref());
-                    self.sessions.put_back(session);
-                    let refusal = error.for_prompt(prompt.session_id.as_deref(), Some(prompt_id));
-                    self.emit.emit(Body::Error(Box::new(refusal))).await;
-                    return Flow::Continue;
-                }
-            };
-        let Attachments { parts: mut attachments, resources } =
-            if queued.continues_turn || prompt.origin != PromptOrigin::User || prompt.verbatim {
-                Attachments::default()
-            } else {
-                prompt.parts = with_local_files(std::mem::take(&mut prompt.parts));
-                attach(&prompt.parts, &self.process, &session, &prompt_id, is_submitted, &self.emit).await
-            };
-        if !queued.continues_turn && session.history().is_empty() {
-            attachments.extend(workspace_notice(&self.process));
-        }
-        let options = &prompt.options;
-        let warnings = main_agent::unknown_tools(options.tool_overrides.as_deref(), &options.host_tools);
-        let input = TurnInput {
-            prompt_id: Some(prompt_id.clone()),
-            message_uuid: prompt.uuid,
-            message_origin: prompt.message_origin,
-            parts: prompt.parts,
-            attachments,
-            resources,
-            model: prompt.options.model,
-            sampling: self.process.config.model.sampling_with(prompt.options.sampling),
-            tools: main_agent::tools(&self.process.config, prompt.options.tool_overrides),
-            host_tools: prompt.options.host_tools,
-            answer_schema,
-            trace: prompt.trace,
-            typed_command,
-            warnings,
+        let expanded = if queued.continues_turn {
+            Expanded::Prompt(Box::new(prompt.into()))
+        } else {
+            self.expand_command(prompt, &mut session, &prompt_id, incoming).await
         };
+        let expanded = match expanded {
+            Expanded::Prompt(prompt) => *prompt,
+            Expanded::Handled(flow) => {
+                self.sessions.put_back_unless_replaced(session);
+                return flow;
+            }
+        };
+        let (session_id, input_line) = (expanded.prompt.session_id.clone(), expanded.prompt.input);
+        let input = match self.turn_input(expanded, queued.continues_turn, &session, &prompt_id).await {
+            Ok(input) => input,
+            Err(error) => {
+                self.queue.release(queued.key.as_ref());
+                self.sessions.put_back(session);
+                let refusal = error.for_prompt(session_id.as_deref(), Some(prompt_id)).for_input(input_line);
+                self.emit.emit(Body::Error(Box::new(refusal))).await;
+                return Flow::Continue;
+            }
+        };
+        self.usage.add_earlier(session.spent_before());
         let emit = self.emit.clone();
         let cancel = Cancel::default();
         let seal = session.sealer();
@@ -128,6 +112,61 @@ impl Worker {
         leaving.map_or(Flow::Continue, Flow::Exit)
     }
 
+    /// Runs the command in a prompt, if there is one, and returns the prompt that remains.
+    async fn expand_command(
+        &mut self,
+        mut prompt: Prompt,
+        session: &mut Session,
+        prompt_id: &PromptId,
+        incoming: &mut mpsc::Receiver<Incoming>,
+    ) -> Expanded {
+        let Some(call) = self.command_in(&prompt) else { return Expanded::Prompt(Box::new(prompt.into())) };
+        let message = HostMessage { uuid: prompt.uuid.clone(), origin: prompt.message_origin.clone() };
+        match self.run_command(call, message, session, prompt_id, incoming).await {
+            AfterCommand::Turn(prompt_text) => {
+                prompt.parts = vec![Part::Text(prompt_text)];
+                Expanded::Prompt(Box::new(ExpandedPrompt { is_submitted: true, ..prompt.into() }))
+            }
+            AfterCommand::TypedCommand(command) => {
+                prompt.parts = vec![Part::Text(format!("!{command}").into())];
+                prompt.verbatim = true;
+                Expanded::Prompt(Box::new(ExpandedPrompt { typed_command: Some(command), ..prompt.into() }))
+            }
+            AfterCommand::Done(flow) => Expanded::Handled(flow),
+        }
+    }
+
+    /// Completes a prompt to the input of its turn. Fails if its answer schema is invalid.
+    async fn turn_input(
+        &self,
+        expanded: ExpandedPrompt,
+        continues_turn: bool,
+        session: &Session,
+        prompt_id: &PromptId,
+    ) -> Result<TurnInput, ErrorInfo> {
+        let ExpandedPrompt { mut prompt, typed_command, is_submitted } = expanded;
+        let schema = prompt.options.json_schema.take();
+        let schema = schema.map(|schema| AnswerSchema::parse(schema.as_str())).transpose()?;
+        let Attachments { parts: mut attachments, resources } =
+            if continues_turn || prompt.origin != PromptOrigin::User || prompt.verbatim {
+                Attachments::default()
+            } else {
+                prompt.parts = with_local_files(std::mem::take(&mut prompt.parts));
+                attach(&prompt.parts, &self.process, session, prompt_id, is_submitted, &self.emit).await
+            };
+        if !continues_turn && session.history().is_empty() {
+            attachments.extend(workspace_notice(&self.process));
+        }
+        let options = &mut prompt.options;
+        let warnings = main_agent::unknown_tools(options.tool_overrides.as_deref(), &options.host_tools);
+        let config = &self.process.config;
+        options.sampling = config.model.sampling_with(std::mem::take(&mut options.sampling));
+        options.tool_overrides = main_agent::tools(config, options.tool_overrides.take());
+        prompt.prompt_id = Some(prompt_id.clone());
+        let answer_schema = schema.map(Arc::new);
+        Ok(TurnInput { prompt, attachments, resources, answer_schema, typed_command, warnings })
+    }
+
     /// Runs `work` while lines are read and handled. Returns its result, and an exit code if the worker must
     /// end afterwards. If that interrupts work that waits for the host, `seal` leaves the turn unfinished for
     /// a later process. `work` is pinned by the caller, because moving the state of a turn means copying many
@@ -141,7 +180,7 @@ impl Worker {
     ) -> (T, Option<u8>) {
         let cancel = running.cancel;
         let ending = self.ending.clone();
-        let overrides = self.process.overrides.clone();
+        let overrides = self.process.services.overrides.clone();
         let mut leaving: Option<u8> = None;
         let mut open = true;
         let done = loop {
@@ -220,7 +259,9 @@ impl Worker {
                 error
             }
         };
-        let refusal = refusal.for_prompt(prompt.session_id.as_deref(), prompt.prompt_id.clone());
+        let refusal = refusal
+            .for_prompt(prompt.session_id.as_deref(), prompt.prompt_id.clone())
+            .for_input(prompt.input);
         self.emit.emit(Body::Error(Box::new(refusal))).await;
         None
     }
@@ -268,16 +309,8 @@ impl Worker {
                 self.emit.emit(Body::TurnEnd(Box::new(end))).await;
             }
         } else {
-            let input = TurnInput {
-                prompt_id: prompt.prompt_id,
-                message_uuid: prompt.uuid,
-                message_origin: prompt.message_origin,
-                parts: prompt.parts,
-                model: prompt.options.model,
-                trace: prompt.trace,
-                ..TurnInput::default()
-            };
-            session.withdrawn(input, stop, &self.emit).await;
+            let input = TurnInput { prompt, ..TurnInput::default() };
+            session.end_unstarted(input, stop, &self.emit).await;
         }
         self.sessions.put_back(session);
     }

@@ -40,6 +40,15 @@ pub(super) struct UsageLedger {
 }
 
 impl UsageLedger {
+    /// Adds what earlier processes spent on a session that continues.
+    pub fn add_earlier(&mut self, spent: &[ModelUsage]) {
+        for model in spent {
+            self.requests += model.calls;
+            self.tokens.add(&model.usage);
+        }
+        self.by_model.extend_from_slice(spent);
+    }
+
     /// Adds a completed turn.
     pub fn add_turn(&mut self, end: &TurnEnd) {
         self.requests += end.model_calls;
@@ -77,9 +86,9 @@ impl UsageLedger {
         self.context = ContextSnapshot {
             total,
             estimated,
-            system: estimate(context.system.len()),
-            builtin: context.tools.specs().iter().map(size).collect(),
-            mcp: context.mcp.tools().iter().map(|tool| size(tool.spec())).collect(),
+            system: estimate(context.base_system_prompt.len()),
+            builtin: context.base_tools.specs().iter().map(size).collect(),
+            mcp: context.process.mcp.tools().iter().map(|tool| size(tool.spec())).collect(),
         };
     }
 
@@ -304,7 +313,7 @@ pub(super) fn available_models(process: &ProcessContext) -> Value {
 }
 
 fn model_in_use(process: &ProcessContext) -> Arc<str> {
-    process.overrides.model().unwrap_or_else(|| process.config.model.name.clone())
+    process.services.overrides.model().unwrap_or_else(|| process.config.model.name.clone())
 }
 
 /// Estimates the tokens of a text of that many bytes.

@@ -42,6 +42,8 @@ pub(super) struct Worker {
     pub(super) awaits_initialize: bool,
     /// The number of prompts without an id that joined a turn, used for their generated ids.
     pub(super) steered: u64,
+    /// The number of lines of input so far.
+    inputs: u64,
     heartbeat: HeartbeatTimer,
     pub(super) hints: HintSearches,
 }
@@ -80,6 +82,7 @@ impl Worker {
             usage: UsageLedger::default(),
             resources: Weak::new(),
             steered: 0,
+            inputs: 0,
             heartbeat: HeartbeatTimer::default(),
             hints: HintSearches::default(),
         }
@@ -96,7 +99,7 @@ impl Worker {
 
     /// Serves until input ends, a signal arrives or the host ends the session.
     pub(super) async fn serve(mut self, mut incoming: mpsc::Receiver<Incoming>) -> u8 {
-        self.process.overrides.in_flight().attach_host();
+        self.process.services.overrides.in_flight().attach_host();
         if let Err(error) = self.sessions.claim(&self.process) {
             let dialect = self.process.config.stream.dialect;
             return refuse_start(error, dialect, &self.emit, &mut incoming).await;
@@ -189,8 +192,9 @@ impl Worker {
 
     /// Handles one line of input.
     pub(super) async fn handle_line(&mut self, line: Incoming, running: Option<RunningTurn<'_>>) -> Flow {
+        self.inputs += 1;
         match line {
-            Err(error) => self.emit.emit(Body::Error(Box::new(error))).await,
+            Err(error) => self.emit.emit(Body::Error(Box::new(error.for_input(Some(self.inputs))))).await,
             Ok(commands) => {
                 for command in commands {
                     if let Flow::Exit(code) = self.dispatch(command, running).await {
@@ -204,10 +208,16 @@ impl Worker {
 
     async fn dispatch(&mut self, command: Command, running: Option<RunningTurn<'_>>) -> Flow {
         match command {
-            Command::Prompt(prompt) => self.prompt(*prompt, running).await,
+            Command::Prompt(mut prompt) => {
+                prompt.input = Some(self.inputs);
+                self.host.report_prompt(self.inputs);
+                self.prompt(*prompt, running).await;
+            }
             Command::Heartbeat { session_id, interval_ms } => {
                 let session_id = self.sessions.addressed(session_id.as_deref());
-                self.emit.emit(heartbeat(&self.process.overrides, session_id, running.is_some())).await;
+                self.emit
+                    .emit(heartbeat(&self.process.services.overrides, session_id, running.is_some()))
+                    .await;
                 self.set_heartbeat_interval(interval_ms);
             }
             Command::Cancel { session_id, prompt_id, reason, request_id } => {
@@ -245,7 +255,7 @@ impl Worker {
     }
 
     pub(super) fn set_heartbeat_interval(&mut self, milliseconds: Option<u64>) {
-        self.heartbeat.set_interval(milliseconds, &self.emit, &self.host, &self.process.overrides);
+        self.heartbeat.set_interval(milliseconds, &self.emit, &self.host, &self.process.services.overrides);
     }
 
     /// Queues a prompt, or reports why it cannot run.
@@ -259,10 +269,11 @@ impl Worker {
         let key = self.prompt_key(&prompt);
         let is_new = key.as_ref().is_some_and(|key| self.queue.reserve(key));
         if let Some((_, id)) = key.as_ref().filter(|_| !is_new && prompt.resend) {
-            return self.rejoin(id, running).await;
+            return self.rejoin(id, prompt.input, running).await;
         }
         if let Some((_, id)) = key.as_ref().filter(|_| !is_new && !prompt.continuation) {
-            self.emit.emit(Body::Error(Box::new(used_before(id)))).await;
+            let refusal = used_before(id).for_input(prompt.input);
+            self.emit.emit(Body::Error(Box::new(refusal))).await;
             return;
         }
         if running.is_some()
@@ -275,10 +286,10 @@ impl Worker {
         let Some(prompt) = self.steer_turn(prompt, running) else { return };
         if let Err(error) = self.queue.admit(&prompt) {
             self.queue.release(key.as_ref().filter(|_| is_new));
-            self.emit.emit(Body::Error(Box::new(error))).await;
+            self.emit.emit(Body::Error(Box::new(error.for_input(prompt.input)))).await;
             return;
         }
-        if let Some(turn) = running.filter(|_| self.process.overrides.in_flight().is_paused()) {
+        if let Some(turn) = running.filter(|_| self.process.services.overrides.in_flight().is_paused()) {
             turn.cancel.stop(superseded());
         }
         let unfinished = self.sessions.unfinished().map(|unfinished| &unfinished.start.prompt_id);

@@ -24,7 +24,7 @@ pub fn is_claude_family(invocation: &Invocation) -> bool {
 /// The directories of Claude's configuration that a run reads; empty for other hosts.
 #[derive(Debug, Clone, Default)]
 pub struct ClaudeDirectories {
-    /// `$CLAUDE_CONFIG_DIR`, or `~/.claude`.
+    /// The user's directory: `$CLAUDE_CONFIG_DIR`, or `~/.claude`.
     pub user: Option<PathBuf>,
     /// `.claude` of the working directory.
     pub project: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub struct ClaudeDirectories {
 
 impl ClaudeDirectories {
     /// The directories for this run, limited to the enabled sources.
-    pub fn of(invocation: &Invocation, sources: WantedSources) -> Self {
+    pub fn resolve(invocation: &Invocation, sources: WantedSources) -> Self {
         if !is_claude_family(invocation) {
             return Self::default();
         }
@@ -76,7 +76,7 @@ pub struct MemorySources {
 impl MemorySources {
     /// The files of this run: for Claude's hosts those of Claude's CLI, by their setting sources; ours
     /// otherwise.
-    pub fn of(settings: &Settings, invocation: &Invocation, layered: &Layered) -> Self {
+    pub fn resolve(settings: &Settings, invocation: &Invocation, layered: &Layered) -> Self {
         let names = settings.context.file_name.clone();
         if !is_claude_family(invocation) || !names.is_empty() {
             let fallback = names.is_empty().then_some(memory::FALLBACK);

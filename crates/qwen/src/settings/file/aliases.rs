@@ -24,6 +24,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("fallbackModel", "model.fallbackModels"),
     ("outputStyle", "output.style"),
     ("proxy", "model.proxy"),
+    ("credentials", "tools.network.credentials"),
     ("general.vimMode", "terminal.vim"),
     ("ui.accessibility.screenReader", "terminal.screenReader"),
 ];

@@ -72,10 +72,10 @@ pub struct Hook {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum HookKind {
-    /// A command line.
+    /// Runs a command line in a shell.
     #[default]
     Command,
-    /// A URL.
+    /// Sends the event to a URL.
     Http,
 }
 
@@ -83,7 +83,7 @@ pub enum HookKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnFailure {
-    /// The action continues.
+    /// The action continues as if no hook existed.
     #[default]
     Continue,
     /// The action is blocked.

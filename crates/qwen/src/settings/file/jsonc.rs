@@ -10,9 +10,9 @@ const DEPTH: usize = 64;
 /// A syntax error and its position.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// Where.
+    /// The position of the error in its file.
     pub origin: Origin,
-    /// What is wrong.
+    /// The problem, as a clause for an error message.
     pub problem: String,
 }
 

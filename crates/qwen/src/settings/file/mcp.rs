@@ -16,11 +16,11 @@ pub struct McpServer {
     pub name: Option<String>,
     /// The program to start.
     pub command: Option<String>,
-    /// Its arguments.
+    /// The arguments of the command.
     pub args: Vec<String>,
     /// Environment variables for the program.
     pub env: BTreeMap<String, String>,
-    /// Its working directory.
+    /// The working directory of the command.
     pub cwd: Option<String>,
     /// The address of an HTTP server.
     pub url: Option<String>,
@@ -45,7 +45,7 @@ pub struct McpServer {
     pub exclude_tools: Vec<String>,
     /// Describe its tools to the model in every request, even if the schemas exceed `tools.schemaBudget`.
     pub always_load: Option<bool>,
-    /// Its purpose.
+    /// The purpose of the server, for users.
     pub description: Option<String>,
     /// Do not start it.
     pub disabled: Option<bool>,

@@ -23,7 +23,9 @@ pub use mcp::McpServer;
 pub use nearest::{distance, nearest};
 pub use node::{Layer, Node, Object, Origin, Source, Value};
 pub use sourced::Sourced;
-pub use typed::{Agent, Limits, Mcp, Model, Output, Sandbox, Settings, Telemetry, TerminalSettings};
+pub use typed::{
+    Agent, Credential, Limits, Mcp, Model, Output, Sandbox, Settings, Telemetry, TerminalSettings,
+};
 
 /// The largest accepted settings file, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
@@ -32,7 +34,7 @@ const LARGEST: u64 = 4 * 1024 * 1024;
 pub struct Document {
     /// The settings as a tree.
     pub root: Node,
-    /// Warnings, as sentences.
+    /// Warnings about the file, one sentence each.
     pub warnings: Vec<String>,
     /// Keys that were ignored, with a warning for each.
     pub unknown_keys: Vec<String>,

@@ -8,21 +8,21 @@ use serde_json::Number;
 /// The sources of settings, from the lowest to the highest precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
-    /// The default values.
+    /// The default values of this program.
     BuiltIn,
-    /// The administrator's defaults.
+    /// The administrator's defaults, which users can change.
     SystemDefaults,
-    /// The user's settings.
+    /// The user's own settings file.
     User,
     /// The project's settings, if its folder is trusted.
     Workspace,
-    /// The administrator's overrides.
+    /// The administrator's overrides, which users cannot change.
     System,
-    /// Environment variables.
+    /// Environment variables of this process.
     Environment,
-    /// `--settings-profile` and `--settings`.
+    /// The files and texts of `--settings-profile` and `--settings`.
     Given,
-    /// Individual flags.
+    /// Individual flags of the command line.
     Flag,
 }
 
@@ -63,7 +63,7 @@ pub struct Origin {
 
 impl Origin {
     /// A position in a source without lines.
-    pub fn of(layer: Layer, name: impl Into<Box<str>>) -> Self {
+    pub fn new(layer: Layer, name: impl Into<Box<str>>) -> Self {
         Self { source: Arc::new(Source { layer, name: name.into() }), line: 0, column: 0 }
     }
 }
@@ -87,17 +87,11 @@ pub struct Node {
 /// A JSON value whose parts have positions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// `null`
     Null,
-    /// `true` or `false`
     Bool(bool),
-    /// A number
     Number(Number),
-    /// A text
     Text(String),
-    /// A list
     List(Vec<Node>),
-    /// An object
     Object(Object),
 }
 

@@ -17,7 +17,7 @@ use super::sourced;
 /// A value with the wrong type or range for its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidValue {
-    /// Its position.
+    /// The position of the value in its file.
     pub origin: Option<Origin>,
     /// Its key, such as `model.maxRetries`.
     pub path: String,
@@ -28,7 +28,7 @@ pub struct InvalidValue {
 /// A key that no setting has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownKey {
-    /// Its position.
+    /// The position of the key in its file.
     pub origin: Origin,
     /// The key, such as `model.nmae`.
     pub path: String,

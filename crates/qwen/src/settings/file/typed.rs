@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -149,9 +150,9 @@ fn text_tool_calls<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<St
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Output {
-    /// The dialect: qwen, claude, claude-lite, loom, loom-export or core.
+    /// The dialect: qwen, claude, claude-lite, loom, loom-export, core or acp.
     #[serde(deserialize_with = "dialect")]
-    #[schemars(with = "Option<String>", extend("enum" = ["qwen", "claude", "claude-lite", "loom", "loom-export", "core"]))]
+    #[schemars(with = "Option<String>", extend("enum" = ["qwen", "claude", "claude-lite", "loom", "loom-export", "core", "acp"]))]
     pub dialect: Option<Dialect>,
     /// `text`, `json`, `stream-json` or `stream-chunk-json`.
     #[serde(deserialize_with = "format")]
@@ -235,6 +236,8 @@ pub struct Tools {
     pub shell: Shell,
     /// Reading web pages.
     pub web_fetch: WebFetch,
+    /// The hosts that sandboxed programs reach by `Network` rules. A workspace cannot set this.
+    pub network: Network,
 }
 
 fn vocabulary<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<ToolVocabulary>, D::Error> {
@@ -308,6 +311,29 @@ pub struct Shell {
 pub struct WebFetch {
     /// Private addresses that may be fetched, as `host:port`. A workspace cannot set this.
     pub allow_private_hosts: Vec<String>,
+}
+
+/// The hosts that sandboxed programs reach by `Network` rules.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Network {
+    /// Secrets that requests to a host get outside the sandbox, where its programs cannot see them.
+    pub credentials: Vec<Credential>,
+    /// Addresses of host names, which are then not resolved.
+    pub resolve: BTreeMap<String, Vec<IpAddr>>,
+}
+
+/// A header with a secret for the requests to a host.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Credential {
+    /// The host's name. It must be reached by TLS.
+    pub host: String,
+    /// The header's name, or its name and what precedes the secret: `Authorization: Bearer`.
+    pub header: String,
+    /// The environment variable of `qwen` that contains the secret. Commands do not get it.
+    #[serde(alias = "from_env")]
+    pub from_env: String,
 }
 
 /// Which of the MCP servers are used.

@@ -58,7 +58,7 @@ impl SettingsFile {
 /// Which settings files are enabled.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WantedSources {
-    /// The user's.
+    /// True if the user's settings are read.
     pub user: bool,
     /// The project's, once its folder is trusted.
     pub workspace: bool,
@@ -100,9 +100,9 @@ impl Layered {
 
     /// Loads the settings files.
     fn files(configuration: &Configuration, invocation: &Invocation) -> Result<Self, ErrorInfo> {
-        let root = Node::empty(Origin::of(Layer::BuiltIn, "built-in"));
+        let root = Node::empty(Origin::new(Layer::BuiltIn, "built-in"));
         let trust = Trust::new(invocation, configuration.trust_workspace, &[]);
-        let wanted = WantedSources::of(configuration)?;
+        let wanted = WantedSources::resolve(configuration)?;
         let claude = ClaudeDirectories::default();
         let mut layered = Self { root, warnings: Vec::new(), files: Vec::new(), trust, wanted, claude };
         if let Some(profile) = &configuration.settings_profile {
@@ -113,9 +113,9 @@ impl Layered {
             }
             return Ok(layered);
         }
-        let paths = SettingsPaths::of(invocation);
+        let paths = SettingsPaths::resolve(invocation);
         layered.file(paths.system_defaults, Layer::SystemDefaults, true)?;
-        layered.claude = ClaudeDirectories::of(invocation, wanted);
+        layered.claude = ClaudeDirectories::resolve(invocation, wanted);
         layered.file(paths.user, Layer::User, wanted.user)?;
         layered.claude_user()?;
         let system = paths.system.map(|path| (file::load(&path, Layer::System), path));
@@ -259,7 +259,7 @@ impl Layered {
         } else if only_given_servers {
             self.root.remove("mcpServers");
         }
-        let mut above = Node::empty(Origin::of(Layer::Flag, "flags"));
+        let mut above = Node::empty(Origin::new(Layer::Flag, "flags"));
         if let Some(given) = given {
             merge(&mut above, given);
         }
@@ -291,7 +291,7 @@ impl Layered {
 }
 
 impl WantedSources {
-    fn of(configuration: &Configuration) -> Result<Self, ErrorInfo> {
+    fn resolve(configuration: &Configuration) -> Result<Self, ErrorInfo> {
         let safe = configuration.safe_mode;
         if configuration.restricted {
             return Ok(Self { are_named: true, ..Self::default() });

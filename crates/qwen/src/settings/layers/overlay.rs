@@ -1,5 +1,7 @@
 //! Converts the environment and the flags to settings, so that they are layers like all others.
 
+use std::path::{Path, PathBuf};
+
 use qwen_engine::TOOLS;
 use qwen_events::ErrorInfo;
 use serde_json::json;
@@ -17,7 +19,7 @@ pub(super) fn environment(below: &Node, above: &Node, invocation: &Invocation) -
     let mut entries = Vec::new();
     let mut add = |path: &'static str, name: &str| {
         if let Some(value) = invocation.var(name) {
-            entries.push((path, Node::text(Origin::of(Layer::Environment, name), value)));
+            entries.push((path, Node::text(Origin::new(Layer::Environment, name), value)));
         }
     };
     if let Some(known) = provider(below, above, invocation) {
@@ -49,7 +51,7 @@ pub(super) fn environment(below: &Node, above: &Node, invocation: &Invocation) -
             _ => None,
         });
         entries.extend(on.map(|on| {
-            let origin = Origin::of(Layer::Environment, name);
+            let origin = Origin::new(Layer::Environment, name);
             (path, Node { origin, value: Value::Bool(on) })
         }));
     }
@@ -99,7 +101,7 @@ pub(super) fn flags(run: &Run, invocation: &Invocation) -> Result<Vec<Entry>, Er
     let mut entries = Vec::new();
     let mut add = |path: &'static str, flag: &str, value: Option<serde_json::Value>| {
         if let Some(value) = value {
-            entries.push((path, Node::of_json(&Origin::of(Layer::Flag, flag), value)));
+            entries.push((path, Node::of_json(&Origin::new(Layer::Flag, flag), value)));
         }
     };
     let list = |list: &Vec<String>| (!list.is_empty()).then(|| json!(items(list)));
@@ -130,7 +132,7 @@ pub(super) fn flags(run: &Run, invocation: &Invocation) -> Result<Vec<Entry>, Er
     add("tools.names", "--tool-names", tools.tool_names.as_ref().map(|word| json!(word)));
     add("tools.sandbox", "--sandbox", run.sandbox.as_ref().map(|word| json!(word)));
     add("tools.sandboxNetwork", "--sandbox-network", run.sandbox_network.then_some(json!(true)));
-    let directories: Vec<_> = run.include_directories.iter().map(|path| path.to_string_lossy()).collect();
+    let directories = directories(&run.include_directories, &invocation.cwd);
     add("context.includeDirectories", "--add-dir", (!directories.is_empty()).then(|| json!(directories)));
     add("mcp.allowed", "--allowed-mcp-server-names", list(&tools.allowed_mcp_server_names));
     add("slashCommands.disabled", "--disabled-slash-commands", list(&tools.disabled_slash_commands));
@@ -179,6 +181,21 @@ pub(super) fn flags(run: &Run, invocation: &Invocation) -> Result<Vec<Entry>, Er
         entries.push(("mcpServers", servers(given, invocation)?));
     }
     Ok(entries)
+}
+
+/// The directories that `--include-directories` names. A comma separates two directories unless the whole value
+/// is one.
+fn directories(given: &[PathBuf], cwd: &Path) -> Vec<String> {
+    let mut directories = Vec::new();
+    for value in given {
+        let text = value.to_string_lossy().into_owned();
+        if text.contains(',') && !cwd.join(value).is_dir() {
+            directories.extend(text.split(',').filter(|path| !path.is_empty()).map(str::to_owned));
+        } else {
+            directories.push(text);
+        }
+    }
+    directories
 }
 
 /// The servers that one `--mcp-config` names.

@@ -18,7 +18,7 @@ const SYSTEM: &str = "/Library/Application Support/QwenCode";
 const SYSTEM: &str = "/etc/qwen-code";
 
 impl SettingsPaths {
-    pub fn of(invocation: &Invocation) -> Self {
+    pub fn resolve(invocation: &Invocation) -> Self {
         let given = |name: &str| invocation.var(name).map(|path| invocation.cwd.join(path));
         let system = |file: &str| Some(PathBuf::from(SYSTEM).join(file));
         let user = || Some(invocation.cwd.join(invocation.qwen_home()?).join("settings.json"));

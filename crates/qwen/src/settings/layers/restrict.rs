@@ -25,6 +25,7 @@ const FORBIDDEN: &[&str] = &[
     "tools.sandboxNetwork",
     "tools.sandboxUnasked",
     "tools.webFetch.allowPrivateHosts",
+    "tools.network",
     "context.includeDirectories",
 ];
 

@@ -23,7 +23,7 @@ pub(crate) struct ProjectConfig {
 /// Finds the directories and reads the definitions. A project's definitions need folder trust, which is
 /// decided only if there are any.
 pub(crate) fn load(invocation: &Invocation, layered: &Layered, warnings: &mut Vec<String>) -> ProjectConfig {
-    let directories = Directories::of(invocation, layered);
+    let directories = Directories::resolve(invocation, layered);
     let mut places = |name: &str, needs_trust_always: bool| -> Vec<(DefinitionSource, PathBuf)> {
         let of_user = directories.user.iter().map(|place| (DefinitionSource::User, place.join(name)));
         let mut found: Vec<_> = of_user.collect();
@@ -86,7 +86,7 @@ struct ProjectDirectory {
 }
 
 impl Directories {
-    fn of(invocation: &Invocation, layered: &Layered) -> Self {
+    fn resolve(invocation: &Invocation, layered: &Layered) -> Self {
         let home = invocation.qwen_home().map(|home| invocation.cwd.join(home));
         let own_user = home.clone().filter(|_| layered.wanted.user);
         let user: Vec<PathBuf> = layered.claude.user.iter().cloned().chain(own_user).collect();

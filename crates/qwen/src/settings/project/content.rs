@@ -99,7 +99,7 @@ pub struct UserDirectories(Vec<PathBuf>);
 
 impl UserDirectories {
     /// Returns the directories of our and of Claude's settings.
-    pub fn of(invocation: &Invocation) -> Self {
+    pub fn resolve(invocation: &Invocation) -> Self {
         let home = invocation.var("HOME").map(|home| Path::new(home).join(".claude"));
         let claude = invocation.var("CLAUDE_CONFIG_DIR").map(PathBuf::from).or(home);
         Self(invocation.qwen_home().into_iter().chain(claude).map(|path| invocation.cwd.join(path)).collect())

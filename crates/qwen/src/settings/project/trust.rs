@@ -22,11 +22,11 @@ use crate::settings::file::unusable;
 /// Whether a folder is trusted, and the source of that decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrustDecision {
-    /// `--trust-workspace`.
+    /// Trusted for this process by `--trust-workspace`.
     ByFlag,
     /// `security.trustedFolders` of the user's or the machine's settings.
     BySettings,
-    /// `qwen trust`.
+    /// Trusted earlier, by `qwen trust` or the dialog.
     ByList,
     /// The folder was trusted, and its content is different now.
     Changed,
@@ -82,8 +82,8 @@ impl Trust {
                 .filter_map(|folder| invocation.absolute(folder))
                 .filter(|folder| folder.is_absolute())
                 .collect(),
-            list: TrustList::of(invocation),
-            own: UserDirectories::of(invocation),
+            list: TrustList::locate(invocation),
+            own: UserDirectories::resolve(invocation),
             decided: OnceLock::new(),
         }
     }
@@ -194,7 +194,7 @@ pub enum TrustChange {
 
 impl TrustList {
     /// The list of this user; none without a home directory.
-    pub fn of(invocation: &Invocation) -> Option<Self> {
+    pub fn locate(invocation: &Invocation) -> Option<Self> {
         Some(Self { home: invocation.cwd.join(invocation.qwen_home()?) })
     }
 

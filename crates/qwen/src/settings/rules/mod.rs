@@ -1,4 +1,5 @@
-//! Permission rules in settings files: adding one, and names that match no tool.
+//! Permission rules in settings files: adding one, names that match no tool, and settings of `Network` rules.
 
+pub(super) mod network;
 pub mod tool_names;
 pub mod writer;

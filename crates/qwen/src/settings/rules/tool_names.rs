@@ -71,7 +71,10 @@ pub(crate) fn problem(rule: &str, in_worker: bool) -> Option<String> {
     if name.is_empty() || name.contains('*') || name.starts_with("mcp__") {
         return None;
     }
-    if TOOLS.find(name).is_some() || FOREIGN.iter().any(|tool| folded(tool) == folded(name)) {
+    if name == qwen_permissions::NETWORK
+        || TOOLS.find(name).is_some()
+        || FOREIGN.iter().any(|tool| folded(tool) == folded(name))
+    {
         return None;
     }
     let claude = ["Bash", "Read", "Edit", "Write", "Glob", "Grep", "WebFetch", "TodoWrite", "Task"];

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use qwen_engine::Edit;
 use qwen_engine::log::{LogHeader, Parent, Store};
 use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
+use qwen_thoughts::ThoughtAgents;
 
 use super::{SubcommandError, find, parse};
 use crate::cli::ForkArgs;
@@ -31,7 +32,7 @@ pub fn run(
         parent: Some(Parent { session_id: from.clone(), point: args.at.as_deref().map(Arc::from) }),
         title: Arc::default(),
     };
-    store.fork_edited(&from, args.at.as_deref(), header, &edits)?;
+    store.fork_edited(&from, args.at.as_deref(), header, &edits, &ThoughtAgents::default())?;
     writeln!(out, "{id}")?;
     Ok(())
 }

@@ -6,6 +6,7 @@ mod recording;
 mod transcript;
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_dialects::atif::Trajectory;
@@ -14,6 +15,8 @@ use qwen_engine::log::{LogError, Replay, Store};
 use qwen_events::{Body, ErrorInfo, ErrorKind, SessionId, Timestamp};
 
 use self::recording::Recording;
+use qwen_thoughts::ThoughtAgents;
+
 use crate::cli::{DeleteArgs, ListArgs, SessionsAction};
 use crate::runtime::clock::now;
 use crate::runtime::exit;
@@ -25,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Why a command ended early.
 pub enum SubcommandError {
-    /// The command failed.
+    /// The command failed for this reason.
     Error(ErrorInfo),
     /// Standard output cannot be written.
     Output(io::Error),
@@ -165,7 +168,7 @@ fn find(store: &Store, text: &str) -> Result<SessionId, ErrorInfo> {
 fn show(store: &Store, id: &SessionId, out: &mut impl Write) -> Result<(), SubcommandError> {
     let reader = store.read(id)?;
     transcript::head(reader.header(), out)?;
-    let mut replay = Replay::new(reader, false);
+    let mut replay = Replay::new(reader);
     while let Some(event) = replay.next_event()? {
         transcript::write_event(&event, out)?;
     }
@@ -205,7 +208,10 @@ fn replayed(
 ) -> Result<(Box<dyn Encoder>, Replay), SubcommandError> {
     let reader = store.read(id)?;
     let encoder = encoder(&stream_info(wire, id, reader.header().created));
-    let replay = Replay::new(reader, matches!(wire.dialect, Dialect::Loom | Dialect::LoomExport));
+    let mut replay = Replay::new(reader);
+    if matches!(wire.dialect, Dialect::Loom | Dialect::LoomExport) {
+        replay = replay.with_state(Arc::new(ThoughtAgents::default()));
+    }
     Ok((encoder, replay))
 }
 
@@ -238,7 +244,7 @@ fn stream(
 
 /// Writes a session as one document of the Agent Trajectory Interchange Format.
 fn trajectory(store: &Store, id: &SessionId, out: &mut impl Write) -> Result<(), SubcommandError> {
-    let mut replay = Replay::new(store.read(id)?, false);
+    let mut replay = Replay::new(store.read(id)?);
     let mut trajectory = Trajectory::new(id.as_str(), env!("CARGO_PKG_VERSION"));
     while let Some(event) = replay.next_event()? {
         trajectory.add(&event);

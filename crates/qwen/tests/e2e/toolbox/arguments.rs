@@ -66,7 +66,12 @@ fn the_tools_have_the_names_and_arguments_that_programs_bind_to() {
     // Questions and leaving plan mode are offered where someone can answer.
     let flags = ["--input-format", "stream-json", "--output-format", "stream-json", "--dialect", "qwen"];
     let host = qwen().with_model(&mock).args(flags).args(["--model", "mock", "--approval-mode", "plan"]);
-    host.stdin(r#"{"messages":[{"role":"user","content":"Hello"}]}"#).run();
+    // A host that closes its end answers no questions, so it stays until the end of the turn.
+    let mut run = host.start();
+    run.write_line(r#"{"messages":[{"role":"user","content":"Hello"}]}"#);
+    run.json_until(|line| line["metadata"]["turn"].is_object());
+    run.close_stdin();
+    run.wait();
     let body = &mock.requests()[0].body;
     let properties = |name: &str| -> (Vec<String>, Vec<String>) {
         let tools = body["tools"].as_array().unwrap();

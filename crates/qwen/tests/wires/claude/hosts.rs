@@ -145,7 +145,6 @@ fn flags_of_both_clis_without_a_meaning_here_cost_one_line_each_and_never_reach_
         &["--tmux"],
         &["-w", "tree"],
         &["-e", "none"],
-        &["--acp"],
     ] {
         let mock = MockModel::with([Reply::text("Done.")]);
         let ended = qwen().with_model(&mock).args(["--model", "mock", "-p", "Hello"]).args(flags).run();

@@ -292,7 +292,7 @@ fn results_have_the_fields_that_claudes_package_declares() {
     ] {
         assert_eq!(results[2].get(field), Some(&value), "{field}");
     }
-    assert_eq!((&results[3]["stdout"], &results[3]["interrupted"]), (&json!("out\n"), &json!(false)));
+    assert_eq!((&results[3]["stdout"], &results[3]["interrupted"]), (&json!("out"), &json!(false)));
     assert_eq!(results[4]["newTodos"][0]["content"], "c");
     assert!(results.iter().all(|result| result["status"] == "success" && result["duration_ms"].is_u64()));
 }

@@ -273,6 +273,11 @@ impl Running {
             self.last_frame = Some(Instant::now());
             self.dirty = false;
             self.urgent = false;
+            if self.is_plain {
+                // A line that is read after this frame was entered after it was drawn. A fast user, or a program, may
+                // answer before the next wait.
+                self.check_input_empty()?;
+            }
             self.flush()?;
         }
         Ok(())

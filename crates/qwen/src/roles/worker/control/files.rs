@@ -40,7 +40,7 @@ pub(super) fn read(
     };
     let absolute: PathBuf =
         std::fs::canonicalize(process.config.workspace.cwd.join(path)).map_err(|error| failed(&error))?;
-    if !process.permissions.may_read(&absolute) {
+    if !process.services.permissions.may_read(&absolute) {
         return Err(failed(&"it may not be read without asking"));
     }
     // Opening a named pipe would block.

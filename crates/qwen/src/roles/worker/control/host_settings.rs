@@ -27,7 +27,7 @@ impl HostSettings {
         tokens: &SettingChange<u64>,
         display: &SettingChange<Arc<str>>,
     ) -> Result<Value, ErrorInfo> {
-        let overrides = &process.overrides;
+        let overrides = &process.services.overrides;
         match tokens {
             SettingChange::Keep => {}
             SettingChange::Reset => overrides.set_reasoning(process.config.model.thinking.reasoning),
@@ -82,7 +82,7 @@ impl HostSettings {
         if let Some(rules) = rules {
             self.replace_rules(process, rules)?;
         }
-        let overrides = &process.overrides;
+        let overrides = &process.services.overrides;
         if let Some(model) = model {
             overrides.set_model(model);
         }
@@ -104,7 +104,7 @@ impl HostSettings {
         // A rule that other settings also contain must not be removed later.
         let own: Vec<String> = self.rules.iter().map(|(behavior, rule)| shown(*behavior, rule)).collect();
         let others: Vec<String> =
-            process.permissions.rules().into_iter().filter(|rule| !own.contains(rule)).collect();
+            process.services.permissions.rules().into_iter().filter(|rule| !own.contains(rule)).collect();
         let mut added = Vec::new();
         for (behavior, rule) in rules.rules {
             updates.push(PermissionUpdate::AddRules { behavior, rules: vec![rule.clone()] });
@@ -116,7 +116,7 @@ impl HostSettings {
         if !rules.directories.is_empty() {
             updates.push(PermissionUpdate::AddDirectories(rules.directories));
         }
-        process.permissions.update_all(&updates)?;
+        process.services.permissions.update_all(&updates)?;
         self.rules = added;
         Ok(())
     }
@@ -140,7 +140,10 @@ impl Worker {
             return Err(refuse(&"it is not a directory below the workspace"));
         }
         let shown = path.to_string_lossy();
-        self.process.permissions.update(&PermissionUpdate::AddDirectories(vec![shown.as_ref().into()]))?;
+        self.process
+            .services
+            .permissions
+            .update(&PermissionUpdate::AddDirectories(vec![shown.as_ref().into()]))?;
         Ok(json!({"directory": shown}))
     }
 
@@ -156,8 +159,8 @@ impl Worker {
                 return Err(ErrorInfo::new(ErrorKind::Input, "invalid_value", message).with_param("mode"));
             }
         };
-        self.process.permissions.update(&update)?;
-        if mode.is_none() || self.process.mcp.status().iter().any(|known| *known.name == *server) {
+        self.process.services.permissions.update(&update)?;
+        if mode.is_none() || self.process.services.mcp.status().iter().any(|known| *known.name == *server) {
             return Ok(json!({}));
         }
         let warning =

@@ -63,69 +63,12 @@ impl Worker {
         body: ControlBody,
         running: Option<RunningTurn<'_>>,
     ) -> Flow {
-        let after = AfterReply::of(&body);
-        let body = match body {
-            ControlBody::McpReconnect(name) => {
-                self.change_mcp(request_id, nested, McpChange::Reconnect(name));
-                return Flow::Continue;
-            }
-            ControlBody::McpToggle { server, enabled } => {
-                self.change_mcp(request_id, nested, McpChange::Toggle(server, enabled));
-                return Flow::Continue;
-            }
-            ControlBody::SessionControl(request) => match *request {
-                SessionControl::McpServers(servers) => {
-                    let change = self.control.mcp.replacement(servers, &self.process.mcp);
-                    self.change_mcp(request_id, nested, change);
-                    return Flow::Continue;
-                }
-                SessionControl::ReadResource { server, uri } => {
-                    self.change_mcp(request_id, nested, McpChange::Read { server, uri });
-                    return Flow::Continue;
-                }
-                SessionControl::Report(SessionReport::TaskOutput(id)) => {
-                    let output = self.task_output(&id).await;
-                    self.reply(request_id, nested, output.map(|value| Json::trusted(value.to_string())))
-                        .await;
-                    return Flow::Continue;
-                }
-                SessionControl::Report(SessionReport::Files(typed)) => {
-                    self.hints.suggest_files(&typed, request_id, nested, &self.process, &self.emit);
-                    return Flow::Continue;
-                }
-                request => ControlBody::SessionControl(Box::new(request)),
-            },
-            ControlBody::StopTask(id) => {
-                self.stop_task(request_id, nested, &id).await;
-                return Flow::Continue;
-            }
-            ControlBody::McpMessage { server, message } => {
-                let taken = self.process.mcp.receive(&server, &message).await;
-                let result = taken
-                    .map(|()| Json::empty_object())
-                    .map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()));
-                self.reply(request_id, nested, result).await;
-                return Flow::Continue;
-            }
-            body @ (ControlBody::Initialize(..)
-            | ControlBody::Interrupt
-            | ControlBody::SetModel(..)
-            | ControlBody::SetPermissionMode(..)
-            | ControlBody::SetEffort(..)
-            | ControlBody::SupportedCommands
-            | ControlBody::McpStatus
-            | ControlBody::ContextUsage { .. }
-            | ControlBody::AvailableModels
-            | ControlBody::UsageInfo { .. }
-            | ControlBody::ContinueLastTurn { .. }
-            | ControlBody::RewindFiles { .. }
-            | ControlBody::BackgroundTasks(..)
-            | ControlBody::EndSession
-            | ControlBody::Unknown(..)
-            | ControlBody::Malformed { .. }) => body,
+        let after = AfterReply::decide(&body);
+        let Some(body) = self.control_in_background(&request_id, nested, body).await else {
+            return Flow::Continue;
         };
         let problems = match &body {
-            ControlBody::Initialize(initialize) => mcp::register(&self.process.mcp, initialize),
+            ControlBody::Initialize(initialize) => mcp::register(&self.process.services.mcp, initialize),
             _ => Vec::new(),
         };
         // Before the reply, which a slow reader may delay.
@@ -144,7 +87,8 @@ impl Worker {
         match after {
             // The Qwen Code SDK for Java reads exactly one line per request.
             AfterReply::ModeChanged if succeeded && !self.process.config.claude.qwen_sdk => {
-                let notice = SessionEvent::ModeChanged { mode: self.process.permissions.mode().into() };
+                let notice =
+                    SessionEvent::ModeChanged { mode: self.process.services.permissions.mode().into() };
                 self.emit.emit(Body::Session(Box::new(notice))).await;
             }
             AfterReply::EndSession => return Flow::Exit(0),
@@ -153,12 +97,76 @@ impl Worker {
         Flow::Continue
     }
 
+    /// Handles the requests that are answered when their work is done, or whose answer needs a wait. Returns all
+    /// others.
+    async fn control_in_background(
+        &mut self,
+        request_id: &Arc<str>,
+        nested: bool,
+        body: ControlBody,
+    ) -> Option<ControlBody> {
+        let request_id = request_id.clone();
+        match body {
+            ControlBody::McpReconnect(name) => {
+                self.change_mcp(request_id, nested, McpChange::Reconnect(name));
+            }
+            ControlBody::McpToggle { server, enabled } => {
+                self.change_mcp(request_id, nested, McpChange::Toggle(server, enabled));
+            }
+            ControlBody::SessionControl(request) => match *request {
+                SessionControl::McpServers(servers) => {
+                    let change = self.control.mcp.replacement(servers, &self.process.services.mcp);
+                    self.change_mcp(request_id, nested, change);
+                }
+                SessionControl::ReadResource { server, uri } => {
+                    self.change_mcp(request_id, nested, McpChange::Read { server, uri });
+                }
+                SessionControl::Report(SessionReport::TaskOutput(id)) => {
+                    let output = self.task_output(&id).await;
+                    self.reply(request_id, nested, output.map(|value| Json::trusted(value.to_string())))
+                        .await;
+                }
+                SessionControl::Report(SessionReport::Files(typed)) => {
+                    self.hints.suggest_files(&typed, request_id, nested, &self.process, &self.emit);
+                }
+                request => return Some(ControlBody::SessionControl(Box::new(request))),
+            },
+            ControlBody::StopTask(id) => {
+                self.stop_task(request_id, nested, &id).await;
+            }
+            ControlBody::McpMessage { server, message } => {
+                let taken = self.process.services.mcp.receive(&server, &message).await;
+                let result = taken
+                    .map(|()| Json::empty_object())
+                    .map_err(|error| ErrorInfo::new(ErrorKind::Input, "mcp_failed", error.to_string()));
+                self.reply(request_id, nested, result).await;
+            }
+            body @ (ControlBody::Initialize(..)
+            | ControlBody::Interrupt
+            | ControlBody::SetModel(..)
+            | ControlBody::SetPermissionMode(..)
+            | ControlBody::SetEffort(..)
+            | ControlBody::SupportedCommands
+            | ControlBody::McpStatus
+            | ControlBody::ContextUsage { .. }
+            | ControlBody::AvailableModels
+            | ControlBody::UsageInfo { .. }
+            | ControlBody::ContinueLastTurn { .. }
+            | ControlBody::RewindFiles { .. }
+            | ControlBody::BackgroundTasks(..)
+            | ControlBody::EndSession
+            | ControlBody::Unknown(..)
+            | ControlBody::Malformed { .. }) => return Some(body),
+        }
+        None
+    }
+
     pub(super) async fn reply(&self, request_id: Arc<str>, nested: bool, result: Result<Json, ErrorInfo>) {
         self.emit.emit(Body::ControlReply(Box::new(ControlReply { request_id, nested, result }))).await;
     }
 
     fn change_mcp(&mut self, request_id: Arc<str>, nested: bool, change: McpChange) {
-        let (servers, emit) = (self.process.mcp.clone(), self.emit.clone());
+        let (servers, emit) = (self.process.services.mcp.clone(), self.emit.clone());
         self.control.mcp.start(change, request_id, nested, servers, emit);
     }
 
@@ -196,7 +204,7 @@ impl Worker {
             ControlBody::Initialize(initialize) => {
                 if let Some(schema) = &initialize.json_schema {
                     let form = AnswerSchema::parse(schema.as_str())?;
-                    self.process.overrides.set_answer_schema(Some(Arc::new(form)));
+                    self.process.services.overrides.set_answer_schema(Some(Arc::new(form)));
                 }
                 self.initialize(&initialize)
             }
@@ -206,7 +214,7 @@ impl Worker {
             ControlBody::SetModel(model) => {
                 // The Claude SDKs use this name for the configured model.
                 let model = model.filter(|name| &**name != "default");
-                self.process.overrides.set_model(model.clone());
+                self.process.services.overrides.set_model(model.clone());
                 let now = model.unwrap_or_else(|| self.process.config.model.name.clone());
                 json!({"subtype": "set_model", "model": &*now})
             }
@@ -218,11 +226,11 @@ impl Worker {
                     );
                     ErrorInfo::new(ErrorKind::Input, "invalid_mode", message).with_param("mode")
                 })?;
-                self.process.permissions.update(&PermissionUpdate::SetMode(word.clone()))?;
+                self.process.services.permissions.update(&PermissionUpdate::SetMode(word.clone()))?;
                 json!({"subtype": "set_permission_mode", "status": "updated", "mode": &*word})
             }
             ControlBody::SetEffort(effort) => {
-                self.process.overrides.set_effort(effort.clone());
+                self.process.services.overrides.set_effort(effort.clone());
                 json!({"subtype": "set_effort", "effort": effort.as_deref(), "applied": true, "override": null})
             }
             ControlBody::SupportedCommands => {
@@ -234,7 +242,7 @@ impl Worker {
                 };
                 json!({"subtype": "supported_commands", "commands": commands})
             }
-            ControlBody::McpStatus => mcp::status(&self.process.mcp),
+            ControlBody::McpStatus => mcp::status(&self.process.services.mcp),
             ControlBody::ContextUsage { details } => {
                 self.usage.context_usage(&self.process, self.sessions.claimed_tokens(), details)
             }
@@ -340,10 +348,10 @@ impl Worker {
         self.awaits_initialize = false;
         self.apply_agent_options(initialize);
         if initialize.effort.is_some() {
-            self.process.overrides.set_effort(initialize.effort.clone());
+            self.process.services.overrides.set_effort(initialize.effort.clone());
         }
         if !initialize.tool_aliases.is_empty() {
-            self.process.overrides.set_aliases(initialize.tool_aliases.clone());
+            self.process.services.overrides.set_aliases(initialize.tool_aliases.clone());
         }
         for name in &initialize.ignored_options {
             exit::report(&format!("qwen: {name} is accepted and changes nothing here"));
@@ -367,7 +375,7 @@ impl Worker {
                 "can_get_usage_info": true,
                 "can_handle_mcp_message": true,
             },
-            "effort_status": {"effort": self.process.overrides.effort().as_deref(), "applied": true, "override": null},
+            "effort_status": {"effort": self.process.services.overrides.effort().as_deref(), "applied": true, "override": null},
             "commands": self.commands(),
             "agents": self.agents(),
             "output_style": self.process.config.agent.output_style.name,
@@ -400,7 +408,7 @@ impl Worker {
             agent.append_system_prompt = Some(text.to_string());
         }
         if let Some(text) = &initialize.policy_description {
-            agent.policy_description = Some(text.to_string());
+            self.process.services.overrides.set_policy_description(Some(text));
         }
         agent.environment_in_prompt |= initialize.environment_in_prompt;
         if let Some(wanted) = &initialize.skills {
@@ -435,7 +443,7 @@ enum AfterReply {
 }
 
 impl AfterReply {
-    fn of(body: &ControlBody) -> Self {
+    fn decide(body: &ControlBody) -> Self {
         match body {
             ControlBody::Interrupt => Self::Interrupt,
             ControlBody::SetPermissionMode(_) => Self::ModeChanged,

@@ -27,7 +27,7 @@ impl Worker {
             SessionReport::Settings => self.settings_in_force(),
             SessionReport::Models => json!({"models": self.models()}),
             SessionReport::PermissionRules => json!({"state": self.permission_rules()}),
-            // These two are answered in tasks of their own, see `control`.
+            // These two are answered in separate tasks, see `control`.
             SessionReport::TaskOutput(id) => return Err(unknown("task", id)),
             SessionReport::Files(_) => json!({"suggestions": []}),
         })
@@ -45,10 +45,10 @@ impl Worker {
     }
 
     fn settings_in_force(&self) -> Value {
-        let overrides = &self.process.overrides;
+        let overrides = &self.process.services.overrides;
         let model = overrides.model().unwrap_or_else(|| self.process.config.model.name.clone());
         let effort = overrides.effort();
-        let rules = self.process.permissions.listed_rules();
+        let rules = self.process.services.permissions.listed_rules();
         let of = |behavior: &str| -> Vec<&str> {
             rules.iter().filter(|rule| rule.behavior == behavior).map(|rule| &*rule.text).collect()
         };
@@ -61,7 +61,7 @@ impl Worker {
                     "allow": of("allow"),
                     "ask": of("ask"),
                     "deny": of("deny"),
-                    "defaultMode": claude_mode(self.process.permissions.mode()),
+                    "defaultMode": claude_mode(self.process.services.permissions.mode()),
                 },
             },
             "sources": [],
@@ -75,9 +75,9 @@ impl Worker {
             let (source, editability) = self.place_of(source);
             json!({"behavior": behavior, "source": source, "rule": &**text, "editability": editability})
         };
-        let rules: Vec<Value> = self.process.permissions.listed_rules().iter().map(listed).collect();
+        let rules: Vec<Value> = self.process.services.permissions.listed_rules().iter().map(listed).collect();
         let directory = |path: &Path, source: &str| json!({"path": path.to_string_lossy(), "source": source});
-        let added = self.process.permissions.added_directories();
+        let added = self.process.services.permissions.added_directories();
         let directories: Vec<Value> = (workspace.extra_roots.iter().map(|path| directory(path, "cliArg")))
             .chain(added.iter().map(|path| directory(path, "session")))
             .collect();
@@ -159,7 +159,7 @@ impl Worker {
             "commands": self.commands(),
             "agents": self.agents(),
             "plugins": plugins,
-            "mcpServers": mcp::status(&self.process.mcp)["mcpServers"],
+            "mcpServers": mcp::status(&self.process.services.mcp)["mcpServers"],
             "error_count": 0,
         })
     }

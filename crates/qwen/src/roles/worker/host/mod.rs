@@ -18,6 +18,8 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub use self::permission_tool::PermissionTool;
+use qwen_kernel::ipc::{Place, ReportedFact};
+
 use super::parent::ParentProcess;
 
 type Answer = Result<Json, ErrorInfo>;
@@ -95,6 +97,13 @@ impl ControlHost {
     /// True once the parent process has taken the session away.
     pub fn is_discarding(&self) -> bool {
         self.parent.get().is_some_and(|parent| parent.is_discarding())
+    }
+
+    /// Reports to the parent process that a prompt was read, as this line of input.
+    pub fn report_prompt(&self, input: u64) {
+        if let Some(parent) = self.parent.get() {
+            parent.report(Place::Anywhere, ReportedFact::PromptRead { input });
+        }
     }
 
     /// Lets the parent process commit the log and delay work.

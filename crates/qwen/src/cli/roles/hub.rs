@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::TelemetryFlags;
+use crate::cli::TelemetryFlags;
 
 /// `qwen hub`
 #[derive(Args, Debug, Default, Clone)]

@@ -1,0 +1,83 @@
+//! Questions of the workers, and the client's answers.
+
+use qwen_dialects::acp::{Answer, OptionId, elicitation_answer, permission_answer};
+use qwen_events::SessionId;
+use serde_json::Value;
+
+use super::connection::EditorConnection;
+use super::kernel;
+use crate::runtime::exit;
+use crate::settings::add_allow_rule;
+
+/// A question that the client has not answered.
+pub struct ClientQuestion {
+    pub session: SessionId,
+    kind: Kind,
+}
+
+enum Kind {
+    Permission {
+        /// The options that the client was offered.
+        offered: Vec<OptionId>,
+        /// The rule in their names.
+        rule: Option<String>,
+    },
+    /// A form about the questions in these arguments.
+    Form { arguments: Value },
+}
+
+impl ClientQuestion {
+    /// The question in a request to the client.
+    pub fn read(session: SessionId, request: &Value) -> Option<Self> {
+        let params = request.get("params")?;
+        let meta = params.pointer("/_meta/qwen");
+        let kind = match request.get("method")?.as_str()? {
+            "session/request_permission" => {
+                let options = params.get("options")?.as_array()?;
+                let offered = options.iter().filter_map(|option| option.get("optionId")?.as_str());
+                let rule = meta.and_then(|meta| meta.get("rule")?.as_str()).map(str::to_owned);
+                Kind::Permission { offered: offered.filter_map(OptionId::parse).collect(), rule }
+            }
+            "elicitation/create" => Kind::Form { arguments: meta?.get("arguments")?.clone() },
+            _ => return None,
+        };
+        Some(Self { session, kind })
+    }
+}
+
+impl EditorConnection<'_> {
+    /// The client answered the request `id`; none is an error. An answer to nothing is ignored.
+    pub(super) fn answer(&mut self, id: &Value, result: Option<&Value>) {
+        let Some(request_id) = id.as_str() else { return };
+        let Some(question) = self.questions.remove(request_id) else { return };
+        let session_id = question.session;
+        let answer = match (question.kind, result) {
+            (_, None) => Answer::denial("The client could not ask the user, which means no."),
+            (Kind::Permission { offered, rule }, Some(result)) => {
+                permission_answer(&offered, rule.as_deref(), result)
+            }
+            (Kind::Form { arguments }, Some(result)) => elicitation_answer(&arguments, result),
+        };
+        if answer.cancels
+            && let Some(turn) = self.sessions.get_mut(&session_id).and_then(|session| session.turn.as_mut())
+        {
+            turn.is_cancelled = true;
+        }
+        if let Some(rule) = &answer.save_rule {
+            self.save_rule(&session_id, rule);
+        }
+        kernel::answer(&self.hub, &session_id, request_id, &answer.reply);
+        if let Some(mode) = answer.mode {
+            self.mode_changed(&session_id, mode);
+        }
+    }
+
+    /// Writes a rule to the user's settings. The session has it already.
+    fn save_rule(&self, id: &SessionId, rule: &str) {
+        let file = self.sessions.get(id).and_then(|session| session.settings.settings_file.as_ref());
+        let Some(file) = file else { return };
+        if let Err(error) = add_allow_rule(file, rule) {
+            exit::report(&format!("qwen: the rule {rule} applies to this session only: {error}"));
+        }
+    }
+}

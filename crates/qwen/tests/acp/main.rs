@@ -1,0 +1,13 @@
+//! `qwen --acp` as an editor sees it: the real binary, real workers, a scripted model over HTTP. Every frame of
+//! every test is checked against our own description of the protocol.
+#![expect(clippy::unwrap_used, reason = "tests may state what they expect, helpers too")]
+
+mod bad_input;
+mod editor;
+mod endings;
+mod frames;
+mod kit;
+mod permissions;
+mod random;
+mod sessions;
+mod turns;
