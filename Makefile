@@ -1,6 +1,6 @@
 # Two commands matter: `make test` sets up and passes everything, `make bench` measures.
 
-.PHONY: build install dist dist-python test test-sdk test-sdk-python test-sdk-typescript test-sdk-go bless-sdk-typescript lint bench eval bless pictures clean
+.PHONY: build install dist dist-python test test-sdk test-sdk-python test-sdk-typescript test-sdk-go test-sdk-java bless-sdk-typescript lint bench eval bless pictures clean
 
 PREFIX ?= $(HOME)/.local
 
@@ -30,16 +30,24 @@ test: lint
 	tests/setup
 	cargo test --workspace --locked --no-fail-fast
 	QWEN_TEST_TOOL_NAMES=claude cargo test --workspace --locked --test attacks -- --skip a_sandbox_that_is_required
-	$(MAKE) test-tasks test-harbor
+	$(MAKE) test-tasks test-harbor test-acp
 	$(MAKE) test-sdk
 	$(MAKE) test-sdk-python
 	$(MAKE) test-sdk-typescript
 	$(MAKE) test-sdk-go
+	$(MAKE) test-sdk-java
+	$(MAKE) test-serve
 
 # The binary under the real SDKs of Claude and Qwen Code, installed from their registries into target/sdk.
 test-sdk:
 	cargo build --locked -p qwen -p mock-model
 	tests/sdk/run
+
+# `qwen serve` through official clients, installed from their registries into target/serve.
+.PHONY: test-serve
+test-serve:
+	cargo build --locked -p qwen
+	tests/serve/run
 
 # The Python SDK: lints, types and tests, in a virtual environment under target/.
 test-sdk-python:
@@ -67,6 +75,17 @@ bless-sdk-go:
 	QWEN_BLESS=1 sdk/go/check -count=1 -run PublicNames ./internal/suite
 	cd sdk/go && go run golang.org/x/exp/cmd/apidiff@v0.0.0-20260908205506-85c1c2202aba -w api.export github.com/qwen-agent/qwen/sdk/go
 
+# The Java SDK: generated types, lints, Javadoc, and tests of the jars on JDK 17 and a newer one.
+test-sdk-java:
+	cargo build --locked -p qwen -p mock-model
+	sdk/java/check
+
+# Rewrites the Java SDK's wire types and the table of its names.
+.PHONY: bless-sdk-java
+bless-sdk-java:
+	sdk/codegen/java.py
+	QWEN_BLESS=1 sdk/java/check ApiTest
+
 # The TypeScript SDK under Node.js 18, Bun and Deno, which come from the npm registry. Not a part of `make test`.
 .PHONY: test-runtimes
 test-runtimes:
@@ -90,6 +109,7 @@ bench: build
 	sdk/python/bench
 	sdk/typescript/scripts/bench
 	sdk/go/bench/run
+	sdk/java/bench/run
 
 # The agents that think in trees and graphs, on oracles of known quality, against simpler ways: a table with targets.
 eval:
@@ -111,6 +131,12 @@ test-harbor:
 	cargo build --locked -p qwen
 	tests/harbor/run
 
+# `qwen --acp` under the official clients of the Agent Client Protocol, installed from their registries into target/acp.
+.PHONY: test-acp
+test-acp:
+	cargo build --locked -p qwen
+	tests/acp/run
+
 # Rewrites what is generated and committed: schemas/, corpus/, the tables in docs/ and the list of licences.
 bless:
 	QWEN_BLESS=1 INSTA_UPDATE=always cargo test --locked -p qwen-dialects
@@ -124,6 +150,11 @@ bless-sdk-typescript:
 # Draws the pictures of the terminal for the documentation, docs/pictures/*.svg.
 pictures:
 	QWEN_BLESS=1 cargo test --locked -p qwen-tui --test interface pictures
+
+# Records a repair in the terminal for the README, docs/pictures/repair.svg.
+.PHONY: recording
+recording:
+	QWEN_BLESS=1 cargo test --locked -p qwen --test terminal recording
 
 clean:
 	cargo clean

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use libfuzzer_sys::fuzz_target;
 use qwen_events::{Behavior, ToolCatalogue, ToolKind, Verdict};
-use qwen_permissions::{CallFacts, Mode, Policy, RuleSource};
+use qwen_permissions::{DeclaredCall, Mode, Policy, RuleSource};
 use qwen_permissions::shell::analyse;
 
 /// Programs that do more than read.
@@ -21,7 +21,7 @@ fn judged(mode: Mode, rules: &[(Behavior, &str)], command: &str) -> Verdict {
         policy.add_rule(*behavior, rule, RuleSource::Flag).expect("the rules are sound");
     }
     let (tool, kind, cwd): (_, _, &Path) = ("run_shell_command", ToolKind::Execute, &root);
-    let facts = CallFacts { tool, kind, cwd, paths: Vec::new(), command: Some(command), url: None };
+    let facts = DeclaredCall::new(tool, kind, cwd).with_command(command);
     policy.judge(&facts).decision.verdict
 }
 
