@@ -96,7 +96,7 @@ impl Pty {
     }
 
     /// When the program had written `text`.
-    pub fn until(&mut self, text: &str) -> Result<u64, String> {
+    pub fn wait_for(&mut self, text: &str) -> Result<u64, String> {
         let until = Instant::now() + WAIT_LIMIT;
         loop {
             let left = until.saturating_duration_since(Instant::now());

@@ -41,7 +41,7 @@ impl Worker {
         let pipes = process.stdin.take().zip(process.stdout.take());
         let (input, output) = pipes.ok_or("a worker without pipes")?;
         let mut worker = Self { process, input: Some(input), output, ahead: Vec::new() };
-        worker.until("its handshake", |line| contains(line, b"\"protocol_version\""))?;
+        worker.read_until("its handshake", |line| contains(line, b"\"protocol_version\""))?;
         Ok(worker)
     }
 
@@ -55,7 +55,11 @@ impl Worker {
     }
 
     /// Reads up to the first line that satisfies `wanted`. Returns it and its arrival time.
-    pub fn until(&mut self, what: &str, wanted: impl Fn(&[u8]) -> bool) -> Result<(Vec<u8>, u64), String> {
+    pub fn read_until(
+        &mut self,
+        what: &str,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<(Vec<u8>, u64), String> {
         let mut now = monotonic_ns();
         loop {
             while let Some(end) = self.ahead.iter().position(|byte| *byte == b'\n') {
@@ -90,7 +94,7 @@ impl Worker {
 
     /// Reads up to the end of the turn; its terminal record.
     pub fn turn_end(&mut self) -> Result<Vec<u8>, String> {
-        self.until("the end of the turn", |line| contains(line, TURN_END)).map(|(line, _)| line)
+        self.read_until("the end of the turn", |line| contains(line, TURN_END)).map(|(line, _)| line)
     }
 
     /// A whole turn, which must go well.

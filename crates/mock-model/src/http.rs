@@ -103,7 +103,7 @@ pub(crate) fn put_chunk(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// A complete response with a length.
-pub(crate) fn whole(status: u16, headers: &[(String, String)], body: &str) -> Vec<u8> {
+pub(crate) fn complete_response(status: u16, headers: &[(String, String)], body: &str) -> Vec<u8> {
     let mut out = format!("HTTP/1.1 {status} {}\r\ncontent-length: {}\r\n", reason(status), body.len());
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
         let kind =

@@ -72,11 +72,11 @@ fn answer(number: usize, stream: &TcpStream, shared: &Shared, arrival: Arrival) 
     let Arrival { raw, at, at_ns } = arrival;
     let refuse = |status: u16, why: &str| {
         shared.update(|state| state.unexpected_requests.push(format!("{} {}", raw.method, raw.path)));
-        write(stream, &http::whole(status, &[], why)).map(|()| After::KeepOpen)
+        write(stream, &http::complete_response(status, &[], why)).map(|()| After::KeepOpen)
     };
     if raw.path.starts_with("/control/") {
         let (status, body) = control::handle(shared, &raw);
-        return write(stream, &http::whole(status, &[], &body)).map(|()| After::KeepOpen);
+        return write(stream, &http::complete_response(status, &[], &body)).map(|()| After::KeepOpen);
     }
     if raw.method == "GET"
         && raw.path.ends_with("/models")
@@ -85,7 +85,7 @@ fn answer(number: usize, stream: &TcpStream, shared: &Shared, arrival: Arrival) 
         let data: Vec<_> =
             names.iter().map(|name| serde_json::json!({"id": name, "object": "model"})).collect();
         let list = serde_json::json!({"object": "list", "data": data}).to_string();
-        return write(stream, &http::whole(200, &[], &list)).map(|()| After::KeepOpen);
+        return write(stream, &http::complete_response(200, &[], &list)).map(|()| After::KeepOpen);
     }
     let wire = match Wire::from_path(&raw.path) {
         Some(wire) if raw.method == "POST" => wire,
@@ -161,7 +161,7 @@ impl Player<'_> {
                 }
                 Step::Close => return Ok(After::Close),
                 Step::Status(code, headers, body) => {
-                    write(self.stream, &http::whole(*code, headers, body))?;
+                    write(self.stream, &http::complete_response(*code, headers, body))?;
                     return Ok(After::KeepOpen);
                 }
             }

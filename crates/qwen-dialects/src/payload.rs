@@ -23,7 +23,7 @@ impl<'a> Payload<'a> {
         match serde_json::from_str::<&RawValue>(text) {
             // Between tokens a line break is as good as a space, and inside strings JSON allows none.
             Ok(raw) if raw.get().contains(['\n', '\r']) => {
-                Self::owned(raw.get().replace(['\n', '\r'], " ")).unwrap_or_else(Self::null)
+                Self::from_owned(raw.get().replace(['\n', '\r'], " ")).unwrap_or_else(Self::null)
             }
             Ok(raw) => Self(Cow::Borrowed(raw)),
             Err(_) => Self::from_value(&text),
@@ -40,7 +40,7 @@ impl<'a> Payload<'a> {
         self.0.get()
     }
 
-    fn owned(text: String) -> Option<Self> {
+    fn from_owned(text: String) -> Option<Self> {
         RawValue::from_string(text).ok().map(|raw| Self(Cow::Owned(raw)))
     }
 

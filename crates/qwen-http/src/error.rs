@@ -15,7 +15,7 @@ pub enum Error {
     #[error("the host name `{host}` cannot be resolved: {source}")]
     Resolve { host: String, source: io::Error },
     /// No address of the host accepted the connection.
-    #[error("cannot connect to {}: {source}", named(host, address))]
+    #[error("cannot connect to {}: {source}", describe_host(host, address))]
     Connect {
         /// Host and port as requested.
         host: String,
@@ -83,7 +83,7 @@ impl Error {
 }
 
 /// The host, and its address if it differs.
-fn named(host: &str, address: &SocketAddr) -> String {
+fn describe_host(host: &str, address: &SocketAddr) -> String {
     if host == address.to_string() { host.to_owned() } else { format!("{host} ({address})") }
 }
 

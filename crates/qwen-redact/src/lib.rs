@@ -67,7 +67,7 @@ impl Redactor {
         if self.next_candidate(text.as_bytes(), 0).is_none() {
             return Cow::Borrowed(text);
         }
-        match stream.whole(self, text) {
+        match stream.redact_text(self, text) {
             Some(clean) => Cow::Owned(clean),
             None => Cow::Borrowed(text),
         }

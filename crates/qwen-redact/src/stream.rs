@@ -77,12 +77,12 @@ impl TextStream {
 
     /// Number of bytes held back.
     #[cfg(test)]
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn pending_bytes(&self) -> usize {
         self.pending.len()
     }
 
     /// Redacts a whole text. Returns `None` if it contains no secret.
-    pub(super) fn whole(&mut self, redactor: &Redactor, text: &str) -> Option<String> {
+    pub(super) fn redact_text(&mut self, redactor: &Redactor, text: &str) -> Option<String> {
         self.pending.push_str(text);
         match self.advance(redactor, 0, 0, true) {
             Passed::Piece => None,

@@ -143,7 +143,7 @@ pub enum Placeholder {
 }
 
 impl ProtectedName {
-    fn named(name: &str, placeholder: Placeholder) -> Self {
+    fn with_placeholder(name: &str, placeholder: Placeholder) -> Self {
         Self { name: name.into(), placeholder }
     }
 
@@ -159,24 +159,24 @@ impl ProtectedName {
     /// `config.worktree` also provide settings to a repository.
     pub(crate) fn in_git_directory() -> Vec<Self> {
         vec![
-            Self::named("hooks", Placeholder::Directory),
-            Self::named("config", Placeholder::File),
-            Self::named("commondir", Placeholder::None),
-            Self::named("config.worktree", Placeholder::None),
+            Self::with_placeholder("hooks", Placeholder::Directory),
+            Self::with_placeholder("config", Placeholder::File),
+            Self::with_placeholder("commondir", Placeholder::None),
+            Self::with_placeholder("config.worktree", Placeholder::None),
         ]
     }
 
     /// The names of settings that agents read in a directory.
     pub(crate) fn settings() -> Vec<Self> {
         vec![
-            Self::named(".qwen", Placeholder::Directory),
-            Self::named(".mcp.json", Placeholder::Directory),
-            Self::named(".claude/settings.json", Placeholder::None),
-            Self::named(".claude/settings.local.json", Placeholder::None),
-            Self::named(".claude/hooks", Placeholder::None),
-            Self::named(".claude/agents", Placeholder::None),
-            Self::named(".claude/skills", Placeholder::None),
-            Self::named(".claude/commands", Placeholder::None),
+            Self::with_placeholder(".qwen", Placeholder::Directory),
+            Self::with_placeholder(".mcp.json", Placeholder::Directory),
+            Self::with_placeholder(".claude/settings.json", Placeholder::None),
+            Self::with_placeholder(".claude/settings.local.json", Placeholder::None),
+            Self::with_placeholder(".claude/hooks", Placeholder::None),
+            Self::with_placeholder(".claude/agents", Placeholder::None),
+            Self::with_placeholder(".claude/skills", Placeholder::None),
+            Self::with_placeholder(".claude/commands", Placeholder::None),
         ]
     }
 }

@@ -83,8 +83,8 @@ impl SandboxSession {
         Self::new(SandboxMode::Off, SandboxBounds::default, false)
     }
 
-    /// Commands may read everything but what the bounds deny, write only in the workspace and a temporary
-    /// directory of their own, and use the network only if `network` is set. The bounds are read again for
+    /// Commands may read everything but what the bounds deny, write only in the workspace and a private
+    /// temporary directory, and use the network only if `network` is set. The bounds are read again for
     /// each command, because files, rules and directories change.
     pub fn new(
         mode: SandboxMode,

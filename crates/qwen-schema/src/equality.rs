@@ -48,12 +48,14 @@ pub(crate) fn is_multiple(number: &Number, step: &Number) -> bool {
 }
 
 /// True for the same data: numbers compare by value, objects regardless of order.
-pub(crate) fn same(one: &Value, other: &Value) -> bool {
+pub(crate) fn is_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => compare(a, b) == Some(Ordering::Equal),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| is_equal(a, b)))
         }
         _ => one == other,
     }

@@ -62,12 +62,12 @@ impl Reader<'_> {
                 Value::String(pattern) => self.pattern(pattern),
                 _ => self.malformed("a regular expression"),
             },
-            "properties" | "dependentSchemas" | "$defs" | "definitions" => self.named(value),
+            "properties" | "dependentSchemas" | "$defs" | "definitions" => self.read_named_schemas(value),
             "patternProperties" => {
                 for pattern in value.as_object().into_iter().flat_map(Map::keys) {
                     self.pattern(pattern);
                 }
-                self.named(value);
+                self.read_named_schemas(value);
             }
             "dependentRequired" => {
                 let fits = value.as_object().is_some_and(|lists| lists.values().all(is_names));
@@ -136,7 +136,7 @@ impl Reader<'_> {
         }
     }
 
-    fn named(&mut self, value: &Value) {
+    fn read_named_schemas(&mut self, value: &Value) {
         let Some(schemas) = value.as_object() else { return self.malformed("an object of schemas") };
         for (name, schema) in schemas {
             self.at_member(name, |reader| reader.schema(schema));

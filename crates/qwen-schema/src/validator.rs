@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::{Map, Number, Value};
 
 use crate::alternatives::{explain, quote};
-use crate::equality::{compare, is_multiple, is_of_type, same, type_of};
+use crate::equality::{compare, is_equal, is_multiple, is_of_type, type_of};
 use crate::reader::{count, is_names, is_types};
 use crate::{MAX_DEPTH, Schema, reference};
 
@@ -92,12 +92,12 @@ impl<'a> Validator<'a> {
             }
         }
         if let Some(allowed) = keywords.get("enum").and_then(Value::as_array)
-            && !allowed.iter().any(|allowed| same(allowed, value))
+            && !allowed.iter().any(|allowed| is_equal(allowed, value))
         {
             self.problem(at, format!("must be one of {}", quote(&Value::from(allowed.clone()))));
         }
         if let Some(wanted) = keywords.get("const")
-            && !same(wanted, value)
+            && !is_equal(wanted, value)
         {
             self.problem(at, format!("must be {}", quote(wanted)));
         }
@@ -189,7 +189,8 @@ impl<'a> Validator<'a> {
             }
         }
         if keywords.get("uniqueItems") == Some(&Value::Bool(true)) {
-            let twice = items.iter().enumerate().any(|(n, item)| items[..n].iter().any(|i| same(i, item)));
+            let twice =
+                items.iter().enumerate().any(|(n, item)| items[..n].iter().any(|i| is_equal(i, item)));
             if twice {
                 self.problem(at, "must not contain the same item twice");
             }

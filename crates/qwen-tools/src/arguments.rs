@@ -147,7 +147,7 @@ impl Arguments {
     ) -> Result<Option<u64>, ArgumentError> {
         let number = match self.non_null(field) {
             None => return Ok(None),
-            Some(Value::Number(number)) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+            Some(Value::Number(number)) => number.as_u64().or_else(|| to_integer(number.as_f64()?)),
             Some(Value::String(text)) => text.parse().ok(),
             Some(other) => return Err(self.mismatch(field, "a whole number", other)),
         };
@@ -207,7 +207,7 @@ impl Arguments {
     clippy::cast_sign_loss,
     reason = "checked to be a whole number in range"
 )]
-fn whole(number: f64) -> Option<u64> {
+fn to_integer(number: f64) -> Option<u64> {
     (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then_some(number as u64)
 }
 

@@ -25,7 +25,8 @@ pub(crate) fn with_fact(text: &str, fact: &str) -> Option<String> {
     };
     let section = lines.get(heading + 1..).unwrap_or_default();
     let section = &section[..section.iter().position(|line| line.starts_with('#')).unwrap_or(section.len())];
-    if section.iter().filter_map(|line| line.trim().strip_prefix("- ")).any(|known| same(known, fact)) {
+    if section.iter().filter_map(|line| line.trim().strip_prefix("- ")).any(|known| is_same_fact(known, fact))
+    {
         return None;
     }
     // Insert after the last non-blank line, so that the blank lines before the next section remain.
@@ -37,7 +38,7 @@ pub(crate) fn with_fact(text: &str, fact: &str) -> Option<String> {
     Some(with.join("\n") + "\n")
 }
 
-fn same(known: &str, fact: &str) -> bool {
+fn is_same_fact(known: &str, fact: &str) -> bool {
     known.trim().to_lowercase() == fact.to_lowercase()
 }
 

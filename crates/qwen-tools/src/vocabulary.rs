@@ -79,7 +79,7 @@ impl ClaudeNamed {
     }
 
     /// Translates a call to our names.
-    fn ours(&self, call: &ToolCall) -> ToolCall {
+    fn translate(&self, call: &ToolCall) -> ToolCall {
         let Ok(Value::Object(given)) = serde_json::from_str(call.arguments.as_str()) else {
             return call.clone();
         };
@@ -178,22 +178,22 @@ impl Tool for ClaudeNamed {
     }
 
     fn confirmation(&self, call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
-        self.tool.confirmation(&self.ours(call), cx)
+        self.tool.confirmation(&self.translate(call), cx)
     }
 
     fn only_reads(&self, call: &ToolCall) -> bool {
         match self.tool.declaration().map(|declaration| declaration.kind) {
             // The arguments of these calls decide, such as the choice of a sub-agent.
-            Some(ToolKind::Session) => self.tool.only_reads(&self.ours(call)),
+            Some(ToolKind::Session) => self.tool.only_reads(&self.translate(call)),
             kind => kind.is_some_and(ToolKind::only_reads),
         }
     }
 
     fn check(&self, call: &ToolCall, cx: &CallContext) -> Option<Outcome> {
-        self.tool.check(&self.ours(call), cx).map(translate)
+        self.tool.check(&self.translate(call), cx).map(translate)
     }
 
     fn run<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
-        Box::pin(async move { translate(self.tool.run(&self.ours(call), cx).await) })
+        Box::pin(async move { translate(self.tool.run(&self.translate(call), cx).await) })
     }
 }

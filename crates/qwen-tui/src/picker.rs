@@ -94,7 +94,7 @@ impl Picker {
         self.items.is_empty() && self.query.is_empty()
     }
 
-    fn shown(&self) -> Vec<&Item> {
+    fn matching_items(&self) -> Vec<&Item> {
         let query = self.query.to_lowercase();
         let matches = |item: &&Item| self.is_searchable || item.label.to_lowercase().contains(&query);
         self.items.iter().filter(matches).collect()
@@ -102,7 +102,7 @@ impl Picker {
 
     pub fn input(&mut self, input: &TerminalInput, keymap: &Keymap) -> PickerStep {
         let TerminalInput::Key(key) = input else { return PickerStep::Stay };
-        let count = self.shown().len();
+        let count = self.matching_items().len();
         match (keymap.action(*key), key.code) {
             (Some(KeyAction::Up), _) => self.selected = (self.selected + count.max(1) - 1) % count.max(1),
             (Some(KeyAction::Down | KeyAction::Complete), _) => {
@@ -113,7 +113,7 @@ impl Picker {
                 self.selected = (self.selected + SHOWN).min(count.saturating_sub(1));
             }
             (Some(KeyAction::Submit), _) => {
-                let value = self.shown().get(self.selected).map(|item| item.value.clone());
+                let value = self.matching_items().get(self.selected).map(|item| item.value.clone());
                 return match value {
                     Some(value) => self.choose(&value),
                     None => PickerStep::Stay,
@@ -174,7 +174,7 @@ impl Picker {
 
     /// The rows of the list, at most `height` if possible. The query is in the second.
     pub fn rows(&self, columns: usize, height: usize) -> Vec<StyledLine> {
-        let shown = self.shown();
+        let shown = self.matching_items();
         let mut rows = vec![StyledLine::styled(self.title.clone(), Style::color(Color::Yellow).bold())];
         rows.push(StyledLine::styled(format!("search: {}", self.query), Style::PLAIN));
         if shown.is_empty() {

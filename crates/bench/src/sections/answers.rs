@@ -45,7 +45,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
             rows.push(Row::at_most(title, percentile(&mut took, 0.99), "ms", P99_MS));
         };
         worker.ask("work")?;
-        worker.until(busy.name, |line| contains(line, busy.sign))?;
+        worker.read_until(busy.name, |line| contains(line, busy.sign))?;
         for question in questions() {
             let took = (0..samples).map(|n| time(&mut worker, question, n));
             row(question.0, took.collect::<Result<_, _>>()?);
@@ -54,7 +54,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
         for n in 0..samples {
             took.push(interrupt(&mut worker, n)?);
             worker.ask("work on")?;
-            worker.until(busy.name, |line| contains(line, busy.sign))?;
+            worker.read_until(busy.name, |line| contains(line, busy.sign))?;
         }
         row("interrupt", took);
     }
@@ -90,7 +90,7 @@ fn time(worker: &mut Worker, (what, ask, answer): Question, n: usize) -> Result<
     let id = if question.to_string().contains(&id) { format!("\"{id}\"") } else { String::new() };
     let asked = worker.send(&question)?;
     let answers = |line: &[u8]| contains(line, answer) && (id.is_empty() || contains(line, id.as_bytes()));
-    let (_, answered) = worker.until(what, answers)?;
+    let (_, answered) = worker.read_until(what, answers)?;
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of a few digits")]
     let ms = answered.saturating_sub(asked) as f64 / 1e6;
     Ok(ms)

@@ -48,7 +48,7 @@ fn number(hub: &mut Worker) -> Result<(), String> {
     hub.send(
         &json!({"type": "control_request", "request_id": "i", "subtype": "initialize", "sequence": true}),
     )?;
-    hub.until("numbers", |line| contains(line, b"\"sequence\":true")).map(drop)
+    hub.read_until("numbers", |line| contains(line, b"\"sequence\":true")).map(drop)
 }
 
 /// Processor time of the hub for each chunk that it relays.
@@ -83,7 +83,7 @@ fn relay(bench: &Bench) -> Result<Vec<Row>, String> {
 /// A heartbeat and its answer, in microseconds.
 fn beat(worker: &mut Worker, request: &Value) -> Result<f64, String> {
     let sent = worker.send(request)?;
-    let (_, came) = worker.until("a heartbeat", |line| contains(line, b"result/heartbeat"))?;
+    let (_, came) = worker.read_until("a heartbeat", |line| contains(line, b"result/heartbeat"))?;
     #[expect(clippy::cast_precision_loss, reason = "times are short")]
     let took = (came - sent) as f64 / 1e3;
     Ok(took)
@@ -220,7 +220,7 @@ fn start(bench: &Bench) -> Result<Vec<Row>, String> {
         Worker::start(bench.subject.hub(&mock, &home, &["--min-workers", "50", "--max-workers", "50"]))?;
     loop {
         hub.send(&json!({"type": "control_request", "request_id": "s", "subtype": "hub/status"}))?;
-        let (line, came) = hub.until("the state", |line| contains(line, b"\"machines\""))?;
+        let (line, came) = hub.read_until("the state", |line| contains(line, b"\"machines\""))?;
         if contains(&line, b"\"warm\":50") {
             #[expect(clippy::cast_precision_loss, reason = "times are short")]
             let took = (came - began) as f64 / 1e6;

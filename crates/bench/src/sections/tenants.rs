@@ -53,7 +53,7 @@ fn waits(bench: &Bench, mock: &Mock, load: usize) -> Result<Vec<f64>, String> {
         let name = format!("\"session_id\":\"{session}\"");
         let sent = hub.send(&prompt("calm", &session))?;
         loop {
-            let (line, came) = hub.until("an end", |line| contains(line, b"\"turn\":{\"status\":"))?;
+            let (line, came) = hub.read_until("an end", |line| contains(line, b"\"turn\":{\"status\":"))?;
             if contains(&line, name.as_bytes()) {
                 #[expect(clippy::cast_precision_loss, reason = "times are short")]
                 times.push((came - sent) as f64 / 1e6);

@@ -58,7 +58,7 @@ fn small_mock() -> Result<Mock, String> {
 /// A session that shows its composer.
 fn ready(bench: &Bench, mock: &Mock, home: &IsolatedHome, flags: &[&str]) -> Result<Pty, String> {
     let mut pty = Pty::start(bench.subject.terminal(mock, home, flags))?;
-    pty.until(COMPOSER)?;
+    pty.wait_for(COMPOSER)?;
     Ok(pty)
 }
 
@@ -72,7 +72,7 @@ fn start(bench: &Bench) -> Result<Vec<Row>, String> {
     let mut times = Vec::new();
     for _ in 0..bench.options.count(20, 2) {
         let mut pty = Pty::start(bench.subject.terminal(&mock, &home, &[]))?;
-        times.push(milliseconds(pty.started_ns, pty.until(COMPOSER)?));
+        times.push(milliseconds(pty.started_ns, pty.wait_for(COMPOSER)?));
     }
     let mut pty = ready(bench, &mock, &home, &[])?;
     pty.watch(SETTLING);
@@ -102,7 +102,7 @@ fn key_latencies(pty: &mut Pty, count: usize) -> Result<Vec<f64>, String> {
     // A letter is shown only if it was just typed: the one before was deleted with the same write.
     for letter in ["Q", "X", "Z"].into_iter().cycle().take(count) {
         let typed = pty.type_keys(&format!("\u{15}{letter}"))?;
-        times.push(milliseconds(typed, pty.until(letter)?));
+        times.push(milliseconds(typed, pty.wait_for(letter)?));
         pty.watch(Duration::from_millis(10));
     }
     Ok(times)
@@ -114,7 +114,7 @@ fn keys(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "200000", "--chunk-text", CHUNK_TEXT, "--delay-us", "500"])?;
     let mut pty = ready(bench, &mock, &home, &[])?;
     pty.type_keys("go\r")?;
-    pty.until("Answering")?;
+    pty.wait_for("Answering")?;
     let mut streaming = key_latencies(&mut pty, count)?;
     drop(pty);
     let command = json!([{ "tool_call": {
@@ -124,7 +124,7 @@ fn keys(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::scripted(&[command, json!([{ "text": "done" }])])?;
     let mut pty = ready(bench, &mock, &home, &["--yolo"])?;
     pty.type_keys("go\r")?;
-    pty.until("0123456789")?;
+    pty.wait_for("0123456789")?;
     let mut tool = key_latencies(&mut pty, count)?;
     Ok(vec![
         Row::at_most(
@@ -200,7 +200,7 @@ fn waiting(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "3", "--chunk-text", CHUNK_TEXT, "--delay-us", "60000000"])?;
     let mut pty = ready(bench, &mock, &home, &[])?;
     pty.type_keys("go\r")?;
-    pty.until("esc interrupts")?;
+    pty.wait_for("esc interrupts")?;
     pty.watch(SETTLING);
     let time = Duration::from_secs(bench.options.count(5, 1) as u64);
     let cpu = pty.cpu_ns()?;
@@ -219,7 +219,7 @@ fn streaming(bench: &Bench) -> Result<Vec<Row>, String> {
     let mock = Mock::start(&["--chunks", "100000", "--chunk-text", CHUNK_TEXT, "--delay-us", "5000"])?;
     let mut pty = ready(bench, &mock, &home, &[])?;
     pty.type_keys("go\r")?;
-    pty.until("Answering")?;
+    pty.wait_for("Answering")?;
     let time = Duration::from_secs(bench.options.count(4, 1) as u64);
     let cpu = pty.cpu_ns()?;
     let (_, writes) = pty.watch(time);
@@ -240,10 +240,10 @@ fn paste(bench: &Bench) -> Result<Vec<Row>, String> {
     for _ in 0..bench.options.count(5, 1) {
         let mut pty = ready(bench, &mock, &home, &[])?;
         let pasted = pty.paste(format!("\u{1b}[200~{text}\u{1b}[201~").into_bytes())?;
-        times.push(milliseconds(pasted, pty.until("[paste 1:")?));
+        times.push(milliseconds(pasted, pty.wait_for("[paste 1:")?));
         // The draft is not kept for the next one.
         pty.type_keys("\u{3}")?;
-        pty.until("Cleared")?;
+        pty.wait_for("Cleared")?;
     }
     Ok(vec![Row::at_most("terminal: a paste of 5 MB is shown", median(times), "ms", PASTE_MS)])
 }
@@ -266,7 +266,7 @@ fn completion(bench: &Bench) -> Result<Vec<Row>, String> {
     for n in 0..bench.options.count(40, 5) {
         let name = format!("n{}x{}", n * 37 % 1000, n * 11 % folders);
         let typed = pty.type_keys(&format!("\u{15}@{name}"))?;
-        times.push(milliseconds(typed, pty.until(&format!("{name}.rs"))?));
+        times.push(milliseconds(typed, pty.wait_for(&format!("{name}.rs"))?));
     }
     let first = times.remove(0);
     let files = grouped(1000 * folders as u64);

@@ -52,7 +52,7 @@ impl Program {
     }
 
     /// Lets another program start this one: it gets the path and then the arguments.
-    pub fn under(mut self, wrapper: impl AsRef<Path>) -> Self {
+    pub fn start_through(mut self, wrapper: impl AsRef<Path>) -> Self {
         let path = std::mem::replace(&mut self.path, wrapper.as_ref().to_owned());
         self.args.insert(0, path.into_os_string());
         self

@@ -32,7 +32,7 @@ pub(super) struct ChunkEncoder {
 
 impl ChunkEncoder {
     pub(super) fn new(info: &StreamInfo) -> Self {
-        Self::on(Frame::new(info))
+        Self::with_frame(Frame::new(info))
     }
 
     fn line(&self, at: Timestamp) -> ChatCompletionChunk<'_> {
@@ -196,7 +196,7 @@ fn nothing_more(finish_reason: &str) -> ChunkChoice<'_> {
 }
 
 impl ChatStream for ChunkEncoder {
-    fn on(frame: Frame) -> Self {
+    fn with_frame(frame: Frame) -> Self {
         Self { state: StreamState::new(frame), calls: Vec::new(), prefix: Vec::new(), rendered: None }
     }
 

@@ -20,7 +20,7 @@ pub(super) struct MessageEncoder {
 
 impl MessageEncoder {
     pub(super) fn new(info: &StreamInfo) -> Self {
-        Self::on(Frame::new(info))
+        Self::with_frame(Frame::new(info))
     }
 
     fn line(&self, at: Timestamp) -> ChatCompletion<'_> {
@@ -76,7 +76,7 @@ fn content_choice<'a>(content: &'a str, finish_reason: &'a str) -> Choice<'a> {
 }
 
 impl ChatStream for MessageEncoder {
-    fn on(frame: Frame) -> Self {
+    fn with_frame(frame: Frame) -> Self {
         Self { state: StreamState::new(frame) }
     }
 

@@ -37,7 +37,7 @@ pub(super) struct MetadataLine<'a> {
 /// An encoder of one output format.
 pub(super) trait ChatStream: Sized {
     /// An encoder that stamps its lines with `frame`.
-    fn on(frame: Frame) -> Self;
+    fn with_frame(frame: Frame) -> Self;
 
     fn state(&self) -> &StreamState;
 
@@ -91,7 +91,7 @@ pub(super) trait ChatStream: Sized {
                 self.end_turn(event.at, end, out);
             } else {
                 // A prompt that was withdrawn before its turn started.
-                Self::on(self.state().frame.of_prompt(&end.prompt_id)).end_turn(event.at, end, out);
+                Self::with_frame(self.state().frame.of_prompt(&end.prompt_id)).end_turn(event.at, end, out);
             }
             return true;
         }
@@ -99,7 +99,8 @@ pub(super) trait ChatStream: Sized {
             let body = ErrorBody::from(&**error);
             match &error.refused {
                 Some(refused) => {
-                    Self::on(self.state().frame.of_refused(refused)).push_error(event.at, "stop", body, out);
+                    Self::with_frame(self.state().frame.of_refused(refused))
+                        .push_error(event.at, "stop", body, out);
                 }
                 None => self.push_error(event.at, "stop", body, out),
             }

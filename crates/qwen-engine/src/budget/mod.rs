@@ -119,13 +119,13 @@ impl Budget {
         stop.error.as_ref().is_some_and(|error| error.code == SUBAGENT_LIMIT)
     }
 
-    fn whole(&self) -> Option<&Arc<Self>> {
+    fn parent(&self) -> Option<&Arc<Self>> {
         self.part_of.as_ref().map(|(whole, _)| whole)
     }
 
     /// Adds what a sub-agent spent to the budget of the whole turn.
     fn spend_as_agent(&self, more: &AgentUsage) {
-        if let Some(whole) = self.whole() {
+        if let Some(whole) = self.parent() {
             return whole.spend_as_agent(more);
         }
         let mut spent = self.lock();
@@ -206,7 +206,7 @@ impl Budget {
                 format!("the limit of {limit} US dollars is reached: {cost:.6} are spent (--max-budget-usd)"),
             ));
         }
-        if let Some(whole) = self.whole() {
+        if let Some(whole) = self.parent() {
             whole.count_model_call()?;
         }
         spent.model_calls += 1;
@@ -235,7 +235,7 @@ impl Budget {
             let message = format!("the limit of {limit} steps for one prompt is reached");
             return Err(limit_reached(EndStatus::Budget, "max_steps", message));
         }
-        if let Some(whole) = self.whole() {
+        if let Some(whole) = self.parent() {
             whole.step()?;
         }
         spent.steps += 1;
@@ -257,7 +257,7 @@ impl Budget {
             let what = format!("{limit} tool calls");
             return Err(self.reached(EndStatus::MaxToolCalls, "max_tool_calls", &what, "--max-tool-calls"));
         }
-        if let Some(whole) = self.whole() {
+        if let Some(whole) = self.parent() {
             whole.count_tool_call()?;
         }
         spent.tool_calls += 1;
@@ -281,7 +281,7 @@ impl Budget {
     }
 
     fn add_usage(&self, model: &str, usage: &Usage, waited: Duration) -> f64 {
-        let cost_usd = match self.whole() {
+        let cost_usd = match self.parent() {
             Some(whole) => whole.add_usage(model, usage, waited),
             None => self.limits.prices.cost(model, usage),
         };

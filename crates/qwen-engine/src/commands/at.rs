@@ -197,7 +197,7 @@ impl Attachment<'_> {
         let way = qwen_tools::tree_walk_along(root, move |entry| target.starts_with(entry.path()));
         let ignored = !way.build().filter_map(Result::ok).any(|entry| entry.path() == path);
         if ignored && (self.may_read)(path) {
-            let shown = self.workspace.shown(path).display().to_string();
+            let shown = self.workspace.display_path(path).display().to_string();
             let text = format!("The {what} {shown} is left out, because ignore files name it.");
             self.parts.push(Part::Text(text.into()));
         }
@@ -211,7 +211,7 @@ impl Attachment<'_> {
         {
             return;
         }
-        let shown = self.workspace.shown(&opened.path).display().to_string();
+        let shown = self.workspace.display_path(&opened.path).display().to_string();
         let size = opened.metadata.len();
         let mut file = opened.file;
         let mut start = Vec::new();
@@ -259,7 +259,7 @@ impl Attachment<'_> {
         if !(self.may_read)(&opened.path) || !self.seen.insert(opened.path.clone()) {
             return;
         }
-        let shown = self.workspace.shown(&opened.path).display().to_string();
+        let shown = self.workspace.display_path(&opened.path).display().to_string();
         let mut names: Vec<String> = qwen_tools::tree_walk(&opened.path)
             .max_depth(Some(1))
             .build()

@@ -139,7 +139,7 @@ pub(crate) fn note_written(directory: &Path, path: &Path, content: &[u8]) {
 }
 
 /// The fingerprints of what file tools wrote last, by path.
-pub(crate) fn written(directory: &Path) -> HashMap<PathBuf, String> {
+pub(crate) fn read_fingerprints(directory: &Path) -> HashMap<PathBuf, String> {
     let text = fs::read_to_string(directory.join(WRITTEN)).unwrap_or_default();
     let lines = text.lines().filter_map(|line| serde_json::from_str::<WrittenLine>(line).ok());
     lines.map(|line| (line.path, line.fingerprint)).collect()

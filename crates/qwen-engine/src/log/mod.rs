@@ -32,7 +32,7 @@ pub(crate) use entry::LoggedConnection;
 pub use entry::{Entry, EntryBody};
 pub use error::LogError;
 pub use file_backups::{FileBackup, FileBefore};
-pub(crate) use file_backups::{FileBackups, fingerprint, note_written, written};
+pub(crate) use file_backups::{FileBackups, fingerprint, note_written, read_fingerprints};
 pub(crate) use fold::open_calls::INTERRUPTED;
 pub use fold::open_calls::{OpenCall, OpenCalls, Progress, UnansweredCalls};
 pub use fold::stored_run::StoredRun;

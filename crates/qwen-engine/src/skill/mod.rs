@@ -18,7 +18,7 @@ pub const TOOL: &str = "skill";
 
 /// The tool's declaration. Its schema lists the skills of the session.
 pub const DECLARATION: ToolDeclaration =
-    ToolDeclaration::new(TOOL, ToolKind::Session, "", &[]).claude(&[ClaudeTool::named("Skill")]);
+    ToolDeclaration::new(TOOL, ToolKind::Session, "", &[]).claude(&[ClaudeTool::with_name("Skill")]);
 
 /// The file in a skill's directory.
 const FILE: &str = "SKILL.md";

@@ -22,7 +22,7 @@ pub(crate) const TOOL: &str = "structured_output";
 /// The tool. Claude's program has the same one under another name. Its arguments are the answer's schema.
 pub(crate) static DECLARATION: ToolDeclaration =
     ToolDeclaration::new(TOOL, ToolKind::Session, DESCRIPTION, &[])
-        .claude(&[ClaudeTool::named("StructuredOutput")]);
+        .claude(&[ClaudeTool::with_name("StructuredOutput")]);
 
 /// How often the model may fail to give a matching answer.
 pub(crate) const MOST_ATTEMPTS: u32 = 5;

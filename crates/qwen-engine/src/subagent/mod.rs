@@ -22,7 +22,7 @@ pub const TOOL: &str = "agent";
 /// The tool's declaration. Its schema lists the sub-agents of the session.
 pub const DECLARATION: ToolDeclaration = ToolDeclaration::new(TOOL, ToolKind::Session, "", &[])
     .aliases(&["Agent"])
-    .claude(&[ClaudeTool { added: CLAUDE_ARGUMENTS, ..ClaudeTool::named("Task") }]);
+    .claude(&[ClaudeTool { added: CLAUDE_ARGUMENTS, ..ClaudeTool::with_name("Task") }]);
 
 /// The arguments that only Claude's tool has.
 const CLAUDE_ARGUMENTS: &[Argument] = &[

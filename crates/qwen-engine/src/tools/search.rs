@@ -12,7 +12,7 @@ pub const TOOL: &str = "tool_search";
 
 /// The tool's declaration. Its description lists the deferred tools of the session.
 pub const DECLARATION: ToolDeclaration =
-    ToolDeclaration::new(TOOL, ToolKind::Session, "", &[]).claude(&[ClaudeTool::named("ToolSearch")]);
+    ToolDeclaration::new(TOOL, ToolKind::Session, "", &[]).claude(&[ClaudeTool::with_name("ToolSearch")]);
 
 /// The default budget of tool schemas beyond the built-in ones, in bytes.
 pub const SCHEMA_BUDGET: usize = 12_288;

@@ -129,7 +129,7 @@ pub struct ClaudeTool {
 
 impl ClaudeTool {
     /// A tool whose arguments are the same in both vocabularies.
-    pub const fn named(name: &'static str) -> Self {
+    pub const fn with_name(name: &'static str) -> Self {
         Self {
             name,
             description: None,

@@ -133,7 +133,7 @@ impl Keys {
         self.key("", &SessionOptions::default())
     }
 
-    fn written(&mut self, profile: &Value) -> Result<(Vec<(String, String)>, Vec<String>), ErrorInfo> {
+    fn write_profile(&mut self, profile: &Value) -> Result<(Vec<(String, String)>, Vec<String>), ErrorInfo> {
         let text = profile.to_string();
         if let Some(written) = self.written.get(&text) {
             return Ok(written.clone());
@@ -239,7 +239,7 @@ impl WorkerKeys for Keys {
             {
                 env.push((name.into(), None));
             }
-            let (variables, flags) = self.written(&profile)?;
+            let (variables, flags) = self.write_profile(&profile)?;
             profile_files.clone_from(&variables);
             env.extend(variables.into_iter().map(|(name, value)| (name.into(), Some(value.into()))));
             args.extend(flags);

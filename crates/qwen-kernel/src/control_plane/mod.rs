@@ -139,9 +139,7 @@ impl ControlPlane {
             (Some(Ruling::Allow), _) => Ok(PermissionResult::Allow),
             (Some(Ruling::Deny), _) => Ok(PermissionResult::Deny("a rule of the host forbids it".to_owned())),
             (Some(Ruling::Ask) | None, Some(callback)) => guarded(callback(request)).await,
-            (Some(Ruling::Ask) | None, None) => {
-                Ok(PermissionResult::Deny("nobody is there to allow it".to_owned()))
-            }
+            (Some(Ruling::Ask) | None, None) => Ok(PermissionResult::Deny("no one can allow it".to_owned())),
         }
     }
 }

@@ -183,12 +183,12 @@ impl AgentManager {
 
     pub async fn create_session(&self, options: SessionOptions) -> Result<Session, AgentError> {
         let id = new_session_id();
-        self.open(id, options.over(&self.options.session)).await
+        self.open(id, options.merge_over(&self.options.session)).await
     }
 
     /// Resumes a session by its id. An unknown id is an error.
     pub async fn resume_session(&self, id: &str, options: SessionOptions) -> Result<Session, AgentError> {
-        let options = options.over(&self.options.session);
+        let options = options.merge_over(&self.options.session);
         self.require(id, &options).await?;
         self.open(id.to_owned(), options).await
     }
@@ -196,7 +196,7 @@ impl AgentManager {
     /// Creates a session with the conversation of another one, which remains unchanged. An unknown id is an
     /// error.
     pub async fn fork_session(&self, id: &str, options: SessionOptions) -> Result<Session, AgentError> {
-        let mut options = options.over(&self.options.session);
+        let mut options = options.merge_over(&self.options.session);
         self.require(id, &options).await?;
         options.fork_from = Some(id.to_owned());
         self.open(new_session_id(), options).await

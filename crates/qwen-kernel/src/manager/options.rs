@@ -153,7 +153,7 @@ impl SessionOptions {
     }
 
     /// These options on top of `base`, whose flags they replace.
-    pub(super) fn over(self, base: &Self) -> Self {
+    pub(super) fn merge_over(self, base: &Self) -> Self {
         let mut merged = base.clone();
         for arg in &self.args {
             if let Some((name, _)) = arg.split_once('=') {

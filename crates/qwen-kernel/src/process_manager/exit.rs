@@ -38,7 +38,7 @@ impl WorkerExit {
     }
 
     /// The same exit, with the reason for which the kernel ended the process, if it did.
-    pub fn because(&self, fault: Option<&'static str>) -> Self {
+    pub fn with_cause(&self, fault: Option<&'static str>) -> Self {
         Self { cause: fault.map_or(self.cause, ExitCause::Ended), detail: self.detail.clone() }
     }
 }

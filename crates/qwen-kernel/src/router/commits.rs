@@ -1,5 +1,5 @@
 //! Questions of workers on their commit sockets: the log is committed to the session's store before a worker
-//! goes on, so that a worker whose session another kernel has taken over has no effect any more.
+//! continues, so that a worker whose session another kernel has taken over has no effect any more.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -69,7 +69,7 @@ impl Router {
                 return self.fail_waiting(id, &lost_error(format!("the worker ended: {exit}")));
             }
         }
-        let mut exit = exit.because(gone.and_then(|worker| worker.fault));
+        let mut exit = exit.with_cause(gone.and_then(|worker| worker.fault));
         if let Some(line) = gone.and_then(|worker| worker.unexpected.as_deref()) {
             exit.detail = format!("{}\nqwen: its first line is not a handshake: {line}", exit.detail);
         }

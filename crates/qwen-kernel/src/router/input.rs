@@ -291,7 +291,7 @@ impl Router {
             return self.refuse_prompt(input, id, error);
         }
         match input.kind {
-            // A wire that does not tell when a prompt joined gives it no terminal record of its own.
+            // On a wire that does not report when a prompt joined, it has no separate terminal record.
             InputKind::Steer if session.prompts.turn.is_some() && !self.front.adopts_sessions() => {
                 self.deliver(id, line);
             }

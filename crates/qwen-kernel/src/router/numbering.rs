@@ -116,7 +116,7 @@ const RETRY: Duration = Duration::from_millis(50);
 /// How long the workers of a hub that was killed may have its sessions open.
 const DYING: Duration = Duration::from_secs(1);
 
-/// How long a store may leave outcomes unknown before the session goes on without it.
+/// How long a store may leave outcomes unknown before the session continues without it.
 pub(super) const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Router {
@@ -232,7 +232,7 @@ impl Router {
         }
     }
 
-    /// Goes on without numbers: a client that waits for ever for its lines is worse off than one that gets
+    /// Continues without numbers: a client that waits for ever for its lines is worse off than one that gets
     /// them without numbers.
     fn stop_numbering(&mut self, id: &SessionId, why: &str) {
         let Some(session) = self.sessions.get_mut(id) else { return };
@@ -258,7 +258,7 @@ impl Router {
         match end {
             Some(end) => self.emit_stored_end(id, turn, &end, open),
             None => {
-                let message = "the hub that ran this turn is gone; what its tools did is unknown, and the session goes on with the next prompt";
+                let message = "the hub that ran this turn has ended; what its tools did is unknown, and the session continues with the next prompt";
                 let error =
                     ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Internal, "hub_lost", message) };
                 let lines = self.writer.turn_end(id, turn, EndStatus::Interrupted, error, 0, open);

@@ -152,7 +152,7 @@ impl Router {
             }
             self.append_next(id);
         } else {
-            // The numbers that the store has do not go on with this line.
+            // The next number of the store is not that of this line.
             numbering.epoch = None;
             numbering.last += 1;
             self.out.extend_from_slice(line);

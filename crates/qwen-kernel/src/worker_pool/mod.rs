@@ -360,7 +360,7 @@ impl Pool {
         if !expected
             && (worker.busy || worker.stage != Stage::Ready || worker.fault.is_some() || !worker.bound)
         {
-            let exit = exit.because(worker.fault);
+            let exit = exit.with_cause(worker.fault);
             *self.restarts.entry(exit.cause.reason()).or_default() += 1;
             let jitter = self.rng.f64();
             let since = if worker.was_ready { worker.busy_since } else { worker.started_at };

@@ -140,7 +140,7 @@ impl ServerTask {
                     .collect::<String>();
                 McpError::new(
                     DIED,
-                    format!("The MCP server `{}` {}.{hidden}{}", self.server, ended(exit), stderr.shown()),
+                    format!("The MCP server `{}` {}.{hidden}{}", self.server, ended(exit), stderr.describe()),
                 )
             }
         };
@@ -241,7 +241,7 @@ impl StderrTail {
         self.pipe = None;
     }
 
-    fn shown(&mut self) -> String {
+    fn describe(&mut self) -> String {
         let text = String::from_utf8_lossy(self.last.make_contiguous()).trim().to_owned();
         if text.is_empty() {
             String::new()

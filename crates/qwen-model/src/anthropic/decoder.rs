@@ -269,7 +269,7 @@ impl exchange::Decoder for Decoder {
         }
     }
 
-    fn whole(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+    fn read_document(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
         let message: Message<'_> = self.read(json)?;
         if let Some(error) = message.error.filter(|error| error.get() != "null") {
             return Err(failure::in_stream(error.get(), &self.model));

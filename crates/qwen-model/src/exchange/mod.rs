@@ -56,7 +56,7 @@ pub(crate) trait Decoder: Send {
     fn event(&mut self, event: sse::SseEvent<'_>, out: &mut VecDeque<Piece>) -> Result<(), Failure>;
 
     /// A complete answer as one JSON text, from a server that does not stream.
-    fn whole(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure>;
+    fn read_document(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure>;
 
     /// Emits the rest when the stream ends after [`Progress::Finished`].
     fn close(&mut self, out: &mut VecDeque<Piece>);
@@ -290,7 +290,7 @@ impl<W: Wire> HttpAttempt<W> {
             }
             Form::Whole(text) => {
                 let text = std::str::from_utf8(text).map_err(|_| unreadable(sse::SseError::InvalidUtf8))?;
-                self.decoder.whole(text, &mut self.out)?;
+                self.decoder.read_document(text, &mut self.out)?;
             }
             Form::Foreign(text) => return Err(foreign(&self.backend.redact(text), &self.model)),
             Form::Unknown { start, .. } if start.trim_ascii().is_empty() => {}

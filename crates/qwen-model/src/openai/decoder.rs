@@ -161,7 +161,7 @@ impl exchange::Decoder for Decoder {
         }
     }
 
-    fn whole(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
+    fn read_document(&mut self, json: &str, out: &mut VecDeque<Piece>) -> Result<(), Failure> {
         self.chunk(json, out)?;
         if self.progress == Progress::Silent && self.calls.is_empty() {
             let quoted = failure::quote(json.as_bytes());

@@ -55,7 +55,7 @@ pub(super) fn repair(right: &[i64], given: &[i64], random: &mut SeededRandom) ->
     #[expect(clippy::cast_precision_loss, reason = "lists are short")]
     let slip = 0.2 * list.len() as f64 / 64.0;
     if !list.is_empty() && random.happens(slip.min(0.9)) {
-        list.remove(random.below(list.len()));
+        list.remove(random.next_below(list.len()));
     }
     list
 }

@@ -26,7 +26,8 @@ impl Problem for Game24 {
                 let count = prompt.number("How many").unwrap_or(1);
                 let moves = moves::all(&left);
                 let right: Vec<&Move> = moves.iter().filter(|m| moves::can_reach_24(&m.left)).collect();
-                let lines = (0..count).filter_map(|_| Some(written(self.propose(&moves, &right, random)?)));
+                let lines =
+                    (0..count).filter_map(|_| Some(write_move(self.propose(&moves, &right, random)?)));
                 lines.collect::<Vec<_>>().join("\n")
             }
             Task::Value => {
@@ -85,7 +86,7 @@ fn numbers(text: &str) -> Option<Vec<Rational>> {
 }
 
 /// A move as a proposal; the last one completes the solution.
-fn written(next: &Move) -> String {
+fn write_move(next: &Move) -> String {
     if next.left.len() == 1 { format!("answer: {next}") } else { next.to_string() }
 }
 

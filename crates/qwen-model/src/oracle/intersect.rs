@@ -52,7 +52,7 @@ impl Problem for Intersect {
                 numbers::write(&repair(&common(&a, &b), &given.unwrap_or_default(), random))
             }
             Task::Score => {
-                let right = wanted(prompt, &a, &b);
+                let right = expected_result(prompt, &a, &b);
                 let entries = prompt.entries("Candidates");
                 let lines = entries
                     .iter()
@@ -124,7 +124,7 @@ fn joined(prompt: &Prompt<'_>) -> Vec<i64> {
 }
 
 /// What a thought should come to.
-fn wanted(prompt: &Prompt<'_>, a: &[i64], b: &[i64]) -> Vec<i64> {
+fn expected_result(prompt: &Prompt<'_>, a: &[i64], b: &[i64]) -> Vec<i64> {
     if prompt.section("Instruction").starts_with("Join") {
         return joined(prompt);
     }

@@ -75,7 +75,7 @@ pub(super) fn all(numbers: &[Rational]) -> Vec<Move> {
 pub(super) fn can_reach_24(numbers: &[Rational]) -> bool {
     match numbers {
         [] => false,
-        [last] => *last == Rational::whole(24),
+        [last] => *last == Rational::from_integer(24),
         [first, rest @ ..] if rest.len() < MOST_NUMBERS => {
             let mut all = [*first; MOST_NUMBERS];
             all[1..numbers.len()].copy_from_slice(rest);
@@ -91,7 +91,7 @@ const MOST_NUMBERS: usize = 4;
 /// The same for the first `count` of `all`, which are unchanged if the result is false.
 fn reaches(all: &mut [Rational; MOST_NUMBERS], count: usize) -> bool {
     if count == 1 {
-        return all[0] == Rational::whole(24);
+        return all[0] == Rational::from_integer(24);
     }
     for i in 0..count {
         for j in i + 1..count {
@@ -159,7 +159,7 @@ mod tests {
         let steps = ["13 - 9 = 4 (left: 4 4 10)", "10 - 4 = 6 (left: 4 6)", "4 * 6 = 24 (left: 24)"];
         let steps: Vec<Move> = steps.iter().map(|step| Move::parse(step).unwrap()).collect();
         let (text, value) = expression(&numbers("4 9 10 13"), &steps).unwrap();
-        assert_eq!((text.as_str(), value), ("(13 - 9) * (10 - 4)", Rational::whole(24)));
+        assert_eq!((text.as_str(), value), ("(13 - 9) * (10 - 4)", Rational::from_integer(24)));
         assert_eq!(expression(&numbers("4 9 10 13"), &steps[..2]), None);
         assert_eq!(expression(&numbers("1 1 1 1"), &steps), None);
     }

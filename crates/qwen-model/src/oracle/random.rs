@@ -19,13 +19,13 @@ impl SeededRandom {
     }
 
     /// A number below `limit`, which is not 0.
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub fn next_below(&mut self, limit: usize) -> usize {
         self.0.usize(..limit)
     }
 
     /// One of `list`, if there is one.
     pub fn pick<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
-        if list.is_empty() { None } else { list.get(self.below(list.len())) }
+        if list.is_empty() { None } else { list.get(self.next_below(list.len())) }
     }
 }
 
@@ -37,7 +37,7 @@ mod tests {
     fn draws_follow_from_seed_and_text_alone() {
         let draws = |seed, text| {
             let mut random = SeededRandom::new(seed, text);
-            (0..8).map(|_| random.below(1000)).collect::<Vec<_>>()
+            (0..8).map(|_| random.next_below(1000)).collect::<Vec<_>>()
         };
         assert_eq!(draws(1, "a"), draws(1, "a"));
         assert_ne!(draws(1, "a"), draws(2, "a"));

@@ -11,7 +11,7 @@ pub(super) struct Rational {
 }
 
 impl Rational {
-    pub fn whole(number: i64) -> Self {
+    pub fn from_integer(number: i64) -> Self {
         Self { numerator: number, denominator: 1 }
     }
 
@@ -27,7 +27,7 @@ impl Rational {
     /// Reads `7`, `-7` or `8/3`.
     pub fn parse(text: &str) -> Option<Self> {
         match text.split_once('/') {
-            None => Some(Self::whole(text.parse().ok()?)),
+            None => Some(Self::from_integer(text.parse().ok()?)),
             Some((numerator, denominator)) => Self::new(numerator.parse().ok()?, denominator.parse().ok()?),
         }
     }

@@ -54,7 +54,7 @@ impl Problem for Sort {
                 numbers::write(&repair(&problem, &given.unwrap_or_default(), random))
             }
             Task::Score => {
-                let right = in_order(&wanted(prompt, &problem));
+                let right = in_order(&expected_numbers(prompt, &problem));
                 let lines = prompt
                     .entries("Candidates")
                     .iter()
@@ -62,13 +62,13 @@ impl Problem for Sort {
                     .collect::<Vec<_>>();
                 lines.join("\n")
             }
-            Task::Answer => found(prompt),
+            Task::Answer => final_result(prompt),
         }
     }
 }
 
 /// The result that the answer is made of: the last step of a tree, or the one result of a graph.
-fn found(prompt: &Prompt<'_>) -> String {
+fn final_result(prompt: &Prompt<'_>) -> String {
     let steps = prompt.steps("Solution found");
     let results = prompt.entries("Results");
     let best = steps.last().copied().or_else(|| results.first().map(|(_, text)| *text));
@@ -83,11 +83,11 @@ fn generate(prompt: &Prompt<'_>, problem: &[i64], random: &mut SeededRandom) -> 
             (0..parts).map(|part| format!("part {}: {}", part + 1, numbers::write(slice(problem, part))));
         return lines.collect::<Vec<_>>().join("\n");
     }
-    numbers::write(&sorted(&wanted(prompt, problem), random))
+    numbers::write(&sorted(&expected_numbers(prompt, problem), random))
 }
 
 /// The numbers that a thought is about: a part of the list, the lists that it merges, or all.
-fn wanted(prompt: &Prompt<'_>, problem: &[i64]) -> Vec<i64> {
+fn expected_numbers(prompt: &Prompt<'_>, problem: &[i64]) -> Vec<i64> {
     let instruction = prompt.section("Instruction");
     let inputs = prompt.entries("Inputs");
     if let Some(part) = instruction.strip_prefix("Sort part ") {

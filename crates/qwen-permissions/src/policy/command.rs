@@ -149,12 +149,12 @@ impl Policy {
     fn strictest(&self, behavior: Behavior, line: &Line<'_>) -> Option<(&Rule, Found)> {
         self.rules(behavior)
             .iter()
-            .map(|rule| (rule, self.found(rule, line)))
+            .map(|rule| (rule, self.match_rule(rule, line)))
             .filter(|(_, found)| *found != Found::No)
             .max_by_key(|(_, found)| *found)
     }
 
-    fn found(&self, rule: &Rule, line: &Line<'_>) -> Found {
+    fn match_rule(&self, rule: &Rule, line: &Line<'_>) -> Found {
         let Line { tool, command, cwd, analysis, .. } = *line;
         match &rule.scope {
             Scope::All | Scope::Unknown if rule.concerns(tool) => Found::Yes,

@@ -46,7 +46,7 @@ impl Reader<'_> {
         for redirect in redirects {
             self.redirect(redirect, &mut invocation, true);
         }
-        self.found(invocation);
+        self.record_command(invocation);
     }
 
     /// The name of a command must be known: it must not be a keyword that the grammar missed.
@@ -211,7 +211,7 @@ impl Reader<'_> {
         if evaluates {
             self.reject("it has a test in it that evaluates its operands");
         }
-        self.found(SimpleCommand { words, in_background, ..SimpleCommand::default() });
+        self.record_command(SimpleCommand { words, in_background, ..SimpleCommand::default() });
     }
 
     fn test_words(&mut self, node: Node<'_>, double: bool, words: &mut Vec<Word>) {
@@ -282,11 +282,11 @@ impl Reader<'_> {
                 }
             }
         }
-        self.found(invocation);
+        self.record_command(invocation);
     }
 
     /// Records a simple command, and analyses the command it wraps.
-    pub(super) fn found(&mut self, invocation: SimpleCommand) {
+    pub(super) fn record_command(&mut self, invocation: SimpleCommand) {
         let index = self.analysis.invocations.len();
         let in_background = invocation.in_background;
         let words = invocation.words.clone();
@@ -342,7 +342,8 @@ impl Reader<'_> {
                     wrapped_by,
                     ..SimpleCommand::default()
                 };
-                Reader { source: self.source, depth, analysis: &mut *self.analysis }.found(invocation);
+                Reader { source: self.source, depth, analysis: &mut *self.analysis }
+                    .record_command(invocation);
             }
         }
     }

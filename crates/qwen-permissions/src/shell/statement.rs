@@ -106,7 +106,7 @@ impl Reader<'_> {
         }
         let set = |value| Assignment { name: variable.clone(), value, in_loop: true };
         let assignments = values.into_iter().map(set).collect();
-        self.found(SimpleCommand { assignments, in_background, ..SimpleCommand::default() });
+        self.record_command(SimpleCommand { assignments, in_background, ..SimpleCommand::default() });
     }
 
     fn case_statement(&mut self, node: Node<'_>, in_background: bool) {
@@ -146,7 +146,7 @@ impl Reader<'_> {
         } else {
             children(node).into_iter().map(|child| self.assignment(child)).collect()
         };
-        self.found(SimpleCommand { assignments, in_background, ..SimpleCommand::default() });
+        self.record_command(SimpleCommand { assignments, in_background, ..SimpleCommand::default() });
     }
 
     /// A statement with redirections after it.
@@ -171,7 +171,7 @@ impl Reader<'_> {
                 for redirect in redirects {
                     self.redirect(redirect, &mut invocation, false);
                 }
-                self.found(invocation);
+                self.record_command(invocation);
                 if let Some(body) = body {
                     self.statement(body, in_background);
                 }
@@ -188,7 +188,7 @@ impl Reader<'_> {
             if invocation.redirections.iter().any(|redirection| redirection.kind != RedirectionKind::Read) {
                 self.reject("it has a redirection in it that is not understood");
             }
-            self.found(invocation);
+            self.record_command(invocation);
             return;
         }
         self.list(node, false);

@@ -380,13 +380,13 @@ impl Plan {
         let outcome = ran.and(making.outcome);
         // Take ownership even after a failure, so that no descriptor leaks.
         let made = Descriptors {
-            user: owned(making.user),
-            mount: owned(making.mount),
-            messages: owned(making.messages),
-            network: owned(making.network_made),
-            door: owned(making.door),
-            disowned: owned(making.disowned.users),
-            slots: making.slots.into_iter().map(owned).collect(),
+            user: adopt_fd(making.user),
+            mount: adopt_fd(making.mount),
+            messages: adopt_fd(making.messages),
+            network: adopt_fd(making.network_made),
+            door: adopt_fd(making.door),
+            disowned: adopt_fd(making.disowned.users),
+            slots: making.slots.into_iter().map(adopt_fd).collect(),
         };
         match outcome {
             Ok(()) => Ok(made),
@@ -409,7 +409,7 @@ struct Descriptors {
 }
 
 #[expect(unsafe_code, reason = "the descriptors come from a process that shares our table of them")]
-fn owned(fd: RawFd) -> Option<OwnedFd> {
+fn adopt_fd(fd: RawFd) -> Option<OwnedFd> {
     // SAFETY: `make` opened it for us and no other code knows its number.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }

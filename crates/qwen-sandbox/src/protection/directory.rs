@@ -21,7 +21,7 @@ impl DirectoryHandle {
     }
 
     /// A directory below, reached through directories only. An empty path is this one.
-    pub(crate) fn below(&self, path: &Path) -> io::Result<Self> {
+    pub(crate) fn open_below(&self, path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         Ok(Self(rustix::fs::openat2(self.0.as_fd(), path, DIRECTORY, Mode::empty(), resolve)?))

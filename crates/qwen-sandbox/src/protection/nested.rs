@@ -160,10 +160,10 @@ fn examine(
     // The protected name of the same kind in the root, which the command could not change.
     let is_copy = |below: &DirectoryHandle, directory: &Path, name: &OsStr| {
         let content = Snapshot::capture(below, name);
-        let at_root = place.below(directory).map(|root| Snapshot::capture(&root, name));
+        let at_root = place.open_below(directory).map(|root| Snapshot::capture(&root, name));
         at_root.is_ok_and(|at_root| at_root.has_same_content(&content)) || watch.is_copy(name, &content)
     };
-    match (names_in(object), place.below(name)) {
+    match (names_in(object), place.open_below(name)) {
         (Some(names), Ok(below)) => {
             for inner in names {
                 let Some(file) = inner.name.file_name() else { continue };
@@ -174,7 +174,7 @@ fn examine(
         }
         _ => {
             let (Some(parent), Some(file)) = (name.parent(), name.file_name()) else { return };
-            let Ok(below) = place.below(parent) else { return };
+            let Ok(below) = place.open_below(parent) else { return };
             // A worktree or submodule of a repository that is protected itself.
             let belongs = file == ".git"
                 && fs::symlink_metadata(object).is_ok_and(|meta| meta.is_file())

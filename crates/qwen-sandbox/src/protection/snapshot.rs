@@ -85,7 +85,7 @@ impl Snapshot {
         if meta.is_symlink() {
             fs::read_link(path).map_or(Self::Unknown, Self::Link)
         } else if meta.is_dir() {
-            let Ok(below) = place.below(Path::new(name)) else { return Self::Unknown };
+            let Ok(below) = place.open_below(Path::new(name)) else { return Self::Unknown };
             let names = below.names().unwrap_or_default();
             let entries =
                 names.into_iter().map(|name| (name.clone(), Self::within(&below, &name, left))).collect();
@@ -122,7 +122,7 @@ impl Snapshot {
         match (self, fs::symlink_metadata(&path)) {
             (Self::Unknown, _) => Restored::Unchanged,
             (Self::Directory { entries, .. }, Ok(meta)) if meta.is_dir() => {
-                match place.below(Path::new(name)) {
+                match place.open_below(Path::new(name)) {
                     Ok(below) => Self::restore_entries(entries, &below),
                     Err(_) => Restored::Remains,
                 }
@@ -175,7 +175,7 @@ impl Snapshot {
             }
             Self::Directory { mode, entries } => {
                 fs::create_dir(&path)?;
-                let below = place.below(Path::new(name))?;
+                let below = place.open_below(Path::new(name))?;
                 for (name, memory) in entries {
                     memory.write(&below, name)?;
                 }

@@ -169,7 +169,7 @@ impl Parent {
         names: impl Iterator<Item = &'a OsStr>,
         scope: WatchScope,
     ) -> Option<Self> {
-        let (identity, before) = match place.below(parent) {
+        let (identity, before) = match place.open_below(parent) {
             Ok(below) => {
                 let names = names.filter(|name| scope == WatchScope::All || !below.is_held(name));
                 let names = names.map(|name| (name.to_owned(), Snapshot::capture(&below, name))).collect();
@@ -186,7 +186,7 @@ impl Parent {
 
     /// Checks the names again, in the directory that has this path now, and reports the state of each.
     fn restore(&self, root: &Root, path: &Path, found: &mut Findings) {
-        let below = match root.place.below(path) {
+        let below = match root.place.open_below(path) {
             Ok(below) => below,
             // The whole directory is gone, so there is nothing to act on.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
@@ -225,7 +225,7 @@ pub(crate) fn inspect(
 ) -> Restored {
     let path = repository.name(name);
     let Ok(meta) = std::fs::symlink_metadata(&path) else { return Restored::Unchanged };
-    let is_repository = ["objects", "refs"].iter().all(|dir| repository.below(Path::new(dir)).is_ok())
+    let is_repository = ["objects", "refs"].iter().all(|dir| repository.open_below(Path::new(dir)).is_ok())
         && std::fs::symlink_metadata(repository.name(OsStr::new("HEAD"))).is_ok_and(|head| head.is_file());
     if is_repository && name == "hooks" && meta.is_dir() {
         return remove_active_hooks(repository);
@@ -242,7 +242,7 @@ pub(crate) fn inspect(
 
 /// Leaves the examples that git copies into a new repository, which it never runs.
 fn remove_active_hooks(repository: &DirectoryHandle) -> Restored {
-    let Ok(hooks) = repository.below(Path::new("hooks")) else { return Restored::Remains };
+    let Ok(hooks) = repository.open_below(Path::new("hooks")) else { return Restored::Remains };
     let Ok(names) = hooks.names() else { return Restored::Remains };
     let mut mended = Restored::Unchanged;
     for name in names {

@@ -61,11 +61,11 @@ pub(super) async fn operate(
 
 /// The results of other thoughts, with their names.
 fn inputs(thoughts: &[Thought]) -> Vec<(String, String)> {
-    thoughts.iter().flat_map(named).collect()
+    thoughts.iter().flat_map(select_results).collect()
 }
 
 /// The results of a thought: all of them if it was asked to keep several, otherwise the best.
-pub(super) fn named(thought: &Thought) -> Vec<(String, String)> {
+pub(super) fn select_results(thought: &Thought) -> Vec<(String, String)> {
     if thought.op == Op::KeepBest && thought.results.len() > 1 {
         let results = thought.results.iter().enumerate();
         return results

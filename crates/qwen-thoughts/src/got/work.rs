@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::operate::{Task, named};
+use super::operate::{Task, select_results};
 use super::plan::{Op, Planned};
 use super::state::{GotState, Standing, Thought, ThoughtResult};
 
@@ -79,8 +79,10 @@ impl Work {
             outer = self.thought(parent).parent;
         }
         let maker = (thought.op == Op::Score).then(|| self.maker(at));
-        let made_from =
-            maker.iter().flat_map(|maker| &maker.inputs).flat_map(|input| named(self.thought(*input)));
+        let made_from = maker
+            .iter()
+            .flat_map(|maker| &maker.inputs)
+            .flat_map(|input| select_results(self.thought(*input)));
         Task {
             at,
             made_from: made_from.collect(),
@@ -109,7 +111,7 @@ impl Work {
             .children
             .iter()
             .filter(last)
-            .flat_map(|child| named(self.thought(*child)))
+            .flat_map(|child| select_results(self.thought(*child)))
             .collect()
     }
 

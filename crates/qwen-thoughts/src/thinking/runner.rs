@@ -202,8 +202,11 @@ impl ThoughtRunner {
         cx: &RunContext,
     ) -> Result<(), ThoughtFailure> {
         let places = (0..).map(|n| format!("{key}/tool{n}"));
-        let calls =
-            added.calls.into_iter().zip(places).map(|(call, place)| (self.named(call, &place), place));
+        let calls = added
+            .calls
+            .into_iter()
+            .zip(places)
+            .map(|(call, place)| (self.with_unique_id(call, &place), place));
         let (calls, places): (Vec<Arc<ToolCall>>, Vec<String>) = calls.unzip();
         // An earlier process already emitted the calls that it ran.
         let ran_before = |place: &String| cx.effects.recall(place).is_some();
@@ -272,7 +275,7 @@ impl ThoughtRunner {
     /// The call with an id that is unique in the session: models may give the same id to calls of concurrent
     /// thoughts. The id is derived from the position of the call, so that a later process derives the same
     /// one.
-    fn named(&self, call: PartialCall, place: &str) -> Arc<ToolCall> {
+    fn with_unique_id(&self, call: PartialCall, place: &str) -> Arc<ToolCall> {
         let mut hash = std::hash::DefaultHasher::new();
         (self.turn.origin.prompt_id.as_str(), place).hash(&mut hash);
         let id = CallId::new(format!("{}-{:08x}", call.id, hash.finish() & 0xffff_ffff));

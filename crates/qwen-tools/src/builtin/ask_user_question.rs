@@ -34,7 +34,7 @@ tool_input! {
 impl DeclaredTool for AskUserQuestion {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("ask_user_question", ToolKind::Ask, DESCRIPTION, Input::ARGUMENTS)
-            .claude(&[ClaudeTool::named("AskUserQuestion")]);
+            .claude(&[ClaudeTool::with_name("AskUserQuestion")]);
 
     fn confirmation(call: &ToolCall, _: &CallContext) -> Option<Confirmation> {
         let (input, _) = Input::parse(call).ok()?;

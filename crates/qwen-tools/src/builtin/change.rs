@@ -98,7 +98,7 @@ impl ChangedFile {
     pub(super) fn open(path: &str, precondition: Precondition, cx: &CallContext) -> Result<Self, Refusal> {
         let workspace = Workspace::for_call(cx)?;
         let mut target = workspace.target(path)?;
-        let shown = workspace.shown(&target.path).to_owned();
+        let shown = workspace.display_path(&target.path).to_owned();
         let (mut before, mut original, mut foreign_change) = (None, None, None);
         if let Some(existing) = &mut target.existing {
             let bytes = content::read(existing, &shown)?;

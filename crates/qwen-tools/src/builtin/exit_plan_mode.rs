@@ -22,7 +22,7 @@ tool_input! {
 impl DeclaredTool for ExitPlanMode {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("exit_plan_mode", ToolKind::ExitPlan, DESCRIPTION, Input::ARGUMENTS)
-            .claude(&[ClaudeTool { defaults: &[("plan", "\"\"")], ..ClaudeTool::named("ExitPlanMode") }]);
+            .claude(&[ClaudeTool { defaults: &[("plan", "\"\"")], ..ClaudeTool::with_name("ExitPlanMode") }]);
 
     fn confirmation(call: &ToolCall, _: &CallContext) -> Option<Confirmation> {
         let (input, _) = Input::parse(call).ok()?;

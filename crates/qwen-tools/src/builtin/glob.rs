@@ -32,7 +32,7 @@ impl DeclaredTool for Glob {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("glob", ToolKind::Read, DESCRIPTION, Input::ARGUMENTS)
             .aliases(&["find_files"])
-            .claude(&[ClaudeTool::named("Glob")]);
+            .claude(&[ClaudeTool::with_name("Glob")]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(async move { run(call, cx).await.unwrap_or_else(Outcome::from) })
@@ -64,7 +64,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
         _ => format!("{count} files, newest first:\n"),
     };
     for (_, file) in files.iter().take(MAX_FILES) {
-        text.push_str(&workspace.shown(&root.join(file)).to_string_lossy());
+        text.push_str(&workspace.display_path(&root.join(file)).to_string_lossy());
         text.push('\n');
     }
     Ok(Outcome::success(text))

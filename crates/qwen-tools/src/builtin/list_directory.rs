@@ -30,7 +30,7 @@ impl DeclaredTool for ListDirectory {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("list_directory", ToolKind::Read, DESCRIPTION, Input::ARGUMENTS)
             .aliases(&["list_files", "read_folder"])
-            .claude(&[ClaudeTool::named("LS")]);
+            .claude(&[ClaudeTool::with_name("LS")]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
@@ -42,7 +42,7 @@ fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let ignored = patterns(&arguments, &ignore)?;
     let workspace = Workspace::for_call(cx)?;
     let opened = workspace.open_directory(&path)?;
-    let shown = workspace.shown(&opened.path);
+    let shown = workspace.display_path(&opened.path);
     let failed = |error: rustix::io::Errno| {
         Refusal::new("io_error", format!("{} cannot be listed: {error}.", shown.display()))
     };

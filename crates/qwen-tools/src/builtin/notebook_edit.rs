@@ -33,7 +33,7 @@ tool_input! {
 impl DeclaredTool for NotebookEdit {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("notebook_edit", ToolKind::Edit, DESCRIPTION, Input::ARGUMENTS)
-            .claude(&[ClaudeTool::named("NotebookEdit")]);
+            .claude(&[ClaudeTool::with_name("NotebookEdit")]);
 
     fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         change::confirmation(plan, call, cx)
@@ -64,7 +64,7 @@ fn plan(call: &ToolCall, cx: &CallContext) -> Result<PlannedChange, Refusal> {
     let mut notebook: Value = serde_json::from_str(&before.body)
         .map_err(|error| invalid(format!("{shown} is no notebook: {error}")))?;
     let done = edit_cells(&mut notebook, &input).map_err(|problem| invalid(format!("{shown}: {problem}")))?;
-    let after = written(&notebook).ok_or_else(|| invalid(format!("{shown} cannot be written as JSON.")))?;
+    let after = serialize(&notebook).ok_or_else(|| invalid(format!("{shown} cannot be written as JSON.")))?;
     Ok(PlannedChange { file, after, summary: format!("{done} of {shown}") })
 }
 
@@ -154,7 +154,7 @@ fn new_id(cells: &[Value]) -> String {
 }
 
 /// The notebook as Jupyter writes it: sorted keys, one space of indentation, a final newline.
-fn written(notebook: &Value) -> Option<String> {
+fn serialize(notebook: &Value) -> Option<String> {
     let mut bytes = Vec::new();
     let mut serializer =
         serde_json::Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(b" "));

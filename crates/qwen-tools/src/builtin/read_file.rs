@@ -44,7 +44,7 @@ impl DeclaredTool for ReadFile {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("read_file", ToolKind::Read, DESCRIPTION, Input::ARGUMENTS)
             .aliases(&["ReadManyFiles", "view"])
-            .claude(&[ClaudeTool::named(CLAUDE_NAME)]);
+            .claude(&[ClaudeTool::with_name(CLAUDE_NAME)]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
         Box::pin(std::future::ready(run(call, cx).unwrap_or_else(Outcome::from)))
@@ -59,7 +59,7 @@ fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let workspace = Workspace::for_call(cx)?;
     let mut opened = workspace.open_file(&file_path)?;
     let real = opened.path.clone();
-    let shown = workspace.shown(&real);
+    let shown = workspace.display_path(&real);
     let bytes = content::read(&mut opened, shown)?;
     cx.session.ledger.note(&real, &opened.metadata, &bytes);
     match content::kind(&bytes) {

@@ -53,7 +53,7 @@ impl DeclaredTool for TodoWrite {
                         "The whole list, in order.",
                     )
                 }],
-                ..ClaudeTool::named("TodoWrite")
+                ..ClaudeTool::with_name("TodoWrite")
             }]);
 
     fn run<'a>(call: &'a ToolCall, _: &'a CallContext) -> ToolFuture<'a> {

@@ -28,7 +28,7 @@ tool_input! {
 impl DeclaredTool for WebFetch {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("web_fetch", ToolKind::Fetch, DESCRIPTION, Input::ARGUMENTS)
-            .claude(&[ClaudeTool { absent: &["format"], ..ClaudeTool::named("WebFetch") }]);
+            .claude(&[ClaudeTool { absent: &["format"], ..ClaudeTool::with_name("WebFetch") }]);
 
     fn confirmation(call: &ToolCall, _: &CallContext) -> Option<Confirmation> {
         let arguments = Arguments::parse(call).ok()?;

@@ -26,7 +26,7 @@ tool_input! {
 impl DeclaredTool for WriteFile {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("write_file", ToolKind::Edit, DESCRIPTION, Input::ARGUMENTS)
-            .claude(&[ClaudeTool::named("Write")]);
+            .claude(&[ClaudeTool::with_name("Write")]);
 
     fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         change::confirmation(plan, call, cx)

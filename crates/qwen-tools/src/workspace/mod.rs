@@ -94,7 +94,7 @@ impl Workspace {
     }
 
     /// A path for display: relative to the working directory if it is below it.
-    pub fn shown<'a>(&self, path: &'a Path) -> &'a Path {
+    pub fn display_path<'a>(&self, path: &'a Path) -> &'a Path {
         let cwd = self.roots.first();
         let inside =
             cwd.and_then(|cwd| path.strip_prefix(&cwd.real).or_else(|_| path.strip_prefix(&cwd.given)).ok());

@@ -38,8 +38,8 @@ pub fn edit(editor: &mut Editor, input: &TerminalInput, action: Option<KeyAction
 fn edit_by(editor: &mut Editor, action: KeyAction) {
     match action {
         KeyAction::Newline => editor.type_char('\n'),
-        KeyAction::Left | KeyAction::Background => editor.left(),
-        KeyAction::Right => editor.right(),
+        KeyAction::Left | KeyAction::Background => editor.move_left(),
+        KeyAction::Right => editor.move_right(),
         KeyAction::WordLeft => editor.word_left(),
         KeyAction::WordRight => editor.word_right(),
         KeyAction::LineStart => editor.to_line_start(),

@@ -301,37 +301,37 @@ impl Editor {
         }
     }
 
-    fn moved(&mut self, caret: usize) {
+    fn move_caret_to(&mut self, caret: usize) {
         self.caret = caret;
         self.last = None;
         self.yanked = None;
         self.goal = None;
     }
 
-    pub fn left(&mut self) {
-        self.moved(self.left_of(self.caret));
+    pub fn move_left(&mut self) {
+        self.move_caret_to(self.left_of(self.caret));
     }
 
-    pub fn right(&mut self) {
-        self.moved(self.right_of(self.caret));
+    pub fn move_right(&mut self) {
+        self.move_caret_to(self.right_of(self.caret));
     }
 
     pub fn word_left(&mut self) {
-        self.moved(self.word_left_of(self.caret));
+        self.move_caret_to(self.word_left_of(self.caret));
     }
 
     pub fn word_right(&mut self) {
-        self.moved(self.word_right_of(self.caret));
+        self.move_caret_to(self.word_right_of(self.caret));
     }
 
     /// To the start of the line.
     pub fn to_line_start(&mut self) {
-        self.moved(self.line_start());
+        self.move_caret_to(self.line_start());
     }
 
     /// To the end of the line.
     pub fn to_line_end(&mut self) {
-        self.moved(self.line_end());
+        self.move_caret_to(self.line_end());
     }
 
     /// One line up; false in the first line.
@@ -340,7 +340,7 @@ impl Editor {
         let Some(above_end) = start.checked_sub(1) else { return false };
         let column = self.goal.unwrap_or_else(|| self.text[start..self.caret].graphemes(true).count());
         let above = self.text[..above_end].rfind('\n').map_or(0, |at| at + 1);
-        self.moved(above + column_offset(&self.text[above..above_end], column));
+        self.move_caret_to(above + column_offset(&self.text[above..above_end], column));
         self.goal = Some(column);
         true
     }
@@ -355,7 +355,7 @@ impl Editor {
         let column = self.goal.unwrap_or_else(|| self.text[start..self.caret].graphemes(true).count());
         let below = end + 1;
         let below_end = self.text[below..].find('\n').map_or(self.text.len(), |at| below + at);
-        self.moved(below + column_offset(&self.text[below..below_end], column));
+        self.move_caret_to(below + column_offset(&self.text[below..below_end], column));
         self.goal = Some(column);
         true
     }

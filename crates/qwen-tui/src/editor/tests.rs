@@ -36,7 +36,7 @@ fn lines_are_walked_with_a_steady_column() {
 #[test]
 fn clusters_are_one_letter() {
     let mut editor = typed("e\u{301}👨\u{200d}👩\u{200d}👧x");
-    editor.left();
+    editor.move_left();
     editor.backspace();
     assert_eq!(editor.text(), "e\u{301}x");
     editor.backspace();
@@ -53,7 +53,7 @@ fn a_large_paste_is_a_chip_that_holds_it_whole() {
     assert_eq!(editor.raw().chars().count(), 6);
     let letter = editor.raw().chars().nth(4).unwrap();
     assert_eq!(editor.label(letter).unwrap(), "[paste 1: 100 lines]");
-    editor.left();
+    editor.move_left();
     editor.backspace();
     assert_eq!(editor.text(), "see !");
     editor.undo();
@@ -66,7 +66,7 @@ proptest! {
         let mut editor = typed("héllo wörld\n日本語 👨\u{200d}👩 end");
         for edit in edits {
             match edit {
-                0 => editor.left(), 1 => editor.right(), 2 => editor.word_left(), 3 => editor.word_right(),
+                0 => editor.move_left(), 1 => editor.move_right(), 2 => editor.word_left(), 3 => editor.word_right(),
                 4 => editor.to_line_start(), 5 => editor.to_line_end(), 6 => { editor.up(); } 7 => { editor.down(); }
                 8 => editor.backspace(), 9 => editor.delete(), 10 => editor.kill_word_left(), 11 => editor.kill_word_right(),
                 12 => editor.kill_to_end(), 13 => editor.kill_to_start(), 14 => editor.yank(), 15 => editor.yank_pop(),

@@ -29,7 +29,7 @@ impl Vim {
         }
         self.is_normal = true;
         if !editor.is_at_line_start() {
-            editor.left();
+            editor.move_left();
         }
         true
     }
@@ -59,8 +59,8 @@ impl Vim {
 
     fn command(&mut self, letter: char, count: usize, editor: &mut Editor) {
         match letter {
-            'h' => repeat(count, || editor.left()),
-            'l' => repeat(count, || editor.right()),
+            'h' => repeat(count, || editor.move_left()),
+            'l' => repeat(count, || editor.move_right()),
             'j' => repeat(count, || {
                 editor.down();
             }),
@@ -88,7 +88,7 @@ impl Vim {
             }
             'i' => self.is_normal = false,
             'a' => {
-                editor.right();
+                editor.move_right();
                 self.is_normal = false;
             }
             'I' => {
@@ -107,7 +107,7 @@ impl Vim {
             'O' => {
                 editor.to_line_start();
                 editor.type_char('\n');
-                editor.left();
+                editor.move_left();
                 self.is_normal = false;
             }
             'd' | 'c' | 'g' | 'r' => {
@@ -125,7 +125,7 @@ impl Vim {
             ('r', letter) => {
                 editor.delete();
                 editor.type_char(letter);
-                editor.left();
+                editor.move_left();
             }
             ('d' | 'c', 'w' | 'e') => repeat(count, || editor.kill_word_right()),
             ('d' | 'c', 'b') => repeat(count, || editor.kill_word_left()),

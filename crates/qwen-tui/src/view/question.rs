@@ -30,7 +30,7 @@ pub fn subject(call: &ToolCall, confirmation: &Confirmation) -> (String, Vec<Ren
             let title = format!("Call {} of the MCP server {}?", visible_line(tool), visible_line(server));
             (title, shown(call.arguments.as_str()))
         }
-        Confirmation::Plan { plan } => ("Go on with this plan?".to_owned(), crate::markdown::render(plan)),
+        Confirmation::Plan { plan } => ("Carry out this plan?".to_owned(), crate::markdown::render(plan)),
         Confirmation::Info { prompt, urls } => {
             let mut lines = shown(prompt);
             lines.extend(urls.iter().flat_map(|url| shown(url)));

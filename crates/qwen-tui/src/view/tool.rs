@@ -120,7 +120,7 @@ pub fn title_rows(call: &ToolCall) -> usize {
 }
 
 /// How much a call that only reads has found, by its own summary or by its lines.
-fn found(end: &ToolEnd, verb: &str) -> Option<String> {
+fn count_results(end: &ToolEnd, verb: &str) -> Option<String> {
     let unit = match verb {
         "Read" | "Search" => "line",
         "Find" | "List" => "entry",
@@ -170,7 +170,7 @@ fn head(end: &ToolEnd, verb: &str, object: &str, marks: Marks) -> StyledLine {
     match end.status {
         ToolStatus::Denied => notes.push("not allowed".to_owned()),
         ToolStatus::Cancelled => notes.push("cancelled".to_owned()),
-        ToolStatus::Success => notes.extend(found(end, verb)),
+        ToolStatus::Success => notes.extend(count_results(end, verb)),
         ToolStatus::Error => {}
     }
     if let Some(code) = end.exit_code.filter(|code| *code != 0) {

@@ -243,7 +243,8 @@ impl Mirror {
             SessionStart::Forked { from, at } => {
                 if kept.is_empty() {
                     let parent = read(&self.path.with_file_name(format!("{from}.jsonl")))?;
-                    kept = until(&parent, at.as_deref()).replace(from.as_str(), self.session_id.as_str());
+                    kept = entries_until(&parent, at.as_deref())
+                        .replace(from.as_str(), self.session_id.as_str());
                     file.write_all(kept.as_bytes())?;
                 }
                 None
@@ -287,7 +288,7 @@ pub fn point(config: &Config, session: &SessionId, point: &str) -> String {
 /// else would be dropped.
 pub fn drops_only(config: &Config, session: &SessionId, point: &str, prompt: &str) -> Result<(), String> {
     let entries = entries_of(config, session);
-    let kept = until(&entries, Some(point));
+    let kept = entries_until(&entries, Some(point));
     if kept.lines().next_back().and_then(uuid).as_deref() != Some(point) {
         return Err(format!("there is no entry '{point}' in the session"));
     }
@@ -325,7 +326,7 @@ fn entries_of(config: &Config, session: &SessionId) -> String {
 }
 
 /// The entries up to the one with this id; all entries if none is given.
-fn until<'a>(entries: &'a str, point: Option<&str>) -> &'a str {
+fn entries_until<'a>(entries: &'a str, point: Option<&str>) -> &'a str {
     let Some(point) = point else { return entries };
     let mut end = 0;
     for entry in entries.split_inclusive('\n') {

@@ -152,9 +152,9 @@ impl Lines {
             let mut line = std::mem::take(&mut self.buffer);
             line.truncate(end);
             self.searched = 0;
-            return whole(line);
+            return to_line(line);
         }
-        let line = whole(self.buffer[self.start..end].to_vec());
+        let line = to_line(self.buffer[self.start..end].to_vec());
         self.start = end + 1;
         self.searched = self.start;
         line
@@ -187,7 +187,7 @@ impl Lines {
                 return Ok(if too_long {
                     Some(InputLine::TooLong)
                 } else {
-                    (!rest.is_empty()).then(|| whole(rest))
+                    (!rest.is_empty()).then(|| to_line(rest))
                 });
             }
             if self.buffer.is_empty() && self.buffer.capacity() > KEEP_BYTES {
@@ -199,7 +199,7 @@ impl Lines {
 }
 
 /// Strips the carriage return and checks the length.
-fn whole(mut line: Vec<u8>) -> InputLine {
+fn to_line(mut line: Vec<u8>) -> InputLine {
     line.pop_if(|last| *last == b'\r');
     if line.len() > MAX_LINE { InputLine::TooLong } else { InputLine::Whole(line) }
 }

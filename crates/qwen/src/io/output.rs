@@ -69,7 +69,7 @@ impl Output {
             Kind::Pipe(fd) => retry(|| Ok(rustix::io::write(fd.get_ref(), bytes)?)),
             Kind::Socket(fd) => {
                 let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-                retry(|| Ok(rustix::net::send(fd.get_ref(), bytes, flags)?)).map_err(left)
+                retry(|| Ok(rustix::net::send(fd.get_ref(), bytes, flags)?)).map_err(as_broken_pipe)
             }
         }
     }
@@ -117,7 +117,7 @@ async fn peer_gone(fd: &AsyncFd<OwnedFd>) {
 }
 
 /// A reader that disconnects with unread lines resets the connection, which also counts as a disconnect.
-fn left(error: io::Error) -> io::Error {
+fn as_broken_pipe(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::ConnectionReset { io::ErrorKind::BrokenPipe.into() } else { error }
 }
 

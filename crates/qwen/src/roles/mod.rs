@@ -246,7 +246,7 @@ fn run_agent(run: &Run) -> ExitCode {
     retention::apply(&config);
     let tracing = config.diagnostics.tracing.clone();
     if config.stream.structured_input {
-        block_on(traced(tracing, worker::run(Arc::new(config), &prompt::given(run))))
+        block_on(traced(tracing, worker::run(Arc::new(config), &prompt::join_prompt_arguments(run))))
     } else if terminal::is_interactive(run, &config) {
         block_on(traced(tracing, terminal::run(run, &invocation, config)))
     } else {

@@ -242,7 +242,7 @@ async fn start(
     let prompt = tokio::select! {
         prompt = prompt::gather(run) => prompt?,
         // The requested turn still gets its record; it ends before any work is done.
-        _ = cancel.stopped() => Some(prompt::given(run)),
+        _ = cancel.stopped() => Some(prompt::join_prompt_arguments(run)),
     };
     let process = ProcessContext::new(config.clone(), host(run)?, debug_log)?;
     let prompt_parts = prompt.as_deref().map(|prompt| Part::Text(prompt.into()));

@@ -18,8 +18,8 @@ const MAX_STDIN: usize = 16 * 1024 * 1024;
 /// If standard input has not ended after this time, a notice explains what the process is waiting for.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
-/// The prompt text on the command line.
-pub fn given(run: &Run) -> String {
+/// Joins the prompt of the flags and the remaining arguments.
+pub fn join_prompt_arguments(run: &Run) -> String {
     let mut given = run.prompt.clone().or_else(|| run.prompt_interactive.clone()).unwrap_or_default();
     let words = run.words.join(" ");
     if !words.is_empty() {
@@ -33,7 +33,7 @@ pub fn given(run: &Run) -> String {
 
 /// The prompt; none if no source has any text.
 pub async fn gather(run: &Run) -> Result<Option<String>, ErrorInfo> {
-    let given = given(run);
+    let given = join_prompt_arguments(run);
     let piped =
         if run.diagnostics.no_stdin { String::new() } else { piped_text(!given.trim().is_empty()).await? };
     let prompt = match (piped.trim().is_empty(), given.trim().is_empty()) {

@@ -234,7 +234,7 @@ pub fn workspace_notice(process: &ProcessContext) -> Option<Part> {
     let config = &*process.config;
     if !config.agent.environment_in_prompt
         || config.agent.system_prompt.is_some()
-        || main_agent::chosen(config).is_some()
+        || main_agent::find_main_agent(config).is_some()
     {
         return None;
     }
@@ -281,7 +281,7 @@ pub fn session(process: &ProcessContext, id: SessionId) -> Result<SessionContext
         hooks.set_transcript_path(transcript.to_string_lossy());
         hooks.set_agent_transcripts(copies.map(|folder| folder.join(id.as_str()).join("subagents")));
     }
-    let main = main_agent::chosen(config);
+    let main = main_agent::find_main_agent(config);
     match (&main, &config.agent.main_agent) {
         (Some(agent), _) => apply_agent(agent, process)?,
         (None, Some(name)) => {

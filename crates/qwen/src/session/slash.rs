@@ -319,11 +319,11 @@ pub struct Attachments {
 
 /// True if a reference in the prompt names something that can be attached.
 fn has_attachment(prompt: &Arc<str>, process: &ProcessContext, session: &Session) -> bool {
-    let Attachments { parts, resources } = named(&[Part::Text(prompt.clone())], process, session);
+    let Attachments { parts, resources } = read_attachments(&[Part::Text(prompt.clone())], process, session);
     !(parts.is_empty() && resources.is_empty())
 }
 
-fn named(prompt_parts: &[Part], process: &ProcessContext, session: &Session) -> Attachments {
+fn read_attachments(prompt_parts: &[Part], process: &ProcessContext, session: &Session) -> Attachments {
     let shared = &session.context().resources;
     let may_read = |path: &Path| process.services.permissions.may_read(path);
     let servers: Vec<Arc<str>> =
@@ -355,7 +355,7 @@ pub async fn attach(
     reported: bool,
     emit: &Emitter,
 ) -> Attachments {
-    let attached = named(prompt_parts, process, session);
+    let attached = read_attachments(prompt_parts, process, session);
     let is_empty = attached.parts.is_empty() && attached.resources.is_empty();
     if !reported
         && !is_empty

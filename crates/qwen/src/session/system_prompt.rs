@@ -5,7 +5,7 @@
 pub fn compose(replace: Option<&str>, append: Option<&str>) -> String {
     let mut text = match replace {
         Some(text) => text.to_owned(),
-        None => "You are a coding agent that works in a terminal, for a person or a program, on the project in the working \
+        None => "You are a coding agent that works in a terminal, for a user or a program, on the project in the working \
                  directory.\n\
                  \n\
                  - Look before you change: read the files that matter, search instead of guessing, follow the project's own style.\n\

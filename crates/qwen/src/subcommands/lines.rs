@@ -17,19 +17,19 @@ pub enum StreamLine<'a> {
 
 /// The name of the input in messages.
 pub fn name(file: Option<&Path>) -> String {
-    named(file).map_or_else(|| "<stdin>".to_owned(), |file| file.display().to_string())
+    file_path(file).map_or_else(|| "<stdin>".to_owned(), |file| file.display().to_string())
 }
 
 /// Passes each line to `handle` until `handle` breaks.
 pub fn each(file: Option<&Path>, handle: impl FnMut(StreamLine<'_>) -> ControlFlow<()>) -> io::Result<()> {
-    match named(file) {
+    match file_path(file) {
         Some(file) => each_of(BufReader::with_capacity(1 << 16, File::open(file)?), handle),
         None => each_of(io::stdin().lock(), handle),
     }
 }
 
 /// `-` is standard input.
-fn named(file: Option<&Path>) -> Option<&Path> {
+fn file_path(file: Option<&Path>) -> Option<&Path> {
     file.filter(|file| *file != Path::new("-"))
 }
 

@@ -52,7 +52,7 @@ fn without_namespaces(scene: Scene) -> Option<Scene> {
         &wrapper,
         format!("#!/bin/sh\nexec unshare -U -r sh -c '{refuses} exec \"$@\"' - \"$@\"\n"),
     );
-    Some(Scene { program: scene.program.clone().under(wrapper), ..scene })
+    Some(Scene { program: scene.program.clone().start_through(wrapper), ..scene })
 }
 
 /// An attack whose names are put together by the shell, so that only the sandbox stands in its way.

@@ -296,7 +296,7 @@ fn without_sandbox() -> Option<Scene> {
     write_program(&wrapper, format!("#!/bin/sh\nexec unshare -U -r sh -c '{inner}' - \"$@\"\n"));
     let tried = std::process::Command::new(&wrapper).arg("true").output();
     let works = tried.is_ok_and(|tried| tried.status.success());
-    works.then(|| Scene { program: scene.program.clone().under(wrapper), ..scene })
+    works.then(|| Scene { program: scene.program.clone().start_through(wrapper), ..scene })
 }
 
 #[cfg(target_arch = "x86_64")]

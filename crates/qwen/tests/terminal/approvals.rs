@@ -162,7 +162,7 @@ fn a_plan_is_read_and_approved_and_the_work_begins() {
     let mock = MockModel::with([plan("First plan"), plan("Second plan"), Reply::text("Working.")]);
     let mut screen = Screen::ready(&qwen(&mock).args(["--approval-mode", "plan"]));
     screen.type_keys("change it\r");
-    screen.wait_for("? Go on with this plan?");
+    screen.wait_for("? Carry out this plan?");
     screen.type_keys(ASK);
     screen.wait_for("y yes, go on  n no, plan on  e no, with a message");
     screen.wait_for("First plan");

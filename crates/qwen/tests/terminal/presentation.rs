@@ -57,7 +57,7 @@ fn tables_and_plans_wrap_at_words() {
     let mut screen = Screen::sized(&qwen(&mock).args(["--approval-mode", "plan"]), 40, 40);
     screen.wait_for("mock in");
     screen.type_keys("go\r");
-    screen.wait_for("? Go on with this plan?");
+    screen.wait_for("? Carry out this plan?");
     screen.type_keys(OPEN);
     screen.wait_for("something");
     let contents = screen.contents();

@@ -42,7 +42,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
             CommandOutcome::error(format!("Say which: /chat {what} ID. /chat list lists them."))
         }
         Some("resume") => with_store(cx, |store| {
-            named(call.args, store, |id| {
+            with_session(call.args, store, |id| {
                 CommandOutcome::info(format!("Continuing with {id}.")).then(CommandAction::Resume(id))
             })
         }),
@@ -50,7 +50,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
             CommandOutcome::error("This session is in use and cannot be deleted.")
         }
         Some("delete") => with_store(cx, |store| {
-            named(call.args, store, |id| match store.delete(&id) {
+            with_session(call.args, store, |id| match store.delete(&id) {
                 Ok(()) => CommandOutcome::info(format!("The session {id} is deleted.")),
                 Err(error) => CommandOutcome::error(error.to_string()),
             })
@@ -95,7 +95,7 @@ fn copied(cx: &CommandContext<'_>, then: impl FnOnce() -> CommandOutcome) -> Com
     })
 }
 
-fn named(args: &str, store: &Store, then: impl FnOnce(SessionId) -> CommandOutcome) -> CommandOutcome {
+fn with_session(args: &str, store: &Store, then: impl FnOnce(SessionId) -> CommandOutcome) -> CommandOutcome {
     match SessionId::parse(args) {
         Ok(id) if store.holds(&id) => then(id),
         Ok(id) => CommandOutcome::error(format!("There is no session {id}. /chat list lists them.")),

@@ -11,7 +11,9 @@ use qwen_tools::SessionResources;
 use qwen_tools::workspace::{PathError, Workspace};
 
 use super::Session;
-use crate::log::{EntryBody, FileBackup, FileBefore, Log, LogError, fingerprint, note_written, written};
+use crate::log::{
+    EntryBody, FileBackup, FileBefore, Log, LogError, fingerprint, note_written, read_fingerprints,
+};
 
 pub use redo::RedoReport;
 pub(super) use redo::RemovedState;
@@ -56,7 +58,7 @@ impl Session {
         let workspace = Workspace::new(cwd, extra_roots)
             .map_err(|error| ErrorInfo::new(ErrorKind::Input, "no_working_directory", error.to_string()))?;
         let copies = store.files(&id);
-        let written = written(&copies);
+        let written = read_fingerprints(&copies);
         let mut rewound = RewindReport { commands, ..RewindReport::default() };
         for file in changed {
             let FileBackup { path, was } = &file;

@@ -41,7 +41,7 @@ impl DeclaredTool for Edit {
     const DECLARATION: &'static ToolDeclaration =
         &ToolDeclaration::new("edit", ToolKind::Edit, DESCRIPTION, Input::ARGUMENTS)
             .aliases(&["edit_file", "replace"])
-            .claude(&[ClaudeTool::named("Edit"), multiple::CLAUDE]);
+            .claude(&[ClaudeTool::with_name("Edit"), multiple::CLAUDE]);
 
     fn confirmation(call: &ToolCall, cx: &CallContext) -> Option<Confirmation> {
         change::confirmation(plan, call, cx)

@@ -33,7 +33,7 @@ pub(super) const CLAUDE: ClaudeTool = ClaudeTool {
     description: Some(DESCRIPTION),
     absent: &["old_string", "new_string", "replace_all"],
     added: Input::ARGUMENTS.split_at(1).1,
-    ..ClaudeTool::named("MultiEdit")
+    ..ClaudeTool::with_name("MultiEdit")
 };
 
 /// True if a call is one of this tool.

@@ -57,7 +57,7 @@ impl DeclaredTool for GrepSearch {
                     ("head_limit", "250"),
                     ("-i", "false"),
                 ],
-                ..ClaudeTool::named("Grep")
+                ..ClaudeTool::with_name("Grep")
             }]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
@@ -248,7 +248,7 @@ impl Search {
         if self.searched.load(Ordering::Relaxed) > 0 {
             return None;
         }
-        let place = self.workspace.shown(&self.start.directory.path).display().to_string();
+        let place = self.workspace.display_path(&self.start.directory.path).display().to_string();
         let why = match (glob, &self.options.type_name) {
             (Some(glob), Some(name)) => format!("no file of type {name} in {place} matches the glob {glob}"),
             (Some(glob), None) => format!("no file in {place} matches the glob {glob}"),
@@ -303,7 +303,7 @@ impl Search {
                 }
             }
         });
-        findings.into_inner().unwrap_or_else(PoisonError::into_inner).found(self)
+        findings.into_inner().unwrap_or_else(PoisonError::into_inner).into_matches(self)
     }
 
     /// True if this exceeds what the output can hold. Output is cut at line ends, so the limit has a small
@@ -373,12 +373,12 @@ impl Findings {
     }
 
     /// Returns the matches that fit into the output.
-    fn found(self, search: &Search) -> Found {
+    fn into_matches(self, search: &Search) -> Found {
         let mut found = Found::default();
         let mut skipped = 0;
         for (file, collected) in self.files {
             let path = search.start.directory.path.join(&file);
-            let path = search.workspace.shown(&path).to_string_lossy().into_owned();
+            let path = search.workspace.display_path(&path).to_string_lossy().into_owned();
             let mut is_named = false;
             for line in &collected.lines {
                 if skipped < search.options.skip {

@@ -53,7 +53,7 @@ impl DeclaredTool for RunShellCommand {
             .claude(&[ClaudeTool {
                 renamed: &[("is_background", "run_in_background")],
                 absent: &["directory"],
-                ..ClaudeTool::named("Bash")
+                ..ClaudeTool::with_name("Bash")
             }]);
 
     fn run<'a>(call: &'a ToolCall, cx: &'a CallContext) -> ToolFuture<'a> {
@@ -170,7 +170,7 @@ fn report_sandbox(outcome: &mut Outcome, sandbox: ProcessSandbox, command: &str,
 fn carry_directory(ended_in: Option<PathBuf>, started_in: &Path, cx: &CallContext) -> Option<String> {
     let ended_in = ended_in.filter(|directory| cx.carries_directory && directory != started_in)?;
     let workspace = Workspace::new(&cx.session.cwd, &cx.granted_roots).ok()?;
-    let here = workspace.shown(started_in).display();
+    let here = workspace.display_path(started_in).display();
     let opened = ended_in.to_str().and_then(|directory| workspace.open_directory(directory).ok());
     let Some(opened) = opened else {
         return Some(format!(
@@ -181,14 +181,14 @@ fn carry_directory(ended_in: Option<PathBuf>, started_in: &Path, cx: &CallContex
     if opened.path == started_in {
         return None;
     }
-    let is_own = workspace.shown(&opened.path) == Path::new(".");
+    let is_own = workspace.display_path(&opened.path) == Path::new(".");
     cx.session.shell_directory.set((!is_own).then(|| opened.path.clone()));
     Some(if is_own {
         "[The next command runs in the working directory again.]".to_owned()
     } else {
         format!(
             "[The next command runs in {}. The paths of other tools stay relative to the working directory.]",
-            workspace.shown(&opened.path).display()
+            workspace.display_path(&opened.path).display()
         )
     })
 }

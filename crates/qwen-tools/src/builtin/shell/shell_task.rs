@@ -47,14 +47,14 @@ impl DeclaredTool for ShellTask {
                 renamed: &[("task_id", "bash_id")],
                 absent: &["wait", "tail"],
                 implied: &[("action", "output")],
-                ..ClaudeTool::named("BashOutput")
+                ..ClaudeTool::with_name("BashOutput")
             },
             ClaudeTool {
                 description: Some(KILL_DESCRIPTION),
                 renamed: &[("task_id", "shell_id")],
                 absent: &["wait", "tail"],
                 implied: &[("action", "kill")],
-                ..ClaudeTool::named("KillShell")
+                ..ClaudeTool::with_name("KillShell")
             },
             ClaudeTool {
                 description: Some(WAIT_DESCRIPTION),
@@ -74,14 +74,14 @@ impl DeclaredTool for ShellTask {
                     },
                 ],
                 defaults: &[("block", "true"), ("timeout", "30000")],
-                ..ClaudeTool::named("TaskOutput")
+                ..ClaudeTool::with_name("TaskOutput")
             },
             ClaudeTool {
                 description: Some(STOP_DESCRIPTION),
                 also: &[("task_id", "shell_id")],
                 absent: &["wait", "tail"],
                 implied: &[("action", "kill")],
-                ..ClaudeTool::named("TaskStop")
+                ..ClaudeTool::with_name("TaskStop")
             },
         ]);
 

@@ -118,7 +118,7 @@ pub async fn run(run: &Run, invocation: &Invocation, mut config: Config) -> u8 {
     };
     let (sender, events) = mpsc::channel(stream::CAPACITY);
     let emit = setup::emitter(&config, sender);
-    let given = prompt::given(run);
+    let given = prompt::join_prompt_arguments(run);
     let served = worker::serve_person(config, &given, incoming, emit, ending.clone());
     let hangup = listener.listen(messages.downgrade(), &waker, &ending);
     let passed = pass_on(events, messages, waker.clone());

@@ -72,7 +72,7 @@ impl Layered {
     /// Loads files, environment and flags.
     pub fn load(run: &Run, invocation: &mut Invocation) -> Result<Self, ErrorInfo> {
         let mut layered = Self::files(&run.configuration, invocation)?;
-        let given = layered.given(&run.configuration, invocation)?;
+        let given = layered.read_settings_flag(&run.configuration, invocation)?;
         let flags = overlay::flags(run, invocation)?;
         layered.finish(given, flags, run.tool_flags.strict_mcp_config, &run.configuration, invocation)?;
         Ok(layered)
@@ -84,7 +84,7 @@ impl Layered {
         invocation: &mut Invocation,
     ) -> Result<Self, ErrorInfo> {
         let mut layered = Self::files(configuration, invocation)?;
-        let given = layered.given(configuration, invocation)?;
+        let given = layered.read_settings_flag(configuration, invocation)?;
         layered.finish(given, Vec::new(), false, configuration, invocation)?;
         Ok(layered)
     }
@@ -221,8 +221,8 @@ impl Layered {
         merge(&mut self.root, document.root);
     }
 
-    /// The value of `--settings`.
-    fn given(
+    /// Reads the value of `--settings`, a document or a file.
+    fn read_settings_flag(
         &mut self,
         configuration: &Configuration,
         invocation: &Invocation,

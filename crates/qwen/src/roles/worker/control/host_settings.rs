@@ -102,13 +102,14 @@ impl HostSettings {
             updates.push(PermissionUpdate::RemoveRules { behavior: *behavior, rules: vec![rule.clone()] });
         }
         // A rule that other settings also contain must not be removed later.
-        let own: Vec<String> = self.rules.iter().map(|(behavior, rule)| shown(*behavior, rule)).collect();
+        let own: Vec<String> =
+            self.rules.iter().map(|(behavior, rule)| format_rule(*behavior, rule)).collect();
         let others: Vec<String> =
             process.services.permissions.rules().into_iter().filter(|rule| !own.contains(rule)).collect();
         let mut added = Vec::new();
         for (behavior, rule) in rules.rules {
             updates.push(PermissionUpdate::AddRules { behavior, rules: vec![rule.clone()] });
-            if !others.contains(&shown(behavior, &rule)) {
+            if !others.contains(&format_rule(behavior, &rule)) {
                 added.push((behavior, rule));
             }
         }
@@ -229,7 +230,7 @@ impl HostRules {
 }
 
 /// A rule in the format of [`qwen_engine::Permissions::rules`].
-fn shown(behavior: Behavior, rule: &str) -> String {
+fn format_rule(behavior: Behavior, rule: &str) -> String {
     let word = match behavior {
         Behavior::Allow => "allow",
         Behavior::Ask => "ask",

@@ -222,7 +222,7 @@ impl Worker {
                 Mode::parse(&word).ok_or_else(|| {
                     let message = format!(
                         "Invalid permission mode: {}. Valid values are: plan, default, auto-edit, auto, yolo",
-                        shown(&word)
+                        shorten(&word)
                     );
                     ErrorInfo::new(ErrorKind::Input, "invalid_mode", message).with_param("mode")
                 })?;
@@ -261,7 +261,7 @@ impl Worker {
             ControlBody::RewindFiles { message_id, dry_run } => self.rewind_files(&message_id, dry_run)?,
             ControlBody::McpMessage { server, .. } => return Err(unknown("MCP server", &server)),
             ControlBody::Unknown(subtype) => {
-                let message = format!("Unknown control request subtype: {}", shown(&subtype));
+                let message = format!("Unknown control request subtype: {}", shorten(&subtype));
                 return Err(
                     ErrorInfo::new(ErrorKind::Input, "unknown_subtype", message).with_param("subtype")
                 );
@@ -454,10 +454,10 @@ impl AfterReply {
 }
 
 fn unknown(what: &str, name: &str) -> ErrorInfo {
-    ErrorInfo::new(ErrorKind::Input, "not_found", format!("there is no {what} '{}'", shown(name)))
+    ErrorInfo::new(ErrorKind::Input, "not_found", format!("there is no {what} '{}'", shorten(name)))
 }
 
 /// Shortens a string of the host for an error message.
-fn shown(word: &str) -> String {
+fn shorten(word: &str) -> String {
     word.chars().take(80).collect()
 }
