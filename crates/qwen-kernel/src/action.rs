@@ -27,7 +27,7 @@ pub enum ProcessSignal {
     Kill,
 }
 
-/// One requested action.
+/// What the router asks its owner to do. The owner performs actions in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RouterAction {
     /// Starts a process for `key` and reports it under this id.
@@ -53,7 +53,7 @@ pub enum RouterAction {
     /// Appends numbered lines and reports the outcome.
     Append {
         session: SessionId,
-        /// The owner's epoch.
+        /// The epoch under which the owner appends; the store refuses an older one.
         epoch: u64,
         /// The number of the first line.
         first: u64,

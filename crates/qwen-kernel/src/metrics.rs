@@ -55,7 +55,7 @@ pub struct Metric {
 /// The values of a metric. A value may have one label: its name and its value.
 #[derive(Debug, Clone)]
 pub enum MetricData {
-    /// Only grows.
+    /// A count that only grows, with one label at most.
     Counter(Vec<(Option<(&'static str, String)>, u64)>),
     Gauge(Vec<(Option<(&'static str, String)>, u64)>),
     Histogram(Histogram),

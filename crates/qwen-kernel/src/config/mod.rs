@@ -60,17 +60,17 @@ pub enum TenantIsolation {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HubConfig {
-    /// `worker_pool`
+    /// The limits of the pool, `worker_pool`.
     pub worker_pool: PoolLimits,
-    /// `binary_path`
+    /// The program of the workers, `binary_path`; the hub's own program by default.
     pub binary_path: Option<PathBuf>,
-    /// `worker_args`
+    /// Arguments that every worker gets, `worker_args`.
     pub worker_args: Vec<String>,
     /// `settings_profile`, for every session whose tenant has no profile
     pub settings_profile: Option<Value>,
     /// `tenants`; if not empty, other tenants are refused
     pub tenants: BTreeMap<String, TenantConfig>,
-    /// `tenants.isolation`
+    /// How workers of different tenants are separated, `tenants.isolation`.
     pub tenant_isolation: TenantIsolation,
     /// `events.max_bytes`: the size of a session's stored numbered lines
     pub max_event_bytes: Option<u64>,

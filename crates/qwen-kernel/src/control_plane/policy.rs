@@ -7,7 +7,7 @@ use serde_json::Value;
 pub enum Ruling {
     Allow,
     Deny,
-    /// The callback decides.
+    /// The host's callback decides; without one the call is denied.
     Ask,
 }
 

@@ -21,9 +21,9 @@ pub enum InputKind {
     Control,
     /// An answer on the control channel.
     Answer,
-    /// `heartbeat_request`
+    /// A `heartbeat_request`, which the hub answers itself.
     Heartbeat,
-    /// `control/cancel`
+    /// A `control/cancel` of a turn or of a prompt that waits.
     Cancel,
     /// Any other line; the worker checks it.
     Other,
@@ -45,13 +45,13 @@ pub struct ClientInput<'a> {
     pub tenant: Option<Cow<'a, str>>,
     /// The value of `tenant` that is not a tenant's name.
     pub invalid_tenant: Option<&'a str>,
-    /// `retry: "safe"`
+    /// True for `retry: "safe"`: the prompt runs again if no tool had started.
     pub retry_safe: bool,
-    /// `resend: true`
+    /// True for `resend: true`: a known prompt joins its turn.
     pub resend: bool,
     /// `sequence: true`, of `initialize`
     pub sequence: Option<bool>,
-    /// `after`, of `attach`
+    /// The number of `attach` after which lines are delivered.
     pub after: Option<&'a str>,
     /// The protocol version that the client requires.
     pub protocol_version: Option<Cow<'a, str>>,

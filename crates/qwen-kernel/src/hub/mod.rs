@@ -51,11 +51,11 @@ pub struct HubParts {
     pub events: Option<EventStores>,
     /// See [`SessionLogs`]; without them, workers' questions about their logs are answered at once.
     pub session_logs: Option<SessionLogs>,
-    /// See [`TurnEnds`].
+    /// Finds the ends of turns whose worker or hub died; without it they end as `interrupted`.
     pub turn_ends: Option<TurnEnds>,
     /// Receives structured log records; none disables logging at no cost.
     pub log: Option<Box<dyn Fn(&serde_json::Value)>>,
-    /// See [`WorkerStderr`].
+    /// Receives what workers write to standard error.
     pub worker_stderr: Option<WorkerStderr>,
     /// See [`WriteNow`]; without it, all output is returned by [`Hub::next_output`].
     pub write_now: Option<WriteNow>,
@@ -187,7 +187,7 @@ impl Hub {
         self.0.exit.get()
     }
 
-    /// Kills every worker.
+    /// Kills every worker at once, without a chance to end its turn.
     pub fn kill_all(&self) {
         for process in self.0.processes.borrow().values() {
             process.signal(ProcessSignal::Kill);

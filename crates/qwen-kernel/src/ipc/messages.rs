@@ -20,11 +20,11 @@ pub const HUB_REQUEST: &str = "hub.";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "lowercase")]
 pub enum CommitReason {
-    /// A turn started.
+    /// The log contains the start of a prompt's turn.
     Start { prompt_id: String },
     /// A tool is about to run.
     Effect { tool: String, call: String },
-    /// A turn ended.
+    /// The log contains the end of a prompt's turn.
     End { prompt_id: String },
 }
 

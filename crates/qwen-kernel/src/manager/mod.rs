@@ -56,7 +56,7 @@ pub enum AgentError {
     /// No answer came in time.
     #[error("{what} was not answered within {} s", limit.as_secs_f64())]
     Timeout {
-        /// The request.
+        /// The request that was not answered.
         what: String,
         limit: Duration,
     },
@@ -86,7 +86,7 @@ pub struct SessionTimeouts {
     pub start: Duration,
     /// Until a request is answered.
     pub request: Duration,
-    /// Until `close` returns.
+    /// The longest that `close` waits before the worker is killed.
     pub close: Duration,
 }
 

@@ -34,14 +34,21 @@ enum Field<'a> {
     Output(&'a mut Option<OutputFormat>),
 }
 
-/// The field of a flag whose values have no rules beyond its type; `None` for all others.
-fn field<'a>(run: &'a mut Run, flag: &str) -> Option<Field<'a>> {
-    Some(match flag {
+/// Finds the field of a flag whose values have no rules beyond its type; `None` for all others.
+fn find_field<'a>(run: &'a mut Run, flag: &str) -> Option<Field<'a>> {
+    find_text(run, flag)
+        .or_else(|run| find_switch(run, flag))
+        .or_else(|run| find_number_or_list(run, flag))
+        .ok()
+}
+
+/// Finds the field of a text or a path, or gives the flags back.
+fn find_text<'a>(run: &'a mut Run, flag: &str) -> Result<Field<'a>, &'a mut Run> {
+    Ok(match flag {
         "-p" | "--prompt" | "--print" => Field::OptionalText(&mut run.prompt),
         "-r" | "--resume" => Field::OptionalText(&mut run.resume),
         "-o" | "--output-format" => Field::Output(&mut run.output_format),
         "--input-format" => Field::Input(&mut run.input_format),
-
         "-m" | "--model" => Field::Text(&mut run.model),
         "--dialect" => Field::Text(&mut run.dialect),
         "--acp-client" => Field::Text(&mut run.acp.acp_client),
@@ -74,38 +81,18 @@ fn field<'a>(run: &'a mut Run, flag: &str) -> Option<Field<'a>> {
         "--agents" => Field::Text(&mut run.claude.agents),
         "--telemetry-otlp-endpoint" => Field::Text(&mut run.telemetry.telemetry_otlp_endpoint),
         "--telemetry-outfile" => Field::Text(&mut run.telemetry.telemetry_outfile),
-
         "--system-prompt-file" => Field::Path(&mut run.system_prompt_file),
         "--append-system-prompt-file" => Field::Path(&mut run.append_system_prompt_file),
         "--record" => Field::Path(&mut run.record),
         "--output-last-message" => Field::Path(&mut run.diagnostics.output_last_message),
         "--debug-file" => Field::Path(&mut run.diagnostics.debug_file),
+        _ => return Err(run),
+    })
+}
 
-        "--max-session-turns" => Field::Integer(&mut run.max_session_turns),
-        "--max-turns" => Field::Integer(&mut run.max_turns),
-        "--max-tool-calls" => Field::Integer(&mut run.max_tool_calls),
-        "--max-tokens-total" => Field::Count(&mut run.max_tokens_total),
-        "--max-thinking-tokens" => Field::Count(&mut run.claude.max_thinking_tokens),
-        "--task-budget" => Field::Count(&mut run.claude.task_budget),
-        "--max-budget-usd" => Field::Amount(&mut run.max_budget_usd),
-
-        "--allowed-tools" | "--allowedTools" => Field::Items(&mut run.allowed_tools),
-        "--exclude-tools" | "--disallowedTools" | "--disallowed-tools" => {
-            Field::Items(&mut run.exclude_tools)
-        }
-        "--mcp-config" => Field::Items(&mut run.mcp_config),
-        "--answer" => Field::Items(&mut run.answer),
-        "--stream-mode" => Field::CommaSeparated(&mut run.stream_mode),
-        "--fallback-model" => Field::CommaSeparated(&mut run.fallback_model),
-        "--betas" => Field::CommaSeparated(&mut run.claude.betas),
-        "--include-directories" | "--add-dir" => Field::Paths(&mut run.include_directories),
-
-        "--commit-fd" => Field::Descriptors(&mut run.supervision.commit_fd),
-        "--leash" => Field::Seconds(&mut run.supervision.leash),
-        "--question-timeout" => Field::Seconds(&mut run.supervision.question_timeout),
-        "--private-dir" => Field::Paths(&mut run.supervision.private_dir),
-        "--visible-dir" => Field::Paths(&mut run.supervision.visible_dir),
-
+/// Finds the field of a flag without a value, or gives the flags back.
+fn find_switch<'a>(run: &'a mut Run, flag: &str) -> Result<Field<'a>, &'a mut Run> {
+    Ok(match flag {
         "--json" => Field::Switch(&mut run.json),
         "--verbose" => Field::Switch(&mut run.diagnostics.verbose),
         "--no-stdin" => Field::Switch(&mut run.diagnostics.no_stdin),
@@ -129,13 +116,42 @@ fn field<'a>(run: &'a mut Run, flag: &str) -> Option<Field<'a>> {
         "--trust-workspace" => Field::Switch(&mut run.configuration.trust_workspace),
         "--safe-mode" => Field::Switch(&mut run.configuration.safe_mode),
         "--no-telemetry" => Field::Switch(&mut run.telemetry.no_telemetry),
-        _ => return None,
+        _ => return Err(run),
+    })
+}
+
+/// Finds the field of a number or of a flag that may be repeated, or gives the flags back.
+fn find_number_or_list<'a>(run: &'a mut Run, flag: &str) -> Result<Field<'a>, &'a mut Run> {
+    Ok(match flag {
+        "--max-session-turns" => Field::Integer(&mut run.max_session_turns),
+        "--max-turns" => Field::Integer(&mut run.max_turns),
+        "--max-tool-calls" => Field::Integer(&mut run.max_tool_calls),
+        "--max-tokens-total" => Field::Count(&mut run.max_tokens_total),
+        "--max-thinking-tokens" => Field::Count(&mut run.claude.max_thinking_tokens),
+        "--task-budget" => Field::Count(&mut run.claude.task_budget),
+        "--max-budget-usd" => Field::Amount(&mut run.max_budget_usd),
+        "--allowed-tools" | "--allowedTools" => Field::Items(&mut run.allowed_tools),
+        "--exclude-tools" | "--disallowedTools" | "--disallowed-tools" => {
+            Field::Items(&mut run.exclude_tools)
+        }
+        "--mcp-config" => Field::Items(&mut run.mcp_config),
+        "--answer" => Field::Items(&mut run.answer),
+        "--stream-mode" => Field::CommaSeparated(&mut run.stream_mode),
+        "--fallback-model" => Field::CommaSeparated(&mut run.fallback_model),
+        "--betas" => Field::CommaSeparated(&mut run.claude.betas),
+        "--include-directories" | "--add-dir" => Field::Paths(&mut run.include_directories),
+        "--commit-fd" => Field::Descriptors(&mut run.supervision.commit_fd),
+        "--leash" => Field::Seconds(&mut run.supervision.leash),
+        "--question-timeout" => Field::Seconds(&mut run.supervision.question_timeout),
+        "--private-dir" => Field::Paths(&mut run.supervision.private_dir),
+        "--visible-dir" => Field::Paths(&mut run.supervision.visible_dir),
+        _ => return Err(run),
     })
 }
 
 /// True if this module reads the flag.
 pub(super) fn is_known(flag: &str) -> bool {
-    field(&mut Run::default(), flag).is_some()
+    find_field(&mut Run::default(), flag).is_some()
 }
 
 /// The flags of a line that has nothing else in it; `None` if clap has to read the line.
@@ -149,7 +165,7 @@ pub(super) fn read(arguments: &[OsString]) -> Option<Run> {
             Some(_) => return None,
             None => (word, None),
         };
-        let field = field(&mut run, flag)?;
+        let field = find_field(&mut run, flag)?;
         // Whether a word with a leading hyphen is a flag or a value is left to clap.
         let mut value = || joined.or_else(|| words.next_if(|next| !is_hyphenated(*next)).flatten());
         match field {
@@ -285,7 +301,7 @@ mod tests {
             }
         }
         // clap defines every flag in this module's table.
-        let table = include_str!("fast_path.rs").split("_ => return None").next().unwrap_or_default();
+        let table = include_str!("fast_path.rs").split("/// True if this module").next().unwrap_or_default();
         let named = table.split('"').filter(|text| text.starts_with('-') && !text.contains(' '));
         for flag in named {
             assert!(read_here.contains(flag), "{flag}");
