@@ -369,3 +369,30 @@ fn a_notification_that_hangs_does_not_keep_an_answer_waiting() {
     until_end(&mut run);
     assert!(program.cwd_path().join("made.txt").exists());
 }
+
+#[test]
+fn a_prompt_withdrawn_while_a_hook_holds_the_first_turn_ends_in_its_own_session() {
+    let mock = MockModel::start();
+    mock.answer_with(|_: &Request| Some(Reply::text("Done.")));
+    let program = worker(&mock);
+    let gate = program.cwd_path().join("gate");
+    assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    let hook =
+        json!([{"hooks": [{"type": "command", "command": format!("cat {} > /dev/null", gate.display())}]}]);
+    hooks(&program, &json!({"UserPromptSubmit": hook}));
+    let mut run = program.start();
+    let prompt = |id: &str| json!({"session_id": "named", "prompt_id": id, "messages": [{"role": "user", "content": "work"}]});
+    run.write_line(prompt("first"));
+    // Opening returns when the hook reads: the first turn has not announced its session yet.
+    let open = std::fs::File::options().write(true).open(&gate).unwrap();
+    run.write_line(prompt("second"));
+    run.write_line(json!({"type": "control/cancel", "session_id": "named", "prompt_id": "second"}));
+    let end = run.json_until(|line| line["metadata"]["turn"].is_object()).pop().unwrap();
+    assert_eq!((&end["session_id"], &end["prompt_id"]), (&json!("named"), &json!("second")), "{end}");
+    assert_eq!(end["metadata"]["turn"]["status"], "cancelled", "{end}");
+    drop(open);
+    let end = run.json_until(|line| line["metadata"]["turn"].is_object()).pop().unwrap();
+    assert_eq!((&end["session_id"], &end["prompt_id"]), (&json!("named"), &json!("first")), "{end}");
+    run.close_stdin();
+    assert_eq!(run.wait().code, Some(0));
+}

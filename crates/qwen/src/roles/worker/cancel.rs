@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use qwen_dialects::Dialect;
 use qwen_engine::{Stop, unstarted_turn_end};
-use qwen_events::{Body, CancelResult, Prompt, PromptId};
+use qwen_events::{Body, CancelResult, Prompt, PromptId, TurnEnd};
 
 use super::worker::{RunningTurn, Worker};
 
@@ -60,7 +60,9 @@ impl Worker {
         }
         self.emit.emit(Body::CancelResult(Box::new(result))).await;
         if let Some(prompt_id) = ended {
-            let end = unstarted_turn_end(prompt_id, Stop::cancelled());
+            // The running turn may not have announced the session yet.
+            let session_id = Some(self.sessions.id().clone());
+            let end = TurnEnd { session_id, ..unstarted_turn_end(prompt_id, Stop::cancelled()) };
             self.emit.unredacted().emit(Body::TurnEnd(Box::new(end))).await;
         }
     }
