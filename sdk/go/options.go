@@ -153,7 +153,7 @@ type Limits struct {
 	MaxToolCalls    int
 	MaxWallTime     time.Duration
 	MaxTokens       int64
-	// MaxBudgetUSD needs the setting `model.prices`.
+	// MaxBudgetUSD needs a price for the model, built in or in the setting `model.prices`.
 	MaxBudgetUSD float64
 }
 

@@ -142,7 +142,7 @@ fn authority_parts(authority: &str) -> Result<(&str, Option<&str>), String> {
 /// because other parsers resolve them differently.
 fn canonical_host(host: &str) -> Result<String, String> {
     if let Some(inner) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-        let address: Ipv6Addr = inner.parse().map_err(|_| format!("[{inner}] is no IPv6 address"))?;
+        let address: Ipv6Addr = inner.parse().map_err(|_| format!("[{inner}] is not an IPv6 address"))?;
         return Ok(format!("[{address}]"));
     }
     if !host.is_ascii() {

@@ -239,7 +239,7 @@ impl ErrorBody {
             Some(status) => format!("the server of the model `{model}` answered {status}{reason}"),
             None => format!("the server of the model `{model}` reported an error"),
         };
-        let words = if self.message.is_empty() { "without a word" } else { &self.message };
+        let words = if self.message.is_empty() { "without a message" } else { &self.message };
         let message = format!("{answered}: {words}{advice}");
         ErrorInfo { status, retryable, ..ErrorInfo::new(kind, code, message) }
     }

@@ -78,7 +78,7 @@ fn open_with<'a>(
         }
         Err(error @ SandboxError::Unavailable) if mode == SandboxMode::Auto => {
             let description = format!(
-                "WARNING: commands run WITHOUT A SANDBOX and can do whatever you can: {error}. `qwen sandbox` tells more."
+                "WARNING: commands run WITHOUT A SANDBOX and can do whatever you can: {error}. `qwen sandbox` shows the details."
             );
             Ok(OpenedSandbox { sandbox: None, description, loud: true })
         }

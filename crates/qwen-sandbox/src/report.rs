@@ -121,7 +121,7 @@ fn notes(means: &KernelFeatures, can: &SandboxGuarantees) -> Vec<String> {
         );
     } else if means.landlock_abi == 0 {
         note(
-            "There is no Landlock (Linux 5.13 and later, `landlock` among the LSMs): other processes of the same user, and pipes and terminals of theirs, are not out of reach.",
+            "There is no Landlock (Linux 5.13 and later, `landlock` among the LSMs): other processes of the same user, and pipes and terminals of theirs, are within reach.",
         );
     } else if !can.metadata_confinement {
         if means.landlock_abi < 2 {
@@ -145,7 +145,7 @@ fn notes(means: &KernelFeatures, can: &SandboxGuarantees) -> Vec<String> {
                 "Therefore .git/hooks, .git/config, .qwen and .mcp.json are not out of reach while a command runs: they are checked and put back when it ends.",
             );
             note(
-                "Therefore, where a rule denies reading, files that a command makes beside the denied one cannot be read by that command, and files do not move between directories of that workspace.",
+                "Therefore, where a rule denies reading, files that a command creates next to the denied one cannot be read by that command, and files do not move between directories of that workspace.",
             );
         }
     }

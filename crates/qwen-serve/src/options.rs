@@ -130,7 +130,7 @@ impl ServeOptions {
         }
         if self.tls.is_none() && !self.is_insecure {
             return Err(ServeError(
-                "--allow-remote: without TLS, the token and all sessions are readable on the network. Add --tls-cert and --tls-key, or --insecure behind a proxy that has TLS."
+                "--allow-remote: without TLS, the token and all sessions are readable on the network. Add --tls-cert and --tls-key, or --insecure if a proxy in front of it has TLS."
                     .to_owned(),
             ));
         }

@@ -18,7 +18,7 @@ impl Calls {
     /// Checks an approval request for a call.
     pub(super) fn check_question(&self, id: &str, report: &mut Report) {
         if !self.0.contains(id) {
-            report.error("tool", format!("a question about {id:?}, which is no call that waits"));
+            report.error("tool", format!("a question about {id:?}, which is not a waiting call"));
         }
     }
 
@@ -30,7 +30,7 @@ impl Calls {
     /// Records the result of a call.
     pub(super) fn answered(&mut self, id: &str, report: &mut Report) {
         if self.0.remove(id).is_none() {
-            report.error("tool", format!("a result for {id:?}, which is no call that waits for one"));
+            report.error("tool", format!("a result for {id:?}, which is not a call that waits for one"));
         }
     }
 

@@ -52,7 +52,7 @@ fn control_request(object: &Object<'_>) -> Result<(), Violation> {
     word("subtype", &line.subtype, &["can_use_tool", "hook_callback", "mcp_message"])?;
     match &line.tool {
         None if line.subtype == "can_use_tool" => {
-            Err(Violation::new("shape", "a question about a call says in `tool` which"))
+            Err(Violation::new("shape", "a question about a call names the call in `tool`"))
         }
         Some(tool) if !tool.arguments.get().starts_with('{') => {
             Err(Violation::new("shape", "the `arguments` of a call are always an object"))

@@ -84,7 +84,7 @@ impl Rules for LiteRules {
                     );
                 }
                 if reason.as_ref().is_some_and(|reason| reason != stop_reason) {
-                    report.error("shape", "`reason` and `stop_reason` are the same word");
+                    report.error("shape", "`reason` and `stop_reason` have the same value");
                 }
                 if stop_reason == "stop_turn" {
                     self.calls.must_be_answered(report);

@@ -57,28 +57,28 @@ pub const RULES: &[Rule] = &[
         name: "json-text",
         applies_to: "every dialect",
         level: Level::Error,
-        promise: "no key comes twice, no half of a surrogate pair stands alone, nothing is nested deeper than 128",
+        promise: "no key occurs twice, no surrogate is unpaired, nothing is nested deeper than 128",
         example: Example::Lines(Dialect::Loom, &[r#"{"type":"run_start","type":"run_start"}"#]),
     },
     Rule {
         name: "shape",
         applies_to: "every dialect",
         level: Level::Error,
-        promise: "a line has the fields, types and words of its kind; further fields are fine",
+        promise: "a line has the fields, types and constants of its kind; additional fields are accepted",
         example: Example::Lines(Dialect::Loom, &[r#"{"type":"node_enter"}"#]),
     },
     Rule {
         name: "unknown-type",
         applies_to: "every dialect",
         level: Level::Error,
-        promise: "a line is of a kind that the dialect has",
+        promise: "the kind of each line belongs to the dialect",
         example: Example::Lines(Dialect::Loom, &[r#"{"type":"node_enters","id":"think"}"#]),
     },
     Rule {
         name: "no-terminal",
         applies_to: "every dialect",
         level: Level::Error,
-        promise: "every turn comes to its terminal record before the next turn and before the end of the stream",
+        promise: "every turn has its terminal record before the next turn and before the end of the stream",
         example: Example::Lines(Dialect::Loom, &[r#"{"type":"run_start","message":"hi","agent":"react"}"#]),
     },
     Rule {
@@ -111,7 +111,7 @@ pub const RULES: &[Rule] = &[
         name: "tool",
         applies_to: "every dialect",
         level: Level::Error,
-        promise: "a call that starts ends, one that ends has started (a refusal aside), nothing does so twice, and pieces of a call follow its first one",
+        promise: "a call that starts ends, a call that ends has started (except for a refusal), neither happens twice, and pieces of a call follow its first one",
         example: Example::Lines(
             Dialect::Loom,
             &[r#"{"type":"tool_output","call_id":"c1","name":"grep_search","content":"x"}"#],
@@ -121,7 +121,7 @@ pub const RULES: &[Rule] = &[
         name: "usage",
         applies_to: "every dialect",
         level: Level::Error,
-        promise: "the terminal record tells the usage, and `total_tokens` is the sum of the other two",
+        promise: "the terminal record has the usage, and `total_tokens` is the sum of the other two",
         example: Example::Lines(
             Dialect::Loom,
             &[r#"{"type":"usage","prompt_tokens":1,"completion_tokens":2,"total_tokens":4}"#],
@@ -131,7 +131,7 @@ pub const RULES: &[Rule] = &[
         name: "reply-text",
         applies_to: "loom, loom-export, claude",
         level: Level::Error,
-        promise: "the answer in the terminal record is what the stream said",
+        promise: "the answer in the terminal record equals the streamed text",
         example: Example::Lines(
             Dialect::Loom,
             &[
@@ -145,7 +145,7 @@ pub const RULES: &[Rule] = &[
         name: "empty-stream",
         applies_to: "every dialect",
         level: Level::Error,
-        promise: "a stream has a line",
+        promise: "a stream has at least one line",
         example: Example::Lines(Dialect::Loom, &[]),
     },
     Rule {
@@ -225,7 +225,7 @@ pub const RULES: &[Rule] = &[
         name: "state",
         applies_to: "loom, loom-export",
         level: Level::Error,
-        promise: "`values` and then `updates` come right after `node_exit`, one of each, and tell the same state",
+        promise: "`values` and then `updates` come right after `node_exit`, one of each, with the same state",
         example: Example::Lines(
             Dialect::Loom,
             &[r#"{"type":"node_enter","id":"think"}"#, r#"{"type":"values","state":{}}"#],
@@ -255,7 +255,7 @@ pub const RULES: &[Rule] = &[
         name: "timestamp",
         applies_to: "loom",
         level: Level::Error,
-        promise: "checkpoints are dated in RFC 3339",
+        promise: "checkpoints have an RFC 3339 date",
         example: Example::Lines(
             Dialect::Loom,
             &[
@@ -303,7 +303,7 @@ pub const RULES: &[Rule] = &[
         name: "finish-reason",
         applies_to: "qwen",
         level: Level::Error,
-        promise: "messages with calls, and only those, say `tool_calls`; the terminal record has a reason",
+        promise: "messages with calls, and only those, have the `finish_reason` `tool_calls`; the terminal record has a reason",
         example: Example::Lines(
             Dialect::Qwen,
             &[
@@ -376,7 +376,7 @@ pub const RULES: &[Rule] = &[
         name: "exit-code",
         applies_to: "qwen",
         level: Level::Error,
-        promise: "the exit code is told by the system, at the end of a run",
+        promise: "the exit code is reported by the system, at the end of a run",
         example: Example::Lines(
             Dialect::Qwen,
             &[
@@ -388,7 +388,7 @@ pub const RULES: &[Rule] = &[
         name: "no-turn",
         applies_to: "qwen",
         level: Level::Warning,
-        promise: "there is a turn behind the handshake",
+        promise: "there is a turn after the handshake",
         example: Example::Lines(
             Dialect::Qwen,
             &[
@@ -435,7 +435,7 @@ pub const RULES: &[Rule] = &[
         name: "pieces",
         applies_to: "claude",
         level: Level::Error,
-        promise: "a whole text or input is what its pieces joined are",
+        promise: "a whole text or input equals its pieces joined",
         example: Example::Lines(
             Dialect::Claude,
             &[
@@ -475,7 +475,7 @@ pub const RULES: &[Rule] = &[
         name: "session-state",
         applies_to: "claude",
         level: Level::Error,
-        promise: "once states are told, `idle` follows the `result`",
+        promise: "if states are reported, `idle` follows the `result`",
         example: Example::Lines(
             Dialect::Claude,
             &[

@@ -86,7 +86,7 @@ fn last_words(messages: &mut Vec<Message>, path: &str) -> Result<(PromptOrigin, 
                 Ok((PromptOrigin::User, parts))
             } else {
                 let path = format!("{path}[{}].content", messages.len());
-                Err(refuse_at("empty_prompt", &path, format!("`{path}` says nothing")))
+                Err(refuse_at("empty_prompt", &path, format!("`{path}` is empty")))
             }
         }
         Some(Role::Tool) => {

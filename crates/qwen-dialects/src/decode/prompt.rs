@@ -47,7 +47,7 @@ pub(super) fn request(object: &Object<'_>) -> Result<Command> {
         } else if content.is_empty() {
             missing(&path, "a list of parts, unless there is a `command`")
         } else {
-            refuse_at("empty_prompt", &path, format!("`{path}` says nothing and there is no `command`"))
+            refuse_at("empty_prompt", &path, format!("`{path}` is empty and there is no `command`"))
         });
     }
     if origin == PromptOrigin::ToolResponse {

@@ -60,7 +60,7 @@ pub(crate) fn check(text: &str) -> Result<(), ErrorInfo> {
                     keyed = level.object.map(|object| (object, level.key.clone()));
                 }
                 if content.contains("\\u") && has_lone_surrogate(content) {
-                    let message = "a text has half of a surrogate pair (\\ud800 to \\udfff alone), which is no character";
+                    let message = "a text has an unpaired surrogate (\\ud800 to \\udfff alone), which is not a character";
                     return Err(refuse_at("lone_surrogate", &path(&levels), message));
                 }
                 if let Some((object, key)) = keyed

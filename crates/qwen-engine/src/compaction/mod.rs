@@ -135,7 +135,7 @@ pub(crate) async fn summarize(
 /// The conversation that replaces the summarized messages.
 pub(crate) fn replacement(summary: &str) -> Vec<Message> {
     let words =
-        format!("What was said so far was long and is replaced by this summary of it:\n\n{}", summary.trim());
+        format!("The conversation so far was long. It is replaced by this summary:\n\n{}", summary.trim());
     vec![Message::text(Role::User, words), Message::text(Role::Assistant, "I go on from this summary.")]
 }
 

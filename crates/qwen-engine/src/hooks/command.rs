@@ -154,7 +154,12 @@ async fn read_pipe<P: AsyncRead + Unpin>(
 }
 
 fn first_line(text: &str) -> String {
-    text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").chars().take(200).collect()
+    text.lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("it wrote nothing")
+        .chars()
+        .take(200)
+        .collect()
 }
 
 #[cfg(test)]

@@ -24,7 +24,8 @@ pub(super) async fn run(
     let mut request = HttpRequest::post(url.clone(), input);
     request.headers.insert("content-type", HeaderValue::from_static("application/json"));
     for (name, value) in headers {
-        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("'{name}' is no header"))?;
+        let header =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("'{name}' is not a header name"))?;
         let value = HeaderValue::from_str(value)
             .map_err(|_| format!("the value of the header '{name}' cannot be sent"))?;
         request.headers.insert(header, value);

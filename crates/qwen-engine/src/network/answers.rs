@@ -116,7 +116,7 @@ impl NetworkGate {
             origin,
             call: Arc::new(call),
             confirmation: Confirmation::Info {
-                prompt: format!("A command wants to connect: {what}").into(),
+                prompt: format!("A command requests a connection: {what}").into(),
                 urls: vec![format!("tcp://{to}").into()],
             },
             reason: reason.clone(),

@@ -18,7 +18,7 @@ const TOO_LONG: &str = "context_length_exceeded";
 /// not either.
 const BETWEEN: usize = 4;
 
-const CONTINUE_NOTE: &str = "Part of this is done already: the summary says what. Go on from there.";
+const CONTINUE_NOTE: &str = "Part of this is done already; the summary lists it. Continue from there.";
 
 /// True if the window is nearly full between two model calls of one turn.
 pub(super) fn is_short(context: &TurnContext, state: &ReactState, cx: &RunContext) -> bool {

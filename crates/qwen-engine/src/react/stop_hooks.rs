@@ -82,8 +82,7 @@ pub(crate) async fn run_with_stop_hooks(
         }
         let ruling = context.fire(done, None, agent, fields, cx).await;
         let Some(why) = ruling.block.filter(|_| ruling.stop.is_none()) else { break };
-        let why =
-            if why.is_empty() { "A hook says that the work is not done yet. Go on.".into() } else { why };
+        let why = if why.is_empty() { "A hook reports unfinished work. Continue.".into() } else { why };
         if let Some(wanted) = &context.structured {
             wanted.discard_answer();
         }

@@ -27,7 +27,7 @@ pub const DECLARATION: ToolDeclaration = ToolDeclaration::new(TOOL, ToolKind::Se
 /// The arguments that only Claude's tool has.
 const CLAUDE_ARGUMENTS: &[Argument] = &[
     claude_argument("model", "Has no effect: a sub-agent uses its own model, or the session's."),
-    claude_argument("name", "A name for people who watch."),
+    claude_argument("name", "A name that is shown to users."),
     claude_argument("team_name", "Has no effect."),
     claude_argument("mode", "Has no effect: the permission mode of the session holds."),
     claude_argument(ISOLATION, "Must be left out: a sub-agent works in the workspace."),

@@ -104,10 +104,7 @@ impl ToolSearch {
         };
         let found = find(&self.deferred, &query);
         if found.is_empty() {
-            return Outcome::failure(
-                "not_found",
-                format!("No tool matches '{query}'. Search with other words."),
-            );
+            return Outcome::failure("not_found", format!("No tool matches '{query}'. Try another query."));
         }
         // The next request describes them in full.
         let mut text = "These tools can be called from the next message on:".to_owned();

@@ -130,7 +130,7 @@ impl ControlPlane {
                 let reply = guarded(Box::pin(async move { server.handle(&message).await })).await?;
                 Ok(json!({"mcp_response": reply}))
             }
-            other => Err(format!("this host knows no question {other:?}")),
+            other => Err(format!("this host does not answer questions of the kind {other:?}")),
         }
     }
 

@@ -17,7 +17,7 @@ pub struct SessionLimits {
     /// Seconds for one prompt.
     pub max_wall_time: Option<f64>,
     pub max_tokens_total: Option<u64>,
-    /// US dollars for the session; needs the setting `model.prices`.
+    /// US dollars for the session; the model needs a price, built in or in `model.prices`.
     pub max_budget_usd: Option<f64>,
 }
 

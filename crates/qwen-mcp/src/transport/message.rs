@@ -120,7 +120,7 @@ pub(crate) fn read_error(bytes: &[u8]) -> Option<(Option<i64>, String)> {
 }
 
 fn describe(error: &Value) -> String {
-    let words = error.get("message").and_then(Value::as_str).unwrap_or("(no words)");
+    let words = error.get("message").and_then(Value::as_str).unwrap_or("(no message)");
     let mut text = visible(words, LONGEST_ERROR).text;
     if let Some(code) = error.get("code").and_then(Value::as_i64) {
         // Writing to a string cannot fail.
@@ -156,7 +156,7 @@ mod tests {
                 r#"{"id":7,"error":{"code":-32602,"message":"no\u001b[31m"}}"#,
                 r"error 7 no\u{1b}[31m (code -32602)",
             ),
-            (r#"{"id":7,"error":"odd"}"#, "error 7 (no words)"),
+            (r#"{"id":7,"error":"odd"}"#, "error 7 (no message)"),
             (r#"{"id":7}"#, "error 7 the answer contains neither a result nor an error"),
             (r#"{"id":"x","method":"ping"}"#, r#"request "x" ping"#),
             (r#"{"method":"n","params":[1]}"#, "notification n [1]"),

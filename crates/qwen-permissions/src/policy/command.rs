@@ -65,7 +65,7 @@ impl Policy {
             return ruled(Verdict::Ask, reason, rule);
         }
         if let Some((rule, _)) = self.strictest(Behavior::Ask, &line) {
-            return ruled(Verdict::Ask, format!("The rule {} wants a question.", rule.text()), rule);
+            return ruled(Verdict::Ask, format!("The rule {} requires approval.", rule.text()), rule);
         }
         if let Some(reason) = &analysis.unanalysable {
             let watched = self.rules(Behavior::Deny).iter().chain(self.rules(Behavior::Ask));

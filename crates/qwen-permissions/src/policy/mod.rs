@@ -363,7 +363,7 @@ impl Policy {
             return ruled(Verdict::Ask, reason, rule);
         }
         if let Some(rule) = self.ask.iter().find(|rule| self.forbids(rule, tool, call, &places)) {
-            return ruled(Verdict::Ask, format!("The rule {} wants a question.", rule.text()), rule);
+            return ruled(Verdict::Ask, format!("The rule {} requires approval.", rule.text()), rule);
         }
         if call.kind == ToolKind::Ask {
             return ask("It is a question to the user.");

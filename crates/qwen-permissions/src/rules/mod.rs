@@ -106,7 +106,7 @@ impl Rule {
             }
             Some(pattern) => match tools.kind() {
                 Some(ToolKind::Read | ToolKind::Edit) => {
-                    path(pattern).ok_or_else(|| error("its pattern is no path"))?
+                    path(pattern).ok_or_else(|| error("its pattern is not a path"))?
                 }
                 Some(ToolKind::Execute) => Scope::Command(
                     CommandPattern::parse(pattern).ok_or_else(|| error("its command is empty"))?,

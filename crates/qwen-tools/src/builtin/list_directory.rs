@@ -81,8 +81,9 @@ fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
 }
 
 fn patterns(arguments: &Arguments, ignore: &[String]) -> Result<GlobSet, Refusal> {
-    let wrong =
-        |error: globset::Error| arguments.refuse("ignore", format_args!("is no list of patterns: {error}"));
+    let wrong = |error: globset::Error| {
+        arguments.refuse("ignore", format_args!("is not a list of patterns: {error}"))
+    };
     let mut set = GlobSetBuilder::new();
     for pattern in ignore {
         set.add(GlobBuilder::new(pattern).literal_separator(true).build().map_err(wrong)?);

@@ -58,11 +58,11 @@ fn plan(call: &ToolCall, cx: &CallContext) -> Result<PlannedChange, Refusal> {
     };
     if Path::new(&input.notebook_path).extension().is_none_or(|extension| extension != "ipynb") {
         return Err(invalid(format!(
-            "{shown} is no notebook: its name does not end in .ipynb. Edit it as text."
+            "{shown} is not a notebook: its name does not end in .ipynb. Edit it as text."
         )));
     }
     let mut notebook: Value = serde_json::from_str(&before.body)
-        .map_err(|error| invalid(format!("{shown} is no notebook: {error}")))?;
+        .map_err(|error| invalid(format!("{shown} is not a notebook: {error}")))?;
     let done = edit_cells(&mut notebook, &input).map_err(|problem| invalid(format!("{shown}: {problem}")))?;
     let after = serialize(&notebook).ok_or_else(|| invalid(format!("{shown} cannot be written as JSON.")))?;
     Ok(PlannedChange { file, after, summary: format!("{done} of {shown}") })
@@ -106,7 +106,7 @@ fn edit_cells(notebook: &mut Value, input: &Input) -> Result<String, String> {
                 cells.remove(at);
                 return Ok(format!("Deleted the cell {id}"));
             }
-            let cell = cells[at].as_object_mut().ok_or("the cell is no object")?;
+            let cell = cells[at].as_object_mut().ok_or("the cell is not an object")?;
             let in_lines = cell.get("source").is_some_and(Value::is_array);
             cell.insert("source".to_owned(), source(&input.new_source, in_lines));
             let kind = input.cell_type.clone();

@@ -92,7 +92,7 @@ fn todo(arguments: &Arguments, at: usize, item: &Value) -> Result<Todo, Argument
     }
     let content = match item.get("content").and_then(Value::as_str) {
         Some(content) if !content.trim().is_empty() => content,
-        _ => return Err(arguments.refuse(&field("content"), "must be a string that says what to do")),
+        _ => return Err(arguments.refuse(&field("content"), "must be a string that describes the task")),
     };
     let status = match item.get("status").and_then(Value::as_str) {
         Some("pending") => TodoStatus::Pending,

@@ -62,7 +62,7 @@ actions! {
     Backspace "backspace" "backspace" "Delete the character before the caret";
     Delete "delete" "delete" "Delete the character at the caret";
     DeleteWordLeft "delete-word-left" "ctrl+w alt+backspace ctrl+backspace" "Cut the word before the caret";
-    DeleteWordRight "delete-word-right" "alt+d" "Cut the word behind the caret";
+    DeleteWordRight "delete-word-right" "alt+d" "Cut the word after the caret";
     KillToEnd "kill-to-end" "ctrl+k" "Cut to the end of the line";
     KillToStart "kill-to-start" "ctrl+u" "Cut to the start of the line";
     Yank "yank" "ctrl+y" "Insert what was cut last";

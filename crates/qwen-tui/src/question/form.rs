@@ -113,9 +113,9 @@ impl Form {
         let mut lines = vec![title];
         lines.extend(options.map(option));
         let how = if asked.several {
-            "Enter numbers, or words of your own."
+            "Enter numbers, or your own text."
         } else {
-            "Enter a number, or words of your own."
+            "Enter a number, or your own text."
         };
         lines.push(how.to_owned());
         lines

@@ -377,7 +377,7 @@ pub struct Run {
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub max_tokens_total: Option<u64>,
 
-    /// Limit the cost of the session in US dollars; needs the setting 'model.prices'
+    /// Limit the cost of the session in US dollars; needs the model's price, built in or in 'model.prices'
     #[arg(long, value_name = "USD", allow_negative_numbers = true, help_heading = "Limits")]
     pub max_budget_usd: Option<f64>,
 

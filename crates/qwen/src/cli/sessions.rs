@@ -18,8 +18,8 @@ pub enum SessionsAction {
     Export {
         /// The session
         id: String,
-        /// The dialect: qwen, claude, claude-lite, loom, loom-export or core; or atif for one document of the
-        /// Agent Trajectory Interchange Format
+        /// The dialect: qwen, claude, claude-lite, loom, loom-export, core or acp; or atif for one document of
+        /// the Agent Trajectory Interchange Format
         #[arg(long, default_value = "qwen")]
         dialect: String,
     },
@@ -120,7 +120,7 @@ pub struct ForkArgs {
     /// ('thoughts.0.score=0.9')
     #[arg(long, value_name = "KEY=JSON")]
     pub set: Vec<String>,
-    /// The new session's name
+    /// The id of the new session
     #[arg(long, value_name = "ID")]
     pub session_id: Option<String>,
 }

@@ -95,7 +95,7 @@ class Limits:
     """Seconds for one prompt."""
     max_tokens_total: int | None = None
     max_budget_usd: float | None = None
-    """US dollars for the session; needs the setting `model.prices`."""
+    """US dollars for the session; the model needs a price, built in or in `model.prices`."""
 
 
 @dataclass(frozen=True)

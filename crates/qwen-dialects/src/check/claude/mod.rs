@@ -113,10 +113,10 @@ fn result_fields(result: &ResultLine<'_>) -> Result<(), Violation> {
         }
         Subtype::Success => Ok(()),
         _ if !result.is_error => {
-            Err(Violation::new("shape", "a `result` that is no success says so in `is_error`"))
+            Err(Violation::new("shape", "a `result` that is not a success must set `is_error`"))
         }
         _ if result.errors.is_none() && result.error.is_none() => {
-            Err(Violation::new("shape", "a `result` that is no success says why in `errors`"))
+            Err(Violation::new("shape", "a `result` that is not a success must give the cause in `errors`"))
         }
         _ => Ok(()),
     }

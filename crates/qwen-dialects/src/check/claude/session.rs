@@ -208,7 +208,7 @@ impl Session {
         } else if self.state.is_some_and(|state| state != SessionState::Idle) {
             report.error(
                 "session-state",
-                format!("session {id:?} tells its states but not that it is `idle` at last"),
+                format!("session {id:?} reports its states, but not `idle` at the end"),
             );
         }
     }
@@ -244,7 +244,7 @@ impl Session {
         if let Some(parent) = parent.filter(|parent| self.announces && !self.known_calls.contains(parent)) {
             report.error(
                 "parent",
-                format!("`parent_tool_use_id` is {parent:?}, which is no call of this session"),
+                format!("`parent_tool_use_id` is {parent:?}, which is not a call of this session"),
             );
         }
     }

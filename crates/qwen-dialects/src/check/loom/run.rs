@@ -120,7 +120,7 @@ impl Run {
             },
             Body::Checkpoint(checkpoint) => {
                 if !is_rfc3339(&checkpoint.timestamp) {
-                    let message = format!("{:?} is no RFC 3339 time", checkpoint.timestamp);
+                    let message = format!("{:?} is not an RFC 3339 time", checkpoint.timestamp);
                     report.error("timestamp", message);
                 }
             }
@@ -234,7 +234,7 @@ impl Run {
         if kind == "values" {
             state.announced = digest;
         } else if state.announced.is_some() && state.announced != digest {
-            report.error("state", "`updates` tells another state than the `values` before it");
+            report.error("state", "`updates` has another state than the `values` before it");
         }
         if again {
             report.error("state", "after a `node_exit` come `values` and then `updates`, one of each");

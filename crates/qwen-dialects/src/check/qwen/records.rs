@@ -93,6 +93,6 @@ pub(super) fn judge(record: &Record<'_>, report: &mut Report) {
         );
     }
     if record.exit_code.is_some() && record.source != "system" {
-        report.error("exit-code", "an `exit_code` is told by the system, at the end of a run");
+        report.error("exit-code", "an `exit_code` is reported by the system, at the end of a run");
     }
 }

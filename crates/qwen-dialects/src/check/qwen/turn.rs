@@ -156,7 +156,7 @@ impl Turn {
         }
         if choice.finish_reason.is_some() {
             if choice.says {
-                report.error("finish-reason", "the chunk with the `finish_reason` says nothing more");
+                report.error("finish-reason", "the chunk with the `finish_reason` contains nothing else");
             }
             self.message_open = false;
             self.is_message_cut = false;

@@ -43,7 +43,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     let others = found.iter().filter(|session| session.summary.header.session_id != *cx.session_id);
     let items: Vec<Value> = others.map(item).collect();
     let title = match (items.len(), call.args) {
-        (0, "") => "There is no other session of this folder.".to_owned(),
+        (0, "") => "This folder has no other session.".to_owned(),
         (0, text) => format!("No session of this folder contains '{text}'."),
         _ => "Continue with a session".to_owned(),
     };

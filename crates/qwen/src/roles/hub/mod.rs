@@ -180,7 +180,7 @@ fn front(args: &HubArgs) -> Result<Arc<dyn Front>, ErrorInfo> {
         "qwen" => Ok(Arc::new(QwenFront::new(format))),
         "claude" => Ok(Arc::new(ClaudeFront)),
         other => {
-            let message = format!("--dialect {other}: a hub speaks qwen or claude");
+            let message = format!("--dialect {other}: a hub supports qwen or claude");
             Err(ErrorInfo::new(ErrorKind::Usage, "bad_flag", message))
         }
     }

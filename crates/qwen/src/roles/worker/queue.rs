@@ -148,8 +148,7 @@ impl TurnQueue {
 
 /// The error for a prompt id that was used before.
 pub(super) fn used_before(id: &PromptId) -> ErrorInfo {
-    let message =
-        format!("prompt_id '{id}' was used before; a continuation says so with \"continuation\":true");
+    let message = format!("prompt_id '{id}' was used before; a continuation needs \"continuation\":true");
     ErrorInfo::new(ErrorKind::Input, "duplicate_prompt_id", message)
         .with_param("prompt_id")
         .for_prompt(None, Some(id.clone()))

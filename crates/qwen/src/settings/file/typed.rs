@@ -420,7 +420,7 @@ pub struct Limits {
     pub max_wall_time: Option<Duration>,
     /// Tokens for one prompt.
     pub max_tokens_total: Option<u64>,
-    /// US dollars for the session; needs `model.prices`.
+    /// US dollars for the session; the model needs a price, built in or in `model.prices`.
     pub max_budget_usd: Option<f64>,
 }
 

@@ -213,7 +213,7 @@ impl HostRules {
                 "defaultMode" => {
                     let mode = value.as_str().filter(|word| Mode::parse(word).is_some());
                     let mode =
-                        mode.ok_or_else(|| invalid("permissions.defaultMode is no mode".to_owned()))?;
+                        mode.ok_or_else(|| invalid("permissions.defaultMode is not a mode".to_owned()))?;
                     rules.mode = Some(mode.into());
                     continue;
                 }

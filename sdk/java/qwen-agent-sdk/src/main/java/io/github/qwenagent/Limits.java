@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  * @param maxToolCalls the tool calls for one prompt
  * @param maxWallTime the time of one turn
  * @param maxTokensTotal the tokens of one turn
- * @param maxBudgetUsd the cost, which needs the setting `model.prices`
+ * @param maxBudgetUsd the cost; the model needs a price, built in or in `model.prices`
  */
 public record Limits(int maxTurns, int maxSessionTurns, int maxToolCalls, @Nullable Duration maxWallTime,
         long maxTokensTotal, double maxBudgetUsd) {
@@ -75,9 +75,9 @@ public record Limits(int maxTurns, int maxSessionTurns, int maxToolCalls, @Nulla
     }
 
     /**
-     * Returns a copy with another value: the cost, which needs the setting `model.prices`.
+     * Returns a copy with another value: the cost; the model needs a price, built in or in `model.prices`.
      *
-     * @param value the cost, which needs the setting `model.prices`
+     * @param value the cost; the model needs a price, built in or in `model.prices`
      * @return the copy
      */
     public Limits withMaxBudgetUsd(double value) {
