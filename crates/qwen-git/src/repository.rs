@@ -54,7 +54,7 @@ impl Repository {
             match dot_git.symlink_metadata() {
                 Ok(_) => return Self::at(above, &dot_git, workspace).map(Some),
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-                Err(_) => return Err(Irregular("a .git cannot be looked at")),
+                Err(_) => return Err(Irregular("a .git cannot be read")),
             }
             // Git takes such a directory for a bare repository.
             if ["HEAD", "objects", "refs"].iter().all(|name| above.join(name).symlink_metadata().is_ok()) {
@@ -75,7 +75,7 @@ impl Repository {
         let common = match common_file.symlink_metadata() {
             Ok(_) => canonical(&git_directory.join(pointer(&common_file, "")?))?,
             Err(error) if error.kind() == ErrorKind::NotFound => git_directory.clone(),
-            Err(_) => return Err(Irregular("a commondir cannot be looked at")),
+            Err(_) => return Err(Irregular("a commondir cannot be read")),
         };
         let is_linked = git_directory.parent().is_some_and(|parent| {
             parent.file_name().is_some_and(|name| name == "worktrees") && parent.parent() == Some(&common)

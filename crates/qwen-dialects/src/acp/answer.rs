@@ -46,7 +46,7 @@ pub fn permission_answer(offered: &[OptionId], rule: Option<&str>, result: &Valu
     match outcome.get("outcome").and_then(Value::as_str) {
         Some("cancelled") => return Answer::cancelled(),
         Some("selected") => {}
-        _ => return Answer::denial("The client's answer was not valid, which means no."),
+        _ => return Answer::denial("The client's answer was not valid, so the call is denied."),
     }
     let selected = outcome.get("optionId").and_then(Value::as_str).and_then(OptionId::parse);
     let Some(selected) = selected.filter(|option| offered.contains(option)) else {

@@ -33,7 +33,7 @@ impl SubagentRequest {
             }
         };
         if arguments.non_null(super::ISOLATION).is_some() {
-            let problem = "cannot be had here: the sub-agent works in the workspace itself; leave it out";
+            let problem = "is not supported: the sub-agent works in the workspace itself; leave it out";
             return Err(arguments.refuse(super::ISOLATION, problem).to_string());
         }
         let definition = definition.ok_or_else(|| {

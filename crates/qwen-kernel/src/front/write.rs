@@ -240,7 +240,7 @@ fn shown_call(call: &ShownCall) -> ToolCall {
 fn end_calls(encoder: &mut dyn Encoder, open: &OpenParts, lines: &mut Vec<u8>) {
     for call in open.calls() {
         let call = shown_call(call);
-        let text = "The process that ran this call is gone; what the call did is unknown.";
+        let text = "The process that ran this call has ended; what the call did is unknown.";
         let end = ToolEnd::interrupted(Arc::new(call), text.into());
         encoder.encode(&event(Body::ToolEnd(Box::new(end))), lines);
     }

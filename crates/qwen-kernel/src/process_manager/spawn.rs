@@ -78,7 +78,7 @@ impl Spawner {
 
     pub async fn spawn(&self, spec: SpawnSpec) -> io::Result<Child> {
         let (reply, started) = oneshot::channel();
-        let gone = || io::Error::other("the thread that starts workers is gone");
+        let gone = || io::Error::other("the thread that starts workers has ended");
         self.jobs.send((spec, reply)).map_err(|_| gone())?;
         started.await.map_err(|_| gone())?
     }

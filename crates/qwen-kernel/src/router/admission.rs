@@ -187,7 +187,7 @@ impl Router {
             }
             Granted::Later(wait) => {
                 let message = format!(
-                    "workers fail again and again as they start; the last one: {}; no new one is tried for {} ms",
+                    "workers fail repeatedly at their start; the last one: {}; the next attempt is in {} ms",
                     self.pool.last_failure(&key).map(ToString::to_string).unwrap_or_default(),
                     wait.as_millis()
                 );

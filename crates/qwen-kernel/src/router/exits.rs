@@ -82,7 +82,7 @@ impl Router {
         self.cancel_questions(id);
         // Lines for a worker that had not finished its handshake still wait for the next one.
         if !failed_to_start {
-            let what = format!("the worker of this session is gone: {exit}");
+            let what = format!("the worker of this session has ended: {exit}");
             self.fail_requests(id, &lost_error(what));
         }
         let id = &self.recover_turn(id, &exit);

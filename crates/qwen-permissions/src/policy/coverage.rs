@@ -326,7 +326,7 @@ impl<'a> Coverage<'a> {
                         .glob
                         .as_deref()
                         .and_then(|glob| expand(glob, directory))
-                        .ok_or_else(|| format!("{text}… matches more than can be looked at"))?
+                        .ok_or_else(|| format!("{text}… matches more files than can be examined"))?
                 }
             };
             if !found.iter().all(|path| is_inside(path, directory)) {
@@ -388,7 +388,7 @@ impl<'a> Coverage<'a> {
         while let Some(directory) = ahead.pop() {
             for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
                 let Some(left) = budget.checked_sub(1) else {
-                    return Err(format!("{program} follows links in more files than can be looked at"));
+                    return Err(format!("{program} follows links in more files than can be examined"));
                 };
                 budget = left;
                 let Ok(kind) = entry.file_type() else { continue };

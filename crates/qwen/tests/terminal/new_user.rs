@@ -113,7 +113,7 @@ fn the_first_ten_minutes_are_as_the_page_shows_them() {
     let folder = program.cwd_path().display().to_string();
     let page = "# The first ten minutes\n\nWhat a new user sees, captured from a real terminal by the test `new_user`.\n";
     let mut transcript = Transcript { page: page.to_owned(), folder };
-    transcript.say("## Without a key\n\nYou cloned a repository and start `qwen` in it. No key is set, so it says what is missing and what you can do:");
+    transcript.say("## Without a key\n\nYou cloned a repository and start `qwen` in it. No key is set, so it reports what is missing and what you can do:");
     let mut screen = Screen::sized(&program, SIZE.0, SIZE.1);
     screen.wait_for("qwen --model demo");
     screen.wait_for("project · main");

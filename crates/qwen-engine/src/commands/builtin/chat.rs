@@ -39,7 +39,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
             copied(cx, || CommandOutcome::info("The session continues in a copy.").then(CommandAction::Fork))
         }
         Some(what @ ("resume" | "delete")) if call.args.is_empty() => {
-            CommandOutcome::error(format!("Say which: /chat {what} ID. /chat list lists them."))
+            CommandOutcome::error(format!("Name the session: /chat {what} ID. /chat list lists them."))
         }
         Some("resume") => with_store(cx, |store| {
             with_session(call.args, store, |id| {
@@ -56,7 +56,7 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
             })
         }),
         Some(_) | None => {
-            CommandOutcome::error("Say which: /chat list, save [NAME], resume ID, delete ID or fork.")
+            CommandOutcome::error("Choose one: /chat list, save [NAME], resume ID, delete ID or fork.")
         }
     }
 }

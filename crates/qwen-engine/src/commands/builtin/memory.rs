@@ -20,7 +20,9 @@ pub(super) const COMMAND: Builtin = Builtin {
 
 fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
     match call.sub {
-        Some("add") if call.args.is_empty() => CommandOutcome::error("Say what: /memory add TEXT."),
+        Some("add") if call.args.is_empty() => {
+            CommandOutcome::error("The text is missing: /memory add TEXT.")
+        }
         Some("add") => {
             let arguments = Json::trusted(serde_json::json!({"fact": call.args}).to_string());
             let id = CallId::new("command");
@@ -31,6 +33,6 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
             let files = cx.memory_files.iter().map(|(path, bytes)| (&**path, format!("{bytes} bytes")));
             render_list("The memory files:", "There is no memory file. Create QWEN.md or AGENTS.md.", files)
         }
-        Some(_) | None => CommandOutcome::error("Say which: /memory show or /memory add TEXT."),
+        Some(_) | None => CommandOutcome::error("Choose one: /memory show or /memory add TEXT."),
     }
 }

@@ -35,5 +35,5 @@ fn run(call: &Call<'_>, cx: &CommandContext<'_>) -> CommandOutcome {
 }
 
 fn unknown() -> CommandOutcome {
-    CommandOutcome::error("Say what to go back to: /rewind PROMPT conversation, files or both.")
+    CommandOutcome::error("Name what to restore: /rewind PROMPT conversation, files or both.")
 }

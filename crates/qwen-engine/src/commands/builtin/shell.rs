@@ -17,7 +17,7 @@ pub(super) const COMMAND: Builtin = Builtin {
 
 fn run(call: &Call<'_>, _: &CommandContext<'_>) -> CommandOutcome {
     if call.args.is_empty() {
-        return CommandOutcome::error("Say which command: /shell COMMAND.");
+        return CommandOutcome::error("Name the command: /shell COMMAND.");
     }
     let body = CommandResultBody::SubmitPrompt { content: format!("!{}", call.args).into() };
     CommandOutcome { body, action: Some(CommandAction::TypedCommand(call.args.into())) }
