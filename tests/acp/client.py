@@ -1,4 +1,4 @@
-"""`qwen --acp` through the official Python SDK, with a client that advertises nothing."""
+"""`qwen --acp` through the official Python SDK, with a client that advertises nothing and one that advertises much."""
 
 import asyncio
 import importlib.metadata
@@ -16,6 +16,12 @@ SCRIPT = [
     [{"text": "Done."}],
     [{"text": "Second."}],
 ]
+NOTHING: dict[str, Any] = {}
+MUCH = {
+    "fs": {"readTextFile": True, "writeTextFile": True},
+    "terminal": True,
+    "_meta": {"terminal_output": True, "subagent-transcript": True},
+}
 
 
 class Editor(acp.Client):
@@ -40,7 +46,7 @@ class Editor(acp.Client):
         return "".join(chunk.content.text for chunk in chunks)
 
 
-async def drive(option: str) -> None:
+async def drive(option: str, capabilities: dict[str, Any]) -> None:
     home, cwd = tempfile.mkdtemp(), os.path.realpath(tempfile.mkdtemp())
     script = os.path.join(home, "script.json")
     with open(script, "w", encoding="utf-8") as file:
@@ -49,7 +55,10 @@ async def drive(option: str) -> None:
     editor = Editor(option)
     started = acp.spawn_agent_process(editor, QWEN, "--acp", "--model", f"script:{script}", env=env, cwd=cwd)
     async with started as (agent, process):
-        initialized = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        initialized = await agent.initialize(
+            protocol_version=acp.PROTOCOL_VERSION,
+            client_capabilities=schema.ClientCapabilities.model_validate(capabilities),
+        )
         assert initialized.protocol_version == 1, initialized
         assert initialized.agent_capabilities.load_session
         assert initialized.auth_methods
@@ -81,9 +90,11 @@ async def drive(option: str) -> None:
 
 
 def main() -> None:
-    for option in ("allow_once", "allow_session", "allow_always", "reject_once", "reject_session"):
-        asyncio.run(asyncio.wait_for(drive(option), 60))
-    print("agent-client-protocol", importlib.metadata.version("agent-client-protocol"), "ok: 5 runs")
+    options = ("allow_once", "allow_session", "allow_always", "reject_once", "reject_session")
+    for capabilities in (NOTHING, MUCH):
+        for option in options:
+            asyncio.run(asyncio.wait_for(drive(option, capabilities), 60))
+    print("agent-client-protocol", importlib.metadata.version("agent-client-protocol"), "ok: 10 runs")
 
 
 main()

@@ -65,6 +65,22 @@ pub fn memory(pid: Pid) -> Result<Memory, String> {
     Ok(Memory { pss_mb: mb("Pss:")?, anonymous_mb: mb("Anonymous:")? })
 }
 
+/// The processes that a process started.
+pub fn children(pid: Pid) -> Result<Vec<Pid>, String> {
+    let path = format!("/proc/{}/task", pid.as_raw_nonzero());
+    let read = || {
+        let mut children = Vec::new();
+        for task in std::fs::read_dir(&path)? {
+            // A thread that ended meanwhile has no children any more.
+            let Ok(list) = std::fs::read_to_string(task?.path().join("children")) else { continue };
+            let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
+            children.extend(pids.filter_map(Pid::from_raw));
+        }
+        Ok(children)
+    };
+    read().map_err(|error: std::io::Error| format!("cannot read {path}: {error}"))
+}
+
 /// How often the threads of a process went to sleep by themselves, and so were woken.
 pub fn wakeups(pid: Pid) -> Result<u64, String> {
     let path = format!("/proc/{}/task", pid.as_raw_nonzero());

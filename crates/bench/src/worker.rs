@@ -35,14 +35,19 @@ impl Measured for Worker {
 
 impl Worker {
     /// Starts a worker with the `qwen` dialect and waits for its first line.
-    pub fn start(mut command: Command) -> Result<Self, String> {
+    pub fn start(command: Command) -> Result<Self, String> {
+        let mut worker = Self::spawn(command)?;
+        worker.read_until("its handshake", |line| contains(line, b"\"protocol_version\""))?;
+        Ok(worker)
+    }
+
+    /// Starts a program that is driven line by line.
+    pub fn spawn(mut command: Command) -> Result<Self, String> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().map_err(|error| format!("cannot start a worker: {error}"))?;
         let pipes = process.stdin.take().zip(process.stdout.take());
         let (input, output) = pipes.ok_or("a worker without pipes")?;
-        let mut worker = Self { process, input: Some(input), output, ahead: Vec::new() };
-        worker.read_until("its handshake", |line| contains(line, b"\"protocol_version\""))?;
-        Ok(worker)
+        Ok(Self { process, input: Some(input), output, ahead: Vec::new() })
     }
 
     /// Sends a line; when it was on its way, on the clock that processes share.

@@ -61,7 +61,7 @@ function stagePlatform() {
 function stageSdk() {
   const folder = join(staging, 'sdk');
   mkdirSync(folder);
-  for (const name of ['dist', 'README.md']) cpSync(join(root, name), join(folder, name), { recursive: true });
+  for (const name of ['bin', 'dist', 'README.md']) cpSync(join(root, name), join(folder, name), { recursive: true });
   copyFileSync(join(root, '..', '..', 'LICENSE'), join(folder, 'LICENSE'));
   const { devDependencies: _development, scripts: _scripts, ...published } = manifest;
   const optionalDependencies = Object.fromEntries(PLATFORMS.map((each) => [`@qwen-agent/sdk-${each}`, version]));

@@ -1,5 +1,6 @@
 //! What is measured, section by section. A new kind of row is a new file here and a line in [`ALL`].
 
+mod acp;
 mod answers;
 mod cold;
 mod configured;
@@ -47,6 +48,7 @@ pub const ALL: &[Section] = &[
     Section { name: "steps", measure: steps::measure },
     Section { name: "thoughts", measure: thoughts::measure },
     Section { name: "hub", measure: hub::measure },
+    Section { name: "acp", measure: acp::measure },
     Section { name: "tenants", measure: tenants::measure },
     Section { name: "readers", measure: readers::measure },
     Section { name: "peers", measure: peers::measure },

@@ -90,6 +90,7 @@ pub fn elicitation_answer(arguments: &Value, result: &Value) -> Answer {
     let mut answers = serde_json::Map::new();
     for (at, item) in questions.into_iter().flatten().enumerate() {
         let given = content.and_then(|content| content.get(&format!("answer_{}", at + 1)));
+        let given = given.filter(|given| is_answer(given));
         if let (Some(question), Some(given)) = (item.get("question").and_then(Value::as_str), given) {
             answers.insert(question.to_owned(), given.clone());
         }
@@ -100,6 +101,15 @@ pub fn elicitation_answer(arguments: &Value, result: &Value) -> Answer {
     let mut input = arguments.clone();
     input["answers"] = Value::Object(answers);
     Answer::new(&json!({"behavior": "allow", "updatedInput": input}))
+}
+
+/// True for what a form can return: a text, or a list of texts.
+fn is_answer(given: &Value) -> bool {
+    match given {
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty() && items.iter().all(Value::is_string),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -159,6 +169,10 @@ mod tests {
         let answer = elicitation_answer(&arguments, &accepted);
         let reply: Value = serde_json::from_str(answer.reply.as_str()).unwrap();
         assert_eq!(reply["updatedInput"]["answers"], json!({"Which?": "this"}));
+        for wrong in [json!(null), json!(5), json!({}), json!([]), json!(""), json!([1])] {
+            let accepted = json!({"action": "accept", "content": {"answer_1": wrong}});
+            assert_eq!(behavior(&elicitation_answer(&arguments, &accepted)), "deny", "{wrong}");
+        }
         for action in ["decline", "cancel", "explode"] {
             assert_eq!(behavior(&elicitation_answer(&arguments, &json!({"action": action}))), "deny");
         }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use qwen_events::ToolCall;
 use serde_json::Value;
 
-use super::sizes::{MAX_PART, one_line, split_at_size};
+use super::sizes::{self, MAX_PART, one_line, split_at_size};
 use super::wire::{Location, RawJson};
 
 /// A readable description of a call.
@@ -109,8 +109,11 @@ pub(super) fn describe(call: &ToolCall, cwd: &str) -> Described {
         Action::Read => arguments.get("offset").and_then(Value::as_u64).map(|line| line.max(1)),
         _ => None,
     };
-    let locations: Vec<Location<'static>> =
-        path.as_deref().map(|path| Location { path: absolute(path, cwd).into(), line }).into_iter().collect();
+    let locations: Vec<Location<'static>> = path
+        .as_deref()
+        .map(|path| Location { path: sizes::path(&absolute(path, cwd)).into_owned().into(), line })
+        .into_iter()
+        .collect();
     let with = |verb: &str, subject: Option<&str>| match subject {
         Some(subject) => format!("{verb} {subject}"),
         None => verb.to_owned(),

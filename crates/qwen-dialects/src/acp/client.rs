@@ -12,6 +12,18 @@ pub enum TerminalOutput {
     TerminalDelta,
 }
 
+/// How the client shows what sub-agents do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SubAgents {
+    /// Their calls have the sub-agent's name in their titles; their texts are not sent.
+    #[default]
+    Titles,
+    /// As a nested transcript: every update names the call that started the sub-agent in its `_meta`.
+    Transcripts,
+    /// Each as a session with its own id, which is announced in the session that started it.
+    Sessions,
+}
+
 /// The capabilities of a client that change what is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AcpClient {
@@ -22,8 +34,7 @@ pub struct AcpClient {
     pub compaction: bool,
     /// True if the client advertised `elicitation.form`: questions to the user are sent as forms.
     pub forms: bool,
-    /// The client shows nested transcripts of sub-agents.
-    pub transcripts: bool,
+    pub agents: SubAgents,
     /// True with `--acp-unstable usage`: prompt responses contain the turn's token counts.
     pub unstable_usage: bool,
 }
@@ -39,7 +50,8 @@ impl AcpClient {
                 "notices" => client.notices = true,
                 "compaction" => client.compaction = true,
                 "forms" => client.forms = true,
-                "transcripts" => client.transcripts = true,
+                "transcripts" => client.agents = SubAgents::Transcripts,
+                "agent-sessions" => client.agents = SubAgents::Sessions,
                 "usage" => client.unstable_usage = true,
                 other => return Err(format!("'{other}' is not a capability of an ACP client")),
             }
@@ -54,15 +66,19 @@ impl AcpClient {
             TerminalOutput::Terminal => Some("terminal"),
             TerminalOutput::TerminalDelta => Some("terminal-delta"),
         };
+        let agents = match self.agents {
+            SubAgents::Titles => None,
+            SubAgents::Transcripts => Some("transcripts"),
+            SubAgents::Sessions => Some("agent-sessions"),
+        };
         let flags = [
             (self.notices, "notices"),
             (self.compaction, "compaction"),
             (self.forms, "forms"),
-            (self.transcripts, "transcripts"),
             (self.unstable_usage, "usage"),
         ];
         let named = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name);
-        terminal.into_iter().chain(named).collect::<Vec<_>>().join(",")
+        terminal.into_iter().chain(agents).chain(named).collect::<Vec<_>>().join(",")
     }
 }
 
@@ -77,10 +93,11 @@ mod tests {
             notices: true,
             compaction: true,
             forms: true,
-            transcripts: true,
+            agents: SubAgents::Transcripts,
             unstable_usage: true,
         };
-        for client in [AcpClient::default(), all] {
+        let sessions = AcpClient { agents: SubAgents::Sessions, ..AcpClient::default() };
+        for client in [AcpClient::default(), all, sessions] {
             assert_eq!(AcpClient::parse(&client.names()), Ok(client));
         }
         assert!(AcpClient::parse("telepathy").is_err());

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use qwen_events::{Confirmation, Display, FileDiff, Media, MediaSource, ToolCall, ToolEnd, visible_text};
 use serde_json::json;
 
-use super::sizes::{MAX_PART, shortened, split_at_size};
+use super::sizes::{self, MAX_PART, shortened, split_at_size};
 use super::wire::{ContentBlock, Location, RawJson, ToolContent};
 
 /// A text as content of a call.
@@ -50,7 +50,7 @@ pub(super) fn media_block(media: &Media) -> ContentBlock<'_> {
 
 /// The hunks of a change, and where each begins in the new text.
 pub(super) fn diffs(change: &FileDiff) -> (Vec<ToolContent<'_>>, Vec<Location<'_>>) {
-    let path = || Cow::Borrowed(&*change.file_path);
+    let path = || sizes::path(&change.file_path);
     let hunks = change.hunks();
     if hunks.is_empty() {
         let old = change.original.as_deref().map(shortened);

@@ -4,30 +4,35 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, ControlReply, EndStatus,
-    ErrorInfo, ErrorKind, Event, Finish, MessageEnd, Part, PromptId, Scope, SessionEvent, SessionId,
-    TaskEvent, Thinking, Timestamp, Todo, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, Usage,
-    graph_events,
+    Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, ControlReply, ErrorInfo,
+    Event, MessageEnd, Part, PromptId, Scope, SessionEvent, SessionId, TaskEvent, Thinking, Timestamp, Todo,
+    ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, graph_events,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::agents::{nested_meta, session_of};
 use super::call::{announced, describe, is_command, raw_input};
-use super::client::{AcpClient, TerminalOutput};
+use super::client::{AcpClient, SubAgents, TerminalOutput};
 use super::content::{self, media_block};
-use super::message::OpenMessage;
-use super::open_calls::OpenCalls;
+use super::message::{OpenMessage, thought_id};
+use super::open_calls::{OpenCall, OpenCalls};
+use super::outcome::{error_object, push_end};
 use super::permission::{self, ASK_QUESTION_TOOLS};
-use super::sizes::{MAX_PART, one_line, split_at_size};
+use super::sizes::{self, MAX_FRAME, MAX_PART, call_id, one_line, split_at_size};
+use super::thinking::thinking;
 use super::wire::{
-    CancelMethod, CancelParams, Chunk, ContentBlock, Cost, ElicitationMethod, ErrorObject, ErrorResponse,
-    Internal, InternalMethod, Notification, PermissionMethod, PermissionRequest, PlanEntry, PromptResponse,
-    PromptResult, RawJson, Request, SessionUpdate, StopReason, TokenCounts, ToolContent, ToolUpdate, Version,
+    CancelMethod, CancelParams, Chunk, ContentBlock, Cost, ElicitationMethod, ErrorResponse, Internal,
+    InternalMethod, Notification, PermissionMethod, PermissionRequest, PlanEntry, PromptResponse,
+    PromptResult, RawJson, Request, SessionUpdate, StopReason, ToolContent, ToolUpdate, Version,
 };
 use crate::line::{push_line, push_value};
 use crate::qwen::PROTOCOL_VERSION;
 use crate::qwen::thought::Thought;
-use crate::qwen::turn::{Last, end_words};
+use crate::qwen::turn::Last;
 use crate::{Encoder, StreamInfo};
+
+/// The maximum size of one entry of a plan, in bytes.
+const MAX_ENTRY: usize = 4096;
 
 /// The encoder of a stream.
 pub(crate) fn encoder(info: &StreamInfo) -> Box<dyn Encoder> {
@@ -49,16 +54,6 @@ fn update_head(session_id: &str) -> Vec<u8> {
     head
 }
 
-/// The code of an error in JSON-RPC.
-pub fn error_code(error: &ErrorInfo) -> i64 {
-    match (error.kind, error.code) {
-        (ErrorKind::Auth, _) => -32000,
-        (_, "unknown_session" | "file_not_found") => -32002,
-        (ErrorKind::Input | ErrorKind::Usage, _) => -32602,
-        _ => -32603,
-    }
-}
-
 struct AcpEncoder {
     session_id: SessionId,
     /// The beginning of every update, rendered once.
@@ -69,6 +64,8 @@ struct AcpEncoder {
     /// The context window in tokens; 0 if unknown.
     window: u64,
     cwd: Arc<str>,
+    /// Notices and a change of mode from before the session was known; none once it is.
+    early: Option<EarlyUpdates>,
     prompt_id: Option<PromptId>,
     message: OpenMessage,
     last: Last,
@@ -81,6 +78,13 @@ struct AcpEncoder {
     compactions: u64,
 }
 
+/// What happened before a worker's first request named its session: an update needs the session's id.
+#[derive(Default)]
+struct EarlyUpdates {
+    mode: Option<Arc<str>>,
+    notices: Vec<(&'static str, String)>,
+}
+
 impl AcpEncoder {
     fn new(info: &StreamInfo) -> Self {
         Self {
@@ -90,6 +94,7 @@ impl AcpEncoder {
             replays: info.replay_user_messages,
             window: info.model_limits.context_window,
             cwd: Arc::default(),
+            early: Some(EarlyUpdates::default()),
             prompt_id: None,
             message: OpenMessage::default(),
             last: Last::default(),
@@ -100,10 +105,17 @@ impl AcpEncoder {
         }
     }
 
-    fn enter_session(&mut self, session_id: &SessionId) {
+    fn enter_session(&mut self, session_id: &SessionId, out: &mut Vec<u8>) {
         if *session_id != self.session_id {
             self.session_id = session_id.clone();
             self.head = update_head(session_id.as_str());
+        }
+        let Some(early) = self.early.take() else { return };
+        for (severity, title) in early.notices {
+            self.notice(severity, &title, out);
+        }
+        if let Some(mode) = early.mode {
+            self.mode(&mode, out);
         }
     }
 
@@ -111,6 +123,29 @@ impl AcpEncoder {
         out.extend_from_slice(&self.head);
         push_value(out, update);
         out.extend_from_slice(b"}}\n");
+    }
+
+    /// Writes an update of the agent that `parent` started, or of the main agent.
+    fn update_of(&self, parent: Option<&CallId>, update: &SessionUpdate<'_>, out: &mut Vec<u8>) {
+        match parent.filter(|_| self.client.agents == SubAgents::Sessions) {
+            Some(parent) => push_update(&session_of(&self.session_id, parent), update, out),
+            None => self.update(update, out),
+        }
+    }
+
+    /// Writes the changed fields of a call that the agent of `parent` made.
+    fn update_call(&self, id: &CallId, parent: Option<&CallId>, update: ToolUpdate<'_>, out: &mut Vec<u8>) {
+        let mut update = ToolUpdate { tool_call_id: call_id(id), ..update };
+        if let Some(parent) = parent.filter(|_| self.client.agents == SubAgents::Transcripts) {
+            let mut meta = nested_meta(parent, self.client);
+            if let (Some(meta), Some(serde_json::Value::Object(own))) =
+                (meta.as_object_mut(), update.meta.take())
+            {
+                meta.extend(own);
+            }
+            update.meta = Some(meta);
+        }
+        self.update_of(parent, &SessionUpdate::ToolCallUpdate(update), out);
     }
 
     fn internal(&self, method: InternalMethod, params: Internal<'_>, out: &mut Vec<u8>) {
@@ -122,7 +157,7 @@ impl AcpEncoder {
     }
 
     fn start_turn(&mut self, start: &TurnStart, out: &mut Vec<u8>) {
-        self.enter_session(&start.session_id);
+        self.enter_session(&start.session_id, out);
         self.prompt_id = Some(start.prompt_id.clone());
         self.cwd = start.cwd.clone();
         self.last = Last::Nothing;
@@ -176,21 +211,30 @@ impl AcpEncoder {
         }
     }
 
-    /// A piece of a sub-agent's message, for clients that show nested transcripts.
+    /// A piece of a sub-agent's message, for clients that show what sub-agents write.
     fn nested_chunk(&self, scope: &Scope, text: &str, is_thought: bool, out: &mut Vec<u8>) {
-        let Some(parent) = scope.parent.as_ref().filter(|_| self.client.transcripts) else { return };
-        let (piece, _) = split_at_size(text, MAX_PART);
-        let chunk = Chunk {
-            message_id: Some(format!("{parent}-agent").into()),
-            content: ContentBlock::Text { text: piece.into() },
-            meta: Some(nested_meta(parent)),
+        let Some(parent) = scope.parent.as_ref().filter(|_| self.client.agents != SubAgents::Titles) else {
+            return;
         };
-        let update = if is_thought {
-            SessionUpdate::AgentThoughtChunk(chunk)
-        } else {
-            SessionUpdate::AgentMessageChunk(chunk)
-        };
-        self.update(&update, out);
+        let message_id = self.calls.find(parent).and_then(|call| call.message_id.clone());
+        let message_id = message_id.unwrap_or_else(|| format!("{}-agent", call_id(parent)));
+        let message_id = if is_thought { thought_id(&message_id) } else { message_id };
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, after) = split_at_size(rest, MAX_PART);
+            let chunk = Chunk {
+                message_id: Some(message_id.as_str().into()),
+                content: ContentBlock::Text { text: piece.into() },
+                meta: Some(nested_meta(parent, self.client)),
+            };
+            let update = if is_thought {
+                SessionUpdate::AgentThoughtChunk(chunk)
+            } else {
+                SessionUpdate::AgentMessageChunk(chunk)
+            };
+            self.update_of(Some(parent), &update, out);
+            rest = after;
+        }
     }
 
     fn step(&self, step: &Thinking, out: &mut Vec<u8>) {
@@ -211,7 +255,7 @@ impl AcpEncoder {
 
     fn end_message(&mut self, scope: &Scope, end: &MessageEnd, out: &mut Vec<u8>) {
         for call in self.calls.take_undescribed(scope.parent.as_ref()) {
-            self.fail(&call.id, "The model's message ended before the call was complete.", out);
+            self.fail(&call, "The model's message ended before the call was complete.", out);
         }
         if scope.parent.is_some() || scope.thought.is_some() {
             return;
@@ -220,13 +264,15 @@ impl AcpEncoder {
         let used = end.usage.total();
         if used > 0 && self.window > 0 && !self.replays {
             self.used = used;
-            self.usage(out);
+            self.usage(None, out);
         }
     }
 
-    fn usage(&self, out: &mut Vec<u8>) {
+    /// Writes the size of the context and the cost; at the end of a turn with the turn's cost.
+    fn usage(&self, turn_cost: Option<f64>, out: &mut Vec<u8>) {
         let cost = (self.cost > 0.0).then(|| Cost { amount: self.cost, currency: "USD".into() });
-        self.update(&SessionUpdate::UsageUpdate { used: self.used, size: self.window, cost }, out);
+        let meta = turn_cost.map(|cost| json!({"qwen": {"turnCostUsd": cost}}));
+        self.update(&SessionUpdate::UsageUpdate { used: self.used, size: self.window, cost, meta }, out);
     }
 
     /// Shows that a call begins, while its arguments still arrive.
@@ -235,25 +281,23 @@ impl AcpEncoder {
             return;
         }
         let (kind, title) = announced(name);
-        let title = self.titled(scope, title);
+        let title = self.titled(scope.parent.as_ref(), title);
         self.calls.open(id.clone(), scope.parent.clone());
-        self.update(
-            &SessionUpdate::ToolCall(ToolUpdate {
-                tool_call_id: id.as_str().into(),
-                title: Some(title.into()),
-                name: Some(Cow::Borrowed(name)),
-                kind: Some(kind.into()),
-                status: Some("pending".into()),
-                meta: scope.parent.as_ref().map(nested_meta),
-                ..ToolUpdate::default()
-            }),
-            out,
-        );
+        let update = SessionUpdate::ToolCall(ToolUpdate {
+            tool_call_id: call_id(id),
+            title: Some(title.into()),
+            name: Some(sizes::tool_name(name)),
+            kind: Some(kind.into()),
+            status: Some("pending".into()),
+            meta: scope.parent.as_ref().map(|parent| nested_meta(parent, self.client)),
+            ..ToolUpdate::default()
+        });
+        self.update_of(scope.parent.as_ref(), &update, out);
     }
 
     /// The title of a call, which names the sub-agent that makes it.
-    fn titled(&self, scope: &Scope, title: String) -> String {
-        let agent = scope.parent.as_ref().and_then(|parent| self.calls.find(parent)?.agent.as_deref());
+    fn titled(&self, parent: Option<&CallId>, title: String) -> String {
+        let agent = parent.and_then(|parent| self.calls.find(parent)?.agent.as_deref());
         match agent {
             Some(agent) => format!("{agent}: {title}"),
             None => title,
@@ -264,14 +308,14 @@ impl AcpEncoder {
     fn describe(&mut self, scope: &Scope, call: &ToolCall, out: &mut Vec<u8>) {
         let is_new = self.calls.find(&call.id).is_none();
         let described = describe(call, &self.cwd);
-        let title = self.titled(scope, described.title);
+        let title = self.titled(scope.parent.as_ref(), described.title);
         let open = self.calls.open(call.id.clone(), scope.parent.clone());
         if std::mem::replace(&mut open.is_described, true) {
             return;
         }
         open.agent = described.agent;
         let update = ToolUpdate {
-            tool_call_id: call.id.as_str().into(),
+            tool_call_id: call_id(&call.id),
             title: Some(title.into()),
             kind: Some(described.kind.into()),
             status: Some("pending".into()),
@@ -280,31 +324,48 @@ impl AcpEncoder {
             ..ToolUpdate::default()
         };
         if is_new {
-            let meta = scope.parent.as_ref().map(nested_meta);
-            let update = ToolUpdate { name: Some(Cow::Borrowed(&call.name)), meta, ..update };
-            self.update(&SessionUpdate::ToolCall(update), out);
+            let meta = scope.parent.as_ref().map(|parent| nested_meta(parent, self.client));
+            let update = ToolUpdate { name: Some(sizes::tool_name(&call.name)), meta, ..update };
+            self.update_of(scope.parent.as_ref(), &SessionUpdate::ToolCall(update), out);
         } else {
-            self.update(&SessionUpdate::ToolCallUpdate(update), out);
+            self.update_call(&call.id, scope.parent.as_ref(), update, out);
         }
     }
 
     fn start_call(&mut self, scope: &Scope, call: &ToolCall, out: &mut Vec<u8>) {
         self.describe(scope, call, out);
         let has_terminal = is_command(&call.name) && self.client.terminal != TerminalOutput::Text;
-        let mut update = ToolUpdate {
-            tool_call_id: call.id.as_str().into(),
-            status: Some("in_progress".into()),
-            ..ToolUpdate::default()
-        };
+        let mut update = ToolUpdate { status: Some("in_progress".into()), ..ToolUpdate::default() };
         if has_terminal {
             if let Some(open) = self.calls.find_mut(&call.id) {
                 open.has_terminal = true;
             }
-            let id = call.id.as_str();
-            update.content = Some(vec![ToolContent::Terminal { terminal_id: id.into() }]);
+            let id = call_id(&call.id);
+            update.content = Some(vec![ToolContent::Terminal { terminal_id: id.clone() }]);
             update.meta = Some(json!({"terminal_info": {"terminal_id": id, "cwd": &*self.cwd}}));
         }
-        self.update(&SessionUpdate::ToolCallUpdate(update), out);
+        self.update_call(&call.id, scope.parent.as_ref(), update, out);
+        let agent = self.calls.find(&call.id).and_then(|open| open.agent.as_deref());
+        if let Some(name) = agent.filter(|_| self.client.agents == SubAgents::Sessions) {
+            let spawned = SessionUpdate::SubagentSpawned {
+                subagent_session_id: session_of(&self.session_id, &call.id).into(),
+                name: name.into(),
+                task: describe(call, &self.cwd).title.into(),
+            };
+            self.update_of(scope.parent.as_ref(), &spawned, out);
+        }
+    }
+
+    /// Reports the end of the sub-agent that a call started, to clients that show it as a session.
+    fn end_agent(&self, open: &OpenCall, state: &'static str, out: &mut Vec<u8>) {
+        if open.agent.is_none() || self.client.agents != SubAgents::Sessions {
+            return;
+        }
+        let update = SessionUpdate::SubagentStateUpdate {
+            subagent_session_id: session_of(&self.session_id, &open.id).into(),
+            state: state.into(),
+        };
+        self.update_of(open.parent.as_ref(), &update, out);
     }
 
     fn output(&mut self, call: &ToolCall, text: &str, at: Timestamp, out: &mut Vec<u8>) {
@@ -313,37 +374,48 @@ impl AcpEncoder {
             TerminalOutput::Terminal | TerminalOutput::Text => "terminal_output",
         };
         let Some(open) = self.calls.find_mut(&call.id) else { return };
-        let mut update = ToolUpdate { tool_call_id: call.id.as_str().into(), ..ToolUpdate::default() };
+        let parent = open.parent.clone();
         if open.has_terminal {
             let mut rest = text;
             while !rest.is_empty() {
                 let (piece, after) = split_at_size(rest, MAX_PART);
-                update.meta = Some(json!({field: {"terminal_id": call.id.as_str(), "data": piece}}));
-                self.update(&SessionUpdate::ToolCallUpdate(update.clone()), out);
+                let meta = json!({field: {"terminal_id": call_id(&call.id), "data": piece}});
+                let update = ToolUpdate { meta: Some(meta), ..ToolUpdate::default() };
+                self.update_call(&call.id, parent.as_ref(), update, out);
                 rest = after;
             }
             return;
         }
         let Some(shown) = open.add_output(text, at) else { return };
-        update.content = Some(vec![content::fenced(&qwen_events::without_escapes(shown))]);
-        self.update(&SessionUpdate::ToolCallUpdate(update), out);
+        let content = Some(vec![content::fenced(&qwen_events::without_escapes(shown))]);
+        self.update_call(&call.id, parent.as_ref(), ToolUpdate { content, ..ToolUpdate::default() }, out);
     }
 
     fn plan(&self, todos: &[Todo], out: &mut Vec<u8>) {
-        let entries = todos.iter().map(|todo| PlanEntry {
-            content: Cow::Borrowed(&*todo.content),
-            priority: "medium".into(),
-            status: todo.status.name().into(),
-        });
-        self.update(&SessionUpdate::Plan { entries: entries.collect() }, out);
+        let mut entries = Vec::new();
+        let mut size = 0;
+        for todo in todos {
+            let content = sizes::beginning(&todo.content, MAX_ENTRY);
+            // A byte is written as at most six.
+            size += 6 * content.len() + 64;
+            if size > MAX_FRAME / 2 {
+                let content = format!("{} further tasks", todos.len() - entries.len());
+                entries.push(PlanEntry {
+                    content: content.into(),
+                    priority: "medium".into(),
+                    status: "pending".into(),
+                });
+                break;
+            }
+            entries.push(PlanEntry { content, priority: "medium".into(), status: todo.status.name().into() });
+        }
+        self.update(&SessionUpdate::Plan { entries }, out);
     }
 
     fn display(&self, call: &ToolCall, display: &qwen_events::Display, out: &mut Vec<u8>) {
         use qwen_events::Display;
-        let mut update = ToolUpdate { tool_call_id: call.id.as_str().into(), ..ToolUpdate::default() };
-        if self.calls.find(&call.id).is_none() {
-            return;
-        }
+        let mut update = ToolUpdate::default();
+        let Some(open) = self.calls.find(&call.id) else { return };
         match display {
             Display::TodoList(todos) => return self.plan(todos, out),
             Display::FileDiff(change) => {
@@ -360,7 +432,7 @@ impl AcpEncoder {
                 update.content = Some(vec![content::text(text)]);
             }
         }
-        self.update(&SessionUpdate::ToolCallUpdate(update), out);
+        self.update_call(&call.id, open.parent.as_ref(), update, out);
     }
 
     fn end_call(&mut self, scope: &Scope, end: &ToolEnd, out: &mut Vec<u8>) {
@@ -370,34 +442,34 @@ impl AcpEncoder {
             self.plan(todos, out);
         }
         let (contents, locations) = content::result(end, is_command(&end.call.name));
-        let id = end.call.id.as_str();
         let status = if end.status == ToolStatus::Success { "completed" } else { "failed" };
+        self.end_agent(&open, status, out);
         let mut update = ToolUpdate {
-            tool_call_id: id.into(),
             status: Some(status.into()),
             locations: (!locations.is_empty()).then_some(locations),
             raw_output: Some(content::raw_output(end)),
             ..ToolUpdate::default()
         };
         if open.has_terminal {
+            let id = call_id(&end.call.id);
             update.meta = Some(
                 json!({"terminal_exit": {"terminal_id": id, "exit_code": end.exit_code, "signal": null}}),
             );
         } else {
             update.content = Some(contents);
         }
-        self.update(&SessionUpdate::ToolCallUpdate(update), out);
+        self.update_call(&end.call.id, open.parent.as_ref(), update, out);
     }
 
     /// Reports the status `failed` for a call that has no end event.
-    fn fail(&self, id: &CallId, why: &str, out: &mut Vec<u8>) {
+    fn fail(&self, call: &OpenCall, why: &str, out: &mut Vec<u8>) {
+        self.end_agent(call, "cancelled", out);
         let update = ToolUpdate {
-            tool_call_id: id.as_str().into(),
             status: Some("failed".into()),
             content: Some(vec![content::text(why)]),
             ..ToolUpdate::default()
         };
-        self.update(&SessionUpdate::ToolCallUpdate(update), out);
+        self.update_call(&call.id, call.parent.as_ref(), update, out);
     }
 
     fn ask(&mut self, scope: &Scope, request_id: &str, request: &ControlCall, out: &mut Vec<u8>) {
@@ -413,11 +485,12 @@ impl AcpEncoder {
         }
         let rule = permission::rule(call, confirmation);
         let described = describe(call, &self.cwd);
+        let parent = self.calls.find(&call.id).and_then(|open| open.parent.as_ref());
         let params = PermissionRequest {
             session_id: self.session_id.as_str().into(),
             tool_call: ToolUpdate {
-                tool_call_id: call.id.as_str().into(),
-                title: Some(self.titled(scope, described.title).into()),
+                tool_call_id: call_id(&call.id),
+                title: Some(self.titled(parent, described.title).into()),
                 kind: Some(described.kind.into()),
                 status: Some("pending".into()),
                 content: Some(content::confirmation(call, confirmation, reason)),
@@ -432,9 +505,18 @@ impl AcpEncoder {
         push_line(out, &Request { jsonrpc, id: request_id.into(), method, params });
     }
 
-    fn notice(&self, severity: &'static str, text: &str, out: &mut Vec<u8>) {
+    fn mode(&self, mode: &str, out: &mut Vec<u8>) {
+        self.update(&SessionUpdate::CurrentModeUpdate { current_mode_id: mode.into() }, out);
+    }
+
+    fn notice(&mut self, severity: &'static str, text: &str, out: &mut Vec<u8>) {
         let title = one_line(text);
-        if self.client.notices && !self.replays && !title.is_empty() {
+        if !self.client.notices || self.replays || title.is_empty() {
+            return;
+        }
+        if let Some(early) = &mut self.early {
+            early.notices.push((severity, title));
+        } else {
             let notice =
                 SessionUpdate::Notice { severity: severity.into(), title: title.into(), description: None };
             self.update(&notice, out);
@@ -458,7 +540,7 @@ impl AcpEncoder {
                 }
                 if self.window > 0 && !self.replays {
                     self.used = *new_tokens;
-                    self.usage(out);
+                    self.usage(None, out);
                 }
             }
             SessionEvent::MaxTokens { message } => self.notice("warning", message, out),
@@ -477,12 +559,11 @@ impl AcpEncoder {
                 self.notice("warning", &format!("{to} continues in place of {from}: {reason}"), out);
             }
             SessionEvent::LoopDetected { message } => self.notice("warning", message, out),
-            SessionEvent::ModeChanged { mode } => {
-                if !self.replays {
-                    let current_mode_id = Cow::Borrowed(&**mode);
-                    self.update(&SessionUpdate::CurrentModeUpdate { current_mode_id }, out);
-                }
-            }
+            SessionEvent::ModeChanged { .. } if self.replays => {}
+            SessionEvent::ModeChanged { mode } => match &mut self.early {
+                Some(early) => early.mode = Some(mode.clone()),
+                None => self.mode(mode, out),
+            },
             SessionEvent::Steered { prompt_id, .. } => {
                 let prompt_id = Some(prompt_id.as_str().into());
                 self.internal(InternalMethod::Steered, Internal { prompt_id, ..Internal::default() }, out);
@@ -490,14 +571,14 @@ impl AcpEncoder {
         }
     }
 
-    fn task(&self, event: &TaskEvent, out: &mut Vec<u8>) {
+    fn task(&mut self, event: &TaskEvent, out: &mut Vec<u8>) {
         if let Some((_, words)) = crate::task::notice(event) {
             self.notice("info", &words, out);
         }
     }
 
     fn command(&mut self, result: &CommandResult, out: &mut Vec<u8>) {
-        self.enter_session(&result.session_id);
+        self.enter_session(&result.session_id, out);
         let text = match &result.body {
             CommandResultBody::SubmitPrompt { .. } => return,
             CommandResultBody::Message { content, .. } => content.to_string(),
@@ -515,7 +596,7 @@ impl AcpEncoder {
 
     fn end_turn(&mut self, end: &TurnEnd, out: &mut Vec<u8>) {
         if let Some(session_id) = &end.session_id {
-            self.enter_session(session_id);
+            self.enter_session(session_id, out);
         }
         if self.prompt_id.as_ref() == Some(&end.prompt_id) {
             let closing = self.last.close(end);
@@ -523,14 +604,14 @@ impl AcpEncoder {
                 self.push_message(&format!("{}-reply", end.prompt_id), &closing.content, out);
             }
             for call in self.calls.take_all() {
-                self.fail(&call.id, "The turn ended before the call did.", out);
+                self.fail(&call, "The turn ended before the call did.", out);
             }
             self.prompt_id = None;
         }
         if end.cost_usd > 0.0 {
             self.cost += end.cost_usd;
             if self.window > 0 && self.used > 0 && !self.replays {
-                self.usage(out);
+                self.usage(Some(end.cost_usd), out);
             }
         }
         push_end(end, self.client.unstable_usage, out);
@@ -579,6 +660,12 @@ impl Encoder for AcpEncoder {
                     self.last = Last::Open;
                 }
             }
+            Body::MessageStart { message_id, .. } => {
+                let parent = scope.parent.as_ref().and_then(|parent| self.calls.find_mut(parent));
+                if let Some(parent) = parent {
+                    parent.message_id = Some(message_id.to_string());
+                }
+            }
             Body::ToolCallDelta { call_id, name, .. } => self.announce(scope, call_id, name, out),
             Body::ToolCall(call) => self.describe(scope, call, out),
             Body::MessageEnd(end) => self.end_message(scope, end, out),
@@ -587,7 +674,7 @@ impl Encoder for AcpEncoder {
             Body::ToolDisplay { call, display } => self.display(call, display, out),
             Body::ToolEnd(end) => self.end_call(scope, end, out),
             Body::ControlRequest { request_id, session_id, call, .. } => {
-                self.enter_session(session_id);
+                self.enter_session(session_id, out);
                 self.ask(scope, request_id, call, out);
             }
             Body::ControlCancel { request_id } => {
@@ -626,7 +713,6 @@ impl Encoder for AcpEncoder {
             }
             Body::TurnStart(..)
             | graph_events!()
-            | Body::MessageStart { .. }
             | Body::Resumed(..)
             | Body::ThoughtSignature(..)
             | Body::Decision { .. }
@@ -639,107 +725,6 @@ impl Encoder for AcpEncoder {
             | Body::TurnEnd(..)
             | Body::HintResult(..)
             | Body::CancelResult(..) => {}
-        }
-    }
-}
-
-/// The call whose sub-agent an update belongs to.
-fn nested_meta(parent: &CallId) -> Value {
-    json!({"qwen": {"parentToolCallId": parent.as_str()}})
-}
-
-fn error_object(error: &ErrorInfo) -> ErrorObject<'static> {
-    let message = one_line(&error.message);
-    let message = if message.is_empty() { "The request failed.".to_owned() } else { message };
-    ErrorObject {
-        code: error_code(error),
-        message: message.into(),
-        data: Some(json!({"qwen": {"code": error.code, "retryable": error.retryable}})),
-    }
-}
-
-/// Writes the response to the prompt.
-fn push_end(end: &TurnEnd, with_usage: bool, out: &mut Vec<u8>) {
-    let id = Cow::Borrowed(end.prompt_id.as_str());
-    let stop_reason = match end.status {
-        EndStatus::Done => match end.finish {
-            Finish::Stop | Finish::ToolCalls => StopReason::EndTurn,
-            Finish::Length => StopReason::MaxTokens,
-            Finish::ContentFilter => StopReason::Refusal,
-        },
-        EndStatus::Cancelled => StopReason::Cancelled,
-        EndStatus::MaxTokens => StopReason::MaxTokens,
-        EndStatus::MaxTurns | EndStatus::MaxToolCalls | EndStatus::MaxWallTime | EndStatus::Budget => {
-            StopReason::MaxTurnRequests
-        }
-        // The model or its provider refused to answer.
-        EndStatus::Error if end.finish == Finish::ContentFilter => StopReason::Refusal,
-        EndStatus::Error | EndStatus::Interrupted => {
-            let unexplained = || ErrorInfo::new(ErrorKind::Internal, end.status.name(), end_words(end));
-            let cause = end.error.clone().unwrap_or_else(unexplained);
-            let mut error = error_object(&cause);
-            // A failed turn is not an invalid request.
-            if error.code == -32602 {
-                error.code = -32603;
-            }
-            error.data = Some(json!({"qwen": {"status": end.status.name(), "code": cause.code,
-                "retryable": cause.retryable, "costUsd": end.cost_usd}}));
-            return push_line(out, &ErrorResponse { jsonrpc: Version::Word, id, error });
-        }
-    };
-    let mut meta = json!({"status": end.status.name(), "modelCalls": end.model_calls,
-        "toolCalls": end.tool_calls, "durationMs": end.duration_ms, "usage": counts(&end.usage)});
-    if end.cost_usd > 0.0 {
-        meta["costUsd"] = end.cost_usd.into();
-    }
-    if end.status != EndStatus::Done {
-        meta["message"] = one_line(end_words(end)).into();
-    }
-    if !end.denials.is_empty() {
-        meta["denied"] = end.denials.iter().map(|denial| denial.call_id.as_str()).collect();
-    }
-    let usage = with_usage.then(|| counts(&end.usage));
-    let result = PromptResult { stop_reason, usage, meta: Some(json!({"qwen": meta})) };
-    push_line(out, &PromptResponse { jsonrpc: Version::Word, id, result });
-}
-
-fn counts(usage: &Usage) -> TokenCounts {
-    TokenCounts {
-        input_tokens: usage.prompt_tokens.saturating_sub(usage.cached_tokens),
-        output_tokens: usage.completion_tokens,
-        total_tokens: usage.total(),
-        cached_read_tokens: usage.cached_tokens,
-        cached_write_tokens: usage.cache_write_tokens,
-        thought_tokens: usage.thought_tokens,
-    }
-}
-
-/// The structure of a step, for clients that draw it.
-fn thinking(step: &Thinking) -> Value {
-    match step {
-        Thinking::TotExpand { candidates } => {
-            let candidates: Vec<&str> = candidates.iter().map(|text| &**text).collect();
-            json!({"type": "tot_expand", "candidates": candidates})
-        }
-        Thinking::TotEvaluate { chosen, scores } => {
-            json!({"type": "tot_evaluate", "chosen": chosen, "scores": scores})
-        }
-        Thinking::TotBacktrack { reason, to_depth } => {
-            json!({"type": "tot_backtrack", "reason": &**reason, "toDepth": to_depth})
-        }
-        Thinking::GotPlan { node_ids, edge_count } => {
-            let nodes: Vec<&str> = node_ids.iter().map(|id| &**id).collect();
-            json!({"type": "got_plan", "nodes": nodes, "edgeCount": edge_count})
-        }
-        Thinking::GotNodeStart { id } => json!({"type": "got_node_start", "id": &**id}),
-        Thinking::GotNodeComplete { id, result_summary } => {
-            json!({"type": "got_node_complete", "id": &**id, "summary": &**result_summary})
-        }
-        Thinking::GotNodeFailed { id, error } => {
-            json!({"type": "got_node_failed", "id": &**id, "error": &**error})
-        }
-        Thinking::GotExpand { id, nodes_added, edges_added } => {
-            json!({"type": "got_expand", "id": &**id, "nodesAdded": nodes_added, "edgesAdded": edges_added})
         }
     }
 }

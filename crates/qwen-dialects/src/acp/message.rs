@@ -42,7 +42,7 @@ impl OpenMessage {
 }
 
 /// The id of the thinking before a message: for a client the two are different messages.
-fn thought_id(message_id: &str) -> String {
+pub(super) fn thought_id(message_id: &str) -> String {
     format!("{message_id}-thought")
 }
 

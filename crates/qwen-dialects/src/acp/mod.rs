@@ -8,6 +8,7 @@
 //! The encoder keeps message ids, tool updates, command output and the end of a turn in separate modules, so
 //! that version 2 of the protocol can become a second projection.
 
+mod agents;
 mod answer;
 mod call;
 mod client;
@@ -15,16 +16,20 @@ mod content;
 mod encode;
 mod message;
 mod open_calls;
+mod outcome;
 mod permission;
 mod prompt;
 mod sizes;
+mod thinking;
 pub mod wire;
 
+pub use agents::owning_session;
 pub use answer::{Answer, elicitation_answer, permission_answer};
-pub use client::{AcpClient, TerminalOutput};
+pub use client::{AcpClient, SubAgents, TerminalOutput};
+pub use outcome::error_code;
 pub use permission::{ASK_QUESTION_TOOLS, OptionId};
 pub use prompt::{PromptContent, prompt_parts};
-pub use sizes::{MAX_FRAME, one_line};
+pub use sizes::{MAX_FRAME, explanation, one_line};
 
 pub(crate) use encode::encoder;
-pub use encode::{error_code, push_update};
+pub use encode::push_update;

@@ -22,6 +22,8 @@ pub(super) struct OpenCall {
     pub parent: Option<CallId>,
     /// The name of the sub-agent that this call starts.
     pub agent: Option<String>,
+    /// The message that this sub-agent is writing.
+    pub message_id: Option<String>,
     /// True once the complete arguments were shown.
     pub is_described: bool,
     /// True if the output goes to a display-only terminal.
@@ -67,6 +69,7 @@ impl OpenCalls {
                 id,
                 parent,
                 agent: None,
+                message_id: None,
                 is_described: false,
                 has_terminal: false,
                 output: String::new(),

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use qwen_events::{Confirmation, ToolCall, offer_rule, visible_text};
 use serde_json::{Value, json};
 
+use super::sizes::{self, MAX_PART};
 use super::wire::{Elicitation, PermissionOption};
 
 /// The names of the tool that asks the user, in both vocabularies.
@@ -12,6 +13,9 @@ pub const ASK_QUESTION_TOOLS: [&str; 2] = ["ask_user_question", "AskUserQuestion
 
 /// The longest rule that is offered, in characters: a user must be able to read all of it.
 const LONGEST_RULE: usize = 160;
+
+/// The longest arguments that become a form, in bytes. A form repeats them several times, and no user reads more.
+const MAX_FORM: usize = MAX_PART / 4;
 
 /// The ids of the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +102,9 @@ pub(super) fn options(confirmation: &Confirmation, rule: Option<&str>) -> Vec<Pe
 
 /// The questions of a call as a form; none if the call asks nothing that a form can hold.
 pub(super) fn form<'a>(session_id: &'a str, call: &'a ToolCall) -> Option<Elicitation<'a>> {
+    if call.arguments.as_str().len() > MAX_FORM {
+        return None;
+    }
     let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
     let questions = arguments.get("questions")?.as_array()?;
     let mut properties = serde_json::Map::new();
@@ -132,7 +139,7 @@ pub(super) fn form<'a>(session_id: &'a str, call: &'a ToolCall) -> Option<Elicit
     let required: Vec<String> = properties.keys().cloned().collect();
     (!required.is_empty()).then(|| Elicitation {
         session_id: session_id.into(),
-        tool_call_id: call.id.as_str().into(),
+        tool_call_id: sizes::call_id(&call.id),
         mode: "form".into(),
         message: message.join("\n").into(),
         requested_schema: json!({"type": "object", "properties": properties, "required": required}),

@@ -56,9 +56,7 @@ fn part(at: usize, block: &Value) -> Result<Part, ErrorInfo> {
                 return Err(invalid(at, "`mimeType` of an image must begin with `image/`"));
             }
             let data = need(block, "data")?;
-            if data.is_empty()
-                || !data.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=\r\n".contains(&byte))
-            {
+            if !is_base64(&data) {
                 return Err(invalid(at, "`data` must be base64"));
             }
             Ok(Part::Media(Media { mime_type, source: MediaSource::Base64(data) }))
@@ -73,6 +71,7 @@ fn part(at: usize, block: &Value) -> Result<Part, ErrorInfo> {
                 (None | Some(Value::Null), Some(Value::String(blob))) => {
                     let mime_type = resource.get("mimeType").and_then(Value::as_str);
                     match mime_type.filter(|mime_type| mime_type.starts_with("image/")) {
+                        Some(_) if !is_base64(blob) => Err(invalid(at, "`blob` must be base64")),
                         Some(mime_type) => Ok(Part::Media(Media {
                             mime_type: mime_type.into(),
                             source: MediaSource::Base64(blob.as_str().into()),
@@ -93,6 +92,11 @@ fn part(at: usize, block: &Value) -> Result<Part, ErrorInfo> {
             Err(invalid(at, &format!("there is no content block of type {shown:?}; it must be {kinds}")))
         }
     }
+}
+
+fn is_base64(data: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=\r\n".contains(&byte);
+    !data.is_empty() && data.bytes().all(is_allowed)
 }
 
 /// How a linked resource is named to the model. The file is read by the model's own tools.
@@ -168,6 +172,10 @@ mod tests {
             (json!({"type": "image", "data": "QQ==", "mimeType": "text/x"}), "image/"),
             (json!({"type": "audio", "data": "", "mimeType": "audio/wav"}), "audio"),
             (json!({"type": "resource", "resource": {"uri": "x"}}), "`text` or `blob`"),
+            (
+                json!({"type": "resource", "resource": {"uri": "x", "mimeType": "image/png", "blob": "!"}}),
+                "base64",
+            ),
             (json!({"type": "hologram"}), "hologram"),
         ] {
             let error = prompt_parts(&[json!({"type": "text", "text": "x"}), block]).unwrap_err();

@@ -42,6 +42,28 @@ fn every_field_that_is_missing_null_or_of_the_wrong_type_is_one_error() {
 }
 
 #[test]
+fn every_text_that_is_far_too_long_has_one_short_answer() {
+    let mock = MockModel::start();
+    let mut editor = Editor::start(&mock);
+    let session = editor.session();
+    let long = "x".repeat(5 * 1024 * 1024);
+    for (method, params) in methods(&session, &editor.cwd()) {
+        for (name, value) in params.as_object().unwrap() {
+            if !value.is_string() {
+                continue;
+            }
+            let mut params = params.clone();
+            params[name] = long.as_str().into();
+            let response = editor.request(method, &params);
+            let code = response["error"]["code"].as_i64().unwrap();
+            assert!([-32602, -32002].contains(&code), "{method} {name}: {code}");
+            assert!(response.to_string().len() < 4096, "{method} {name}");
+        }
+    }
+    assert_eq!(editor.ask("session/close", &json!({"sessionId": session})), json!({}), "it is still open");
+}
+
+#[test]
 fn unknown_sessions_and_directories_have_their_codes() {
     let mut editor = Editor::start(&MockModel::start());
     let cwd = editor.cwd();

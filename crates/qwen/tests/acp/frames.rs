@@ -52,6 +52,14 @@ fn update_keys(kind: &str) -> Keys {
         "current_mode_update" => &[("currentModeId", true, Text)],
         "config_option_update" => &[("configOptions", true, List)],
         "session_info_update" => &[("title", false, Text), ("updatedAt", false, Text)],
+        // Outside the schema, for clients that advertise sub-agents as sessions.
+        "subagent_spawned" => {
+            &[("subagentSessionId", true, Text), ("name", true, Text), ("task", true, Text)]
+        }
+        "subagent_state_update" => &[
+            ("subagentSessionId", true, Text),
+            ("state", true, OneOf(&["completed", "failed", "cancelled"])),
+        ],
         "usage_update" => &[("used", true, Count), ("size", true, Count), ("cost", false, Object)],
         "notice" => NOTICE,
         "compaction_update" => &[("compactionId", true, Text), ("status", true, Text)],

@@ -2,7 +2,9 @@
 //! every test is checked against our own description of the protocol.
 #![expect(clippy::unwrap_used, reason = "tests may state what they expect, helpers too")]
 
+mod agents;
 mod bad_input;
+mod coverage;
 mod editor;
 mod endings;
 mod frames;
@@ -10,4 +12,6 @@ mod kit;
 mod permissions;
 mod random;
 mod sessions;
+mod settings;
+mod sizes;
 mod turns;

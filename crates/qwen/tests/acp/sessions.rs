@@ -141,7 +141,9 @@ fn sessions_are_listed_newest_first_with_titles_and_filtered_exactly() {
     let next = editor.ask("session/list", &json!({"cursor": two}));
     assert_eq!(next["sessions"].as_array().unwrap().len(), 1);
     assert_eq!(editor.ask("session/list", &json!({"cwd": "/nonexistent"})), json!({"sessions": []}));
-    assert_eq!(editor.request("session/list", &json!({"cursor": "bad"}))["error"]["code"], -32602);
+    for bad in [json!({"cursor": "bad"}), json!({"cursor": ""}), json!({"cwd": "relative"})] {
+        assert_eq!(editor.request("session/list", &bad)["error"]["code"], -32602, "{bad}");
+    }
 }
 
 #[test]
@@ -170,6 +172,9 @@ fn a_session_that_another_process_holds_is_a_clear_error() {
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains(&session), "{refused}");
     assert!(!other.frames.iter().any(|frame| frame["method"] == "session/update"));
+    let refused = other.request("session/delete", &json!({"sessionId": session}));
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    assert_eq!(editor.ask("session/list", &json!({}))["sessions"].as_array().unwrap().len(), 1);
 }
 
 #[test]
@@ -255,15 +260,20 @@ fn a_dead_worker_ends_its_prompt_with_an_error_and_the_next_prompt_runs() {
     let session = editor.session();
     let id = editor.prompt(&session, "Hi");
     mock.reached("never");
-    for pid in children(editor.run.pid()) {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    }
+    kill_workers(&editor);
     let (_, response) = editor.response(id);
     assert!(response["error"]["message"].as_str().is_some(), "{response}");
     mock.push(Reply::text("Alive."));
     let (frames, reason) = editor.turn(&session, "Again");
     assert_eq!((text(&frames, "agent_message_chunk").as_str(), reason.as_str()), ("Alive.", "end_turn"));
+}
+
+/// Kills the processes of all sessions.
+pub fn kill_workers(editor: &Editor) {
+    for pid in children(editor.run.pid()) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
 }
 
 /// The pids of a process's children.

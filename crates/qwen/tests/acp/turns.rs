@@ -188,6 +188,58 @@ fn steering_joins_the_turn_and_asks_for_a_prompt_while_idle() {
 }
 
 #[test]
+fn a_steered_prompt_of_a_cancelled_turn_failed() {
+    let mock = MockModel::with([Reply::new([sse::text("one"), gate("never")]), Reply::text("two")]);
+    let mut editor = Editor::start(&mock);
+    let session = editor.session();
+    let prompt = editor.prompt(&session, "Hi");
+    mock.reached("never");
+    let words = json!({"sessionId": session, "prompt": [{"type": "text", "text": "more"}]});
+    let steering = editor.send("_session/steering", &words);
+    editor.notify("session/cancel", &json!({"sessionId": session}));
+    let (before, response) = editor.response(prompt);
+    assert_eq!(response["result"]["stopReason"], "cancelled");
+    let steered =
+        before.iter().find(|frame| frame["id"] == steering).expect("answered before the turn ended");
+    assert_eq!(steered["result"]["outcome"], "failed", "{steered}");
+    assert_eq!(editor.turn(&session, "Again").1, "end_turn");
+    assert_eq!(mock.requests().len(), 2, "the steered prompt did not run");
+}
+
+#[test]
+fn a_cancel_request_without_an_id_cancels_nothing() {
+    let mock =
+        MockModel::with([Reply::new([gate("open"), sse::text("one"), sse::finish("stop"), sse::done()])]);
+    let mut editor = Editor::start(&mock);
+    let session = editor.session();
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "Hi"}]});
+    editor
+        .run
+        .write_line(json!({"jsonrpc": "2.0", "id": null, "method": "session/prompt", "params": params}));
+    mock.reached("open");
+    editor.notify("$/cancel_request", &json!({}));
+    mock.open("open");
+    let is_answer = |frame: &Value| frame.get("method").is_none() && frame["id"].is_null();
+    assert_eq!(editor.until(is_answer).pop().unwrap()["result"]["stopReason"], "end_turn");
+}
+
+#[test]
+fn prompts_with_the_same_id_are_both_answered() {
+    let mock = MockModel::with([Reply::text("one"), Reply::text("two")]);
+    let mut editor = Editor::start(&mock);
+    for session in [editor.session(), editor.session()] {
+        let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "Hi"}]});
+        editor.run.write_line(
+            json!({"jsonrpc": "2.0", "id": "same", "method": "session/prompt", "params": params}),
+        );
+    }
+    for _ in 0..2 {
+        let answer = editor.until(|frame| frame["id"] == "same").pop().unwrap();
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    }
+}
+
+#[test]
 fn command_output_is_text_unless_the_client_shows_terminals() {
     for (meta, is_terminal) in [(json!({}), false), (json!({"terminal_output": true}), true)] {
         let mock = MockModel::with([

@@ -89,6 +89,25 @@ pub enum SessionUpdate<'a> {
         /// The cost of the session so far.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Cost<'a>>,
+        /// Extensions: `qwen.turnCostUsd` is the cost of the turn that ends.
+        #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+        meta: Option<Value>,
+    },
+    /// A sub-agent started. Only for clients that show sub-agents as sessions.
+    SubagentSpawned {
+        /// The id of the session in which its updates follow.
+        subagent_session_id: Cow<'a, str>,
+        /// The name of the sub-agent.
+        name: Cow<'a, str>,
+        /// The task, as a title.
+        task: Cow<'a, str>,
+    },
+    /// A sub-agent ended. Only for clients that show sub-agents as sessions.
+    SubagentStateUpdate {
+        /// The id of the sub-agent's session.
+        subagent_session_id: Cow<'a, str>,
+        /// `completed`, `failed` or `cancelled`
+        state: Cow<'a, str>,
     },
     /// A notice that is not part of the conversation.
     Notice {

@@ -142,6 +142,8 @@ impl SessionState {
             | SessionUpdate::ConfigOptionUpdate { .. }
             | SessionUpdate::SessionInfoUpdate { .. }
             | SessionUpdate::UsageUpdate { .. }
+            | SessionUpdate::SubagentSpawned { .. }
+            | SessionUpdate::SubagentStateUpdate { .. }
             | SessionUpdate::Notice { .. }
             | SessionUpdate::CompactionUpdate { .. } => {}
         }

@@ -120,7 +120,9 @@ impl AcpReader {
             SessionUpdate::SessionInfoUpdate { .. }
             | SessionUpdate::AvailableCommandsUpdate { .. }
             | SessionUpdate::ConfigOptionUpdate { .. }
-            | SessionUpdate::UsageUpdate { .. } => vec![ViewEvent::Nothing],
+            | SessionUpdate::UsageUpdate { .. }
+            | SessionUpdate::SubagentSpawned { .. }
+            | SessionUpdate::SubagentStateUpdate { .. } => vec![ViewEvent::Nothing],
         };
         events.into_iter().map(|event| self.line(event, meta.as_ref())).collect()
     }

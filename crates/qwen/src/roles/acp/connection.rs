@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use qwen_dialects::acp::wire::SessionUpdate;
-use qwen_dialects::acp::{AcpClient, TerminalOutput, push_update};
+use qwen_dialects::acp::{AcpClient, SubAgents, TerminalOutput, push_update};
 use qwen_events::SessionId;
 use qwen_kernel::Hub;
 use serde_json::{Value, json};
@@ -37,6 +37,8 @@ pub(super) enum PendingControl {
         option: String,
         value: String,
     },
+    /// The model and the thought level in force, after a command.
+    Settings,
     Close,
 }
 
@@ -173,7 +175,7 @@ impl<'a> EditorConnection<'a> {
                 }
             }
             "$/cancel_request" => {
-                let request = params.get("requestId").unwrap_or(&Value::Null);
+                let Some(request) = params.get("requestId") else { return };
                 let running = self
                     .sessions
                     .values()
@@ -217,6 +219,10 @@ impl<'a> EditorConnection<'a> {
                 "args": ["auth", "status", "--text"]}),
             );
         }
+        let mut meta = json!({"steering": {"supported": true}});
+        if self.client.is_some_and(|client| client.agents == SubAgents::Sessions) {
+            meta["jetbrains"] = json!({"air": {"version": 1, "capabilities": ["nativeSubagentSessions"]}});
+        }
         Ok(json!({
             "protocolVersion": PROTOCOL_VERSION,
             "agentInfo": {"name": "qwen", "title": "Qwen", "version": env!("CARGO_PKG_VERSION")},
@@ -228,7 +234,7 @@ impl<'a> EditorConnection<'a> {
                     "additionalDirectories": {}},
             },
             "authMethods": methods,
-            "_meta": {"steering": {"supported": true}},
+            "_meta": meta,
         }))
     }
 
@@ -280,13 +286,18 @@ fn advertised(capabilities: &Value) -> AcpClient {
         () => TerminalOutput::Text,
     };
     let transcripts = capabilities.pointer("/_meta/subagent-transcript");
+    let has_transcripts = transcripts.is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)));
+    let agents = match () {
+        () if has_native_subagents => SubAgents::Sessions,
+        () if has_transcripts => SubAgents::Transcripts,
+        () => SubAgents::Titles,
+    };
     AcpClient {
         terminal,
         notices: is_marked("/session/notices"),
         compaction: is_marked("/session/compaction"),
         forms: is_marked("/elicitation/form"),
-        transcripts: has_native_subagents
-            || transcripts.is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false))),
+        agents,
         unstable_usage: false,
     }
 }
@@ -304,7 +315,9 @@ mod tests {
         let all = json!({"elicitation": {"form": {}}, "session": {"notices": {}, "compaction": {}},
             "_meta": {"terminal_output": true, "subagent-transcript": {}}});
         let client = advertised(&all);
-        assert!(client.forms && client.notices && client.compaction && client.transcripts);
-        assert_eq!(client.terminal, TerminalOutput::Terminal);
+        assert!(client.forms && client.notices && client.compaction);
+        assert_eq!((client.terminal, client.agents), (TerminalOutput::Terminal, SubAgents::Transcripts));
+        let air = json!({"_meta": {"jetbrains": {"air": {"version": 1, "capabilities": ["nativeSubagentSessions"]}}}});
+        assert_eq!(advertised(&air).agents, SubAgents::Sessions);
     }
 }

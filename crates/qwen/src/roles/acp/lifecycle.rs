@@ -69,7 +69,6 @@ impl EditorConnection<'_> {
             self.open(&id, opening);
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.spent = spent;
-                session.stream_base = spent;
                 // The client has the title from its list.
                 session.title = Some(String::new());
             }
@@ -135,6 +134,9 @@ impl EditorConnection<'_> {
 
     pub(super) fn list_sessions(&self, params: &Value) -> Result<Value, RpcError> {
         let cwd = optional_text(params, "cwd")?.map(PathBuf::from);
+        if cwd.as_ref().is_some_and(|cwd| !cwd.is_absolute()) {
+            return Err(RpcError::params("`cwd` is not an absolute path"));
+        }
         let cursor = optional_text(params, "cursor")?;
         let settings = session_settings::resolve(self.run, None)?;
         let sessions = match &settings.store {
@@ -228,7 +230,11 @@ impl EditorConnection<'_> {
 
 fn delete(store: Option<&Store>, id: &SessionId) -> Result<(), RpcError> {
     match store.filter(|store| store.holds(id)) {
-        Some(store) => store.delete(id).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string())),
+        Some(store) => {
+            // A session that another process holds cannot be deleted.
+            drop(store.hold(id).map_err(|error| RpcError::new(INVALID_REQUEST, error.to_string()))?);
+            store.delete(id).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
+        }
         None => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use qwen_dialects::acp::{error_code, one_line};
+use qwen_dialects::acp::{error_code, explanation};
 use qwen_events::ErrorInfo;
 use serde::Deserialize;
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub struct RpcError {
 
 impl RpcError {
     pub fn new(code: i64, message: impl AsRef<str>) -> Self {
-        Self { code, message: one_line(message.as_ref()) }
+        Self { code, message: explanation(message.as_ref()) }
     }
 
     pub fn params(message: impl AsRef<str>) -> Self {

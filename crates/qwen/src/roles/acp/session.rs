@@ -58,8 +58,7 @@ pub struct Session {
     pub model: Arc<str>,
     /// `default`, or a thought level.
     pub effort: String,
-    /// The cost of the session before the worker's stream began, and until now, in US dollars.
-    pub stream_base: f64,
+    /// The cost of the session until now, in US dollars.
     pub spent: f64,
     /// The title, from the first prompt.
     pub title: Option<String>,
@@ -75,7 +74,6 @@ impl Session {
             model: settings.model.clone(),
             effort: settings.effort.clone().unwrap_or_else(|| "default".to_owned()),
             settings,
-            stream_base: 0.0,
             spent: 0.0,
             title: None,
         }

@@ -98,7 +98,12 @@ impl EditorConnection<'_> {
         };
         if turn.prompt_id != prompt_id {
             // A steered prompt that came too late and became a turn, or was refused.
-            let outcome = if result.is_ok() { "startedNewTurn" } else { "failed" };
+            let is_cancelled =
+                |value: &Value| value.get("stopReason").is_some_and(|reason| reason == "cancelled");
+            let outcome = match &result {
+                Ok(value) if !is_cancelled(value) => "startedNewTurn",
+                _ => "failed",
+            };
             return self.steered(prompt_id, outcome);
         }
         self.prompts.remove(prompt_id);

@@ -1,11 +1,13 @@
 //! Lines of the workers: most are passed on as they are.
 
 use memchr::memmem;
+use qwen_dialects::acp::owning_session;
 use qwen_dialects::acp::wire::SessionUpdate;
 use qwen_events::SessionId;
 use serde_json::{Value, json};
 
 use super::connection::{EditorConnection, PendingControl};
+use super::kernel;
 use super::questions::ClientQuestion;
 use super::rpc::{INTERNAL_ERROR, RpcError};
 use super::session::{EFFORT_OPTION, MODE_OPTION, MODEL_OPTION, commands};
@@ -48,8 +50,12 @@ impl EditorConnection<'_> {
     fn worker_update(&mut self, line: &[u8], rest: &[u8]) {
         let Some(end) = memchr::memchr(b'"', rest) else { return };
         let Some(kind) = rest[end..].strip_prefix(KIND) else { return };
-        let id = std::str::from_utf8(&rest[..end]).ok().and_then(|id| SessionId::parse(id).ok());
-        let Some(session) = id.as_ref().and_then(|id| self.sessions.get_mut(id)) else { return };
+        let id = std::str::from_utf8(&rest[..end]).unwrap_or_default();
+        // Updates of a sub-agent that the client shows as a session of its own.
+        let id = owning_session(id).unwrap_or(id);
+        let Some(session) = SessionId::parse(id).ok().and_then(|id| self.sessions.get_mut(&id)) else {
+            return;
+        };
         if kind.starts_with(b"current_mode_update\"") {
             let (id, mode) = (session.id.clone(), update_field(line, "currentModeId"));
             // A change that the client asked for was reported with its answer.
@@ -62,11 +68,11 @@ impl EditorConnection<'_> {
         if session.turn.is_none() && !OUTSIDE_TURNS.iter().any(|outside| kind.starts_with(outside)) {
             return;
         }
-        if kind.starts_with(b"usage_update\"")
-            && let Some(amount) = update_field(line, "cost").get("amount").and_then(Value::as_f64)
-        {
-            session.spent = session.stream_base + amount;
-            if session.stream_base > 0.0 {
+        if kind.starts_with(b"usage_update\"") {
+            // A worker counts what it spent; the session may have been continued by several.
+            let turn = update_field(line, "_meta");
+            session.spent += turn.pointer("/qwen/turnCostUsd").and_then(Value::as_f64).unwrap_or_default();
+            if session.spent > 0.0 {
                 let (id, spent) = (session.id.clone(), session.spent);
                 return self.usage(&id, line, spent);
             }
@@ -78,9 +84,8 @@ impl EditorConnection<'_> {
     fn usage(&mut self, id: &SessionId, line: &[u8], spent: f64) {
         let count = |name: &str| update_field(line, name).as_u64().unwrap_or_default();
         let cost = qwen_dialects::acp::wire::Cost { amount: spent, currency: "USD".into() };
-        let update =
-            SessionUpdate::UsageUpdate { used: count("used"), size: count("size"), cost: Some(cost) };
-        self.update(id, &update);
+        let (used, size) = (count("used"), count("size"));
+        self.update(id, &SessionUpdate::UsageUpdate { used, size, cost: Some(cost), meta: None });
     }
 
     /// Passes a question on, if its turn still runs.
@@ -112,7 +117,30 @@ impl EditorConnection<'_> {
                 Err(RpcError::new(code, message))
             }
         };
+        let is_command = message.pointer("/result/_meta/qwen/command").is_some();
+        let session = self.prompts.get(prompt_id).cloned().filter(|_| is_command);
         self.turn_ended(prompt_id, result);
+        // A command may have changed the model or the thought level.
+        if let Some(id) = session {
+            let request = self.mint_id("settings");
+            self.controls.insert(request.clone(), (id.clone(), PendingControl::Settings));
+            kernel::control(&self.hub, &request, &id, json!({"subtype": "get_settings"}));
+        }
+    }
+
+    /// Compares the options with the settings that a worker reports after a command.
+    fn settings_reported(&mut self, id: &SessionId, params: &Value) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let effective = params.pointer("/result/effective").unwrap_or(&Value::Null);
+        let reported = |name: &str| effective.get(name).and_then(Value::as_str);
+        let effort = reported("effortLevel").unwrap_or("default").to_owned();
+        let Some(model) = reported("model") else { return };
+        if *model == *session.model && effort == session.effort {
+            return;
+        }
+        session.model = model.into();
+        session.effort = effort;
+        self.options_changed(id);
     }
 
     fn control_response(&mut self, request_id: &str, params: &Value) {
@@ -125,6 +153,8 @@ impl EditorConnection<'_> {
             (PendingControl::Initialize, None) => self.worker_initialized(&id, params),
             // The first prompt reports why the worker cannot start.
             (PendingControl::Initialize | PendingControl::Open, _) => {}
+            (PendingControl::Settings, None) => self.settings_reported(&id, params),
+            (PendingControl::Settings, Some(_)) => {}
             (PendingControl::Close, _) => self.closed(&id),
             (
                 PendingControl::SetMode { request, .. } | PendingControl::SetOption { request, .. },
