@@ -176,11 +176,13 @@ fn relay(bench: &Bench) -> Result<Vec<Row>, String> {
     editor.turn(&session)?;
     let relayed = each(editor.agent.cpu_ns()? - before);
     let worker = |dialect: &str, format: &str, end: &'static [u8]| {
-        let mut command = bench.subject.worker(&mock, &home);
+        let mut command = Command::new(bench.subject.path());
+        command.args(["--model", "m", "--input-format", "stream-json"]);
         command.args(["--dialect", dialect, "--output-format", format]);
+        home.isolate(&mut command, &mock);
         let mut worker = Worker::spawn(command)?;
         let before = worker.cpu_ns()?;
-        worker.send(&json!({"session_id": "s", "prompt_id": "p", "input": {"parts": [{"type": "text", "text": "hi"}]}}))?;
+        worker.send(&json!({"session_id": dialect, "prompt_id": "p", "input": {"parts": [{"type": "text", "text": "hi"}]}}))?;
         worker.until("the end of a turn", |line| contains(line, end))?;
         Ok::<f64, String>(each(worker.cpu_ns()? - before))
     };
