@@ -51,7 +51,7 @@ impl EditorConnection<'_> {
         let Some(end) = memchr::memchr(b'"', rest) else { return };
         let Some(kind) = rest[end..].strip_prefix(KIND) else { return };
         let id = std::str::from_utf8(&rest[..end]).unwrap_or_default();
-        // Updates of a sub-agent that the client shows as a session of its own.
+        // Updates of a sub-agent that the client shows as a separate session.
         let id = owning_session(id).unwrap_or(id);
         let Some(session) = SessionId::parse(id).ok().and_then(|id| self.sessions.get_mut(&id)) else {
             return;
