@@ -69,7 +69,11 @@ func (s *Session) open(ctx context.Context, forkFrom string) error {
 	if err := s.manager.conn.Register(s.id, receiver{s}); err != nil {
 		return publicError(err)
 	}
-	if _, err := s.Request(ctx, "open", fields); err != nil {
+	// A program that greets like a hub and then answers nothing is found by the start time-out.
+	limit := s.manager.options.Timeouts.Start
+	opening, cancel := context.WithTimeoutCause(ctx, limit, &TimeoutError{"Start", limit})
+	defer cancel()
+	if _, err := s.Request(opening, "open", fields); err != nil {
 		// There is no session that `close` could end.
 		s.markClosing()
 		return err

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -143,10 +144,21 @@ func Start(ctx context.Context, config Config) (*Conn, error) {
 		var start *StartError
 		if errors.As(err, &start) {
 			start.Exit = c.process.exit
+			start.Message = withStderr(start.Message, start.Exit.Stderr)
 		}
 		return nil, err
 	}
 	return c, nil
+}
+
+// withStderr adds the last lines that a program wrote to standard error, unless the message has them already.
+func withStderr(message, stderr string) string {
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	last := strings.Join(lines[max(0, len(lines)-3):], "\n")
+	if last == "" || strings.Contains(message, last) {
+		return message
+	}
+	return message + "; its standard error ends with: " + last[max(0, len(last)-500):]
 }
 
 // Handshake returns what the hub announced.

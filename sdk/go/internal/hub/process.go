@@ -106,9 +106,17 @@ func exitOf(err error) Exit {
 	return Exit{Code: exited.ExitCode()}
 }
 
-// kill ends the process at once; its workers follow.
+// kill ends the process and its group at once; its workers follow. A program that is not a hub may have children, which
+// hold the pipes.
 func (p *process) kill() {
-	// The process may have ended already.
+	select {
+	case <-p.ended:
+		// Its id may have a new owner.
+		return
+	default:
+	}
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	// Without a group of that id the process alone is left.
 	_ = p.cmd.Process.Kill()
 }
 
