@@ -42,6 +42,12 @@ test('the built packages work in a clean project without a compiler', { skip: fo
     })();`);
   assert.equal(execFileSync(process.execPath, ['quickstart.cjs'], { cwd: project, env, encoding: 'utf8' }).trim(), 'done');
 
+  // `npx @qwen-agent/sdk --acp` runs this command, which ends with its input.
+  const hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n';
+  const command = join(project, 'node_modules', '.bin', 'qwen');
+  const answer = execFileSync(command, ['--acp', '--model', 'demo'], { cwd: project, env, input: hello, encoding: 'utf8' });
+  assert.match(answer, /"protocolVersion":1/);
+
   const installed = JSON.parse(readFileSync(join(project, 'node_modules', '@qwen-agent', 'sdk', 'package.json'), 'utf8')) as {
     version: string;
     optionalDependencies: Record<string, string>;

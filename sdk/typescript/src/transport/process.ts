@@ -34,6 +34,7 @@ export class ProcessTransport implements Transport {
   readonly #plan: LaunchPlan;
   #child: ChildProcessWithoutNullStreams | undefined;
   #stderrTail = '';
+  #hasClosedOutput = false;
 
   constructor(plan: LaunchPlan) {
     this.#plan = plan;
@@ -41,6 +42,14 @@ export class ProcessTransport implements Transport {
 
   get pid(): number | undefined {
     return this.#child?.pid;
+  }
+
+  get stderrTail(): string {
+    return this.#stderrTail;
+  }
+
+  get hasClosedOutput(): boolean {
+    return this.#hasClosedOutput;
   }
 
   open(receiver: TransportReceiver): void {
@@ -61,6 +70,7 @@ export class ProcessTransport implements Transport {
     child.stdout.on('data', (chunk: Buffer) => { lines.push(chunk); });
     child.stdout.once('end', () => {
       lines.end();
+      this.#hasClosedOutput = true;
       // A worker that lives on without its output is of no use any more.
       const timer = setTimeout(() => child.kill('SIGKILL'), EXIT_GRACE_MS);
       timer.unref();
@@ -114,9 +124,21 @@ export class ProcessTransport implements Transport {
   }
 
   kill(signal: 'SIGTERM' | 'SIGKILL'): void {
-    this.#child?.kill(signal);
+    if (signal === 'SIGTERM' || !this.#killGroup()) this.#child?.kill(signal);
     // Nobody reads the rest of a killed worker, and a paused pipe would keep `close` from coming.
     if (signal === 'SIGKILL') this.#child?.stdout.resume();
+  }
+
+  /** Ends the process with its children: a program that is not a hub may have started some. */
+  #killGroup(): boolean {
+    const child = this.#child;
+    if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return false;
+    try {
+      return process.kill(-child.pid, 'SIGKILL');
+    } catch {
+      // There are no process groups here.
+      return false;
+    }
   }
 
   setRef(keepAlive: boolean): void {

@@ -25,6 +25,10 @@ export interface LaunchPlan {
  * reaches workers in another way implements this interface and passes it as the `transport` option.
  */
 export interface Transport {
+  /** The end of what the worker wrote to standard error, for errors at its start. */
+  readonly stderrTail?: string;
+  /** True once the worker has closed its output. */
+  readonly hasClosedOutput?: boolean;
   /** Starts the other side. Called once, before everything else. */
   open(receiver: TransportReceiver): void;
   /** Sends a line. Resolves when the other side has room for more. */

@@ -91,7 +91,7 @@ export class Connection {
     return new Promise<Handshake>((resolve, reject) => {
       const { startTimeoutMs } = this.#options;
       const timer = setTimeout(() => {
-        this.#onHandshake?.(new TimeoutError('start', `The worker said nothing for ${String(startTimeoutMs)} ms; it may not be a qwen program`));
+        this.#onHandshake?.(new TimeoutError('start', this.#silence(startTimeoutMs)));
         this.#transport.kill('SIGKILL');
       }, startTimeoutMs);
       this.#onHandshake = (result) => {
@@ -107,6 +107,15 @@ export class Connection {
         onExit: (exit, error) => { this.#end(exit, error); },
       });
     }).finally(() => { this.release(); });
+  }
+
+  /** Describes a worker that did not greet, with its own error or what it wrote to standard error. */
+  #silence(milliseconds: number): string {
+    if (this.#fatal !== undefined) return `The worker cannot start, and does not end: ${this.#fatal.message}`;
+    const { hasClosedOutput = false, stderrTail = '' } = this.#transport;
+    const what = hasClosedOutput ? 'closed its output without a handshake' : `said nothing for ${String(milliseconds)} ms`;
+    const last = stderrTail.trim().split('\n').slice(-3).join('\n').slice(-500);
+    return `The worker ${what}; it may not be a qwen program${last === '' ? '' : `. Its standard error ends with: ${last}`}`;
   }
 
   /** Directs the lines of a session to a listener; without an id every line. */
