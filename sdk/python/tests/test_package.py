@@ -59,6 +59,13 @@ def test_the_wheel_works_in_a_clean_environment_without_a_compiler(wheel: Path, 
         check=False,
     )
     assert ended.returncode == 0 and "list_directory" in ended.stdout, ended.stderr
+    # `uvx qwen-agent-sdk --acp` runs this command, which ends with its input.
+    hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
+    command = [str(clean / "bin" / "qwen-agent-sdk"), "--acp", "--model", "demo"]
+    agent = subprocess.run(
+        command, input=hello, capture_output=True, text=True, env=environment, timeout=60, check=False
+    )
+    assert agent.returncode == 0 and '"protocolVersion":1' in agent.stdout, agent.stderr
 
 
 @pytest.mark.timeout(300)
