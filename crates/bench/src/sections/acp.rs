@@ -30,8 +30,16 @@ const MESSAGES: usize = 10_000;
 const SESSIONS: usize = 10;
 const REST: Duration = Duration::from_secs(2);
 
+/// Other agents of the protocol from npm: the package, its program and the arguments.
+const PEERS: [(&str, &str, &[&str]); 3] = [
+    ("@qwen-code/qwen-code@0.24.4", "qwen", &["--acp"]),
+    ("@agentclientprotocol/claude-agent-acp@0.100.0", "claude-agent-acp", &[]),
+    ("@agentclientprotocol/codex-acp@2.6.0", "codex-acp", &[]),
+];
+
 pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
     let mut rows = starts(bench)?;
+    rows.extend(peers(bench)?);
     rows.extend(first_updates(bench)?);
     rows.extend(relay(bench)?);
     rows.extend(questions(bench)?);
@@ -52,6 +60,11 @@ impl Editor {
         let mut command = Command::new(bench.subject.path());
         command.args(["--acp", "--model", "m"]);
         home.isolate(&mut command, mock);
+        Self::initialize(command, home)
+    }
+
+    /// Starts an agent and waits for its answer to `initialize`.
+    fn initialize(command: Command, home: &IsolatedHome) -> Result<Self, String> {
         let cwd = home.work().display().to_string();
         let mut editor = Self { agent: Worker::spawn(command)?, cwd, next_id: 0 };
         editor.request("initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}))?;
@@ -125,7 +138,6 @@ fn starts(bench: &Bench) -> Result<Vec<Row>, String> {
         with_servers.push(editor.open(&json!(servers))?.1);
     }
     Ok(vec![
-        Row::at_most("acp: start to the answer to initialize", median(initialized), "ms", INITIALIZE_MS),
         Row::at_most("acp: session/new", median(opened), "ms", NEW_MS),
         Row::at_most(
             "— with three MCP servers that take a second",
@@ -133,7 +145,35 @@ fn starts(bench: &Bench) -> Result<Vec<Row>, String> {
             "ms",
             NEW_WITH_SERVERS_MS,
         ),
+        Row::at_most("acp: start to the answer to initialize", median(initialized), "ms", INITIALIZE_MS),
     ])
+}
+
+/// The start of other agents.
+fn peers(bench: &Bench) -> Result<Vec<Row>, String> {
+    let mock = one_chunk()?;
+    let start = |package: &str, program: &str, args: &[&str]| -> Result<f64, String> {
+        let program = super::peers::install(package, program)?;
+        let mut took = Vec::new();
+        for _ in 0..bench.options.count(5, 2) {
+            let home = IsolatedHome::fresh()?;
+            let mut command = Command::new(&program);
+            command.args(args);
+            home.isolate(&mut command, &mock);
+            let started = monotonic_ns();
+            Editor::initialize(command, &home)?;
+            took.push(milliseconds(started, monotonic_ns()));
+        }
+        Ok(median(took))
+    };
+    let row = |&(package, program, args): &(&str, &str, &[&str])| {
+        let title = format!("— of {package}");
+        match start(package, program, args) {
+            Ok(took) => Row::without_target(title, took, "ms"),
+            Err(reason) => Row::note(title, format!("skipped: {reason}")),
+        }
+    };
+    Ok(PEERS.iter().map(row).collect())
 }
 
 /// From the model's first byte to the first update, and the same for a worker without a front.

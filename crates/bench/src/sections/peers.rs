@@ -86,7 +86,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Row>, String> {
 
 /// Measures single turns of a peer, then a process for each of many sessions.
 fn rows_of_peer(peer: &Peer, mock: &Mock, runs: usize, count: usize) -> Result<Vec<Row>, String> {
-    let program = install(peer)?;
+    let program = install(peer.package, peer.program)?;
     let home = IsolatedHome::fresh()?;
     let run = || child::run(&mut peer.command(&program, &home, mock)?, |_, _| {});
     // Fills caches and creates the peer's own files.
@@ -149,12 +149,12 @@ fn through_hub(bench: &Bench, mock: &Mock, count: usize) -> Result<f64, String> 
     Ok(seconds_since(began))
 }
 
-/// Installs a peer below the target directory, once; its program.
-fn install(peer: &Peer) -> Result<PathBuf, String> {
+/// Installs a package below the target directory, once. Returns the path of its program.
+pub(super) fn install(package: &str, name: &str) -> Result<PathBuf, String> {
     let me = std::env::current_exe().map_err(|error| format!("cannot find my own program: {error}"))?;
     let target = me.parent().and_then(Path::parent).ok_or("this program is not in a target directory")?;
-    let home = target.join("peers").join(peer.program);
-    let program = home.join("node_modules/.bin").join(peer.program);
+    let home = target.join("peers").join(name);
+    let program = home.join("node_modules/.bin").join(name);
     if program.exists() {
         return Ok(program);
     }
@@ -162,7 +162,7 @@ fn install(peer: &Peer) -> Result<PathBuf, String> {
     let installed = Command::new("npm")
         .args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", "--prefix"])
         .arg(&home)
-        .arg(peer.package)
+        .arg(package)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("npm cannot be started: {error}"))?;
