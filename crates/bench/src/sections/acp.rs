@@ -81,7 +81,7 @@ impl Editor {
     /// Reads up to the response to a request. Returns it and its arrival time.
     fn response(&mut self, id: u64) -> Result<(Value, u64), String> {
         let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},");
-        let (line, came) = self.agent.until("a response", |line| line.starts_with(head.as_bytes()))?;
+        let (line, came) = self.agent.read_until("a response", |line| line.starts_with(head.as_bytes()))?;
         let response: Value = serde_json::from_slice(&line).map_err(|error| error.to_string())?;
         match response.get("error") {
             None => Ok((response["result"].clone(), came)),
@@ -188,11 +188,11 @@ fn first_updates(bench: &Bench) -> Result<Vec<Row>, String> {
     let (mut updates, mut lines) = (Vec::new(), Vec::new());
     for _ in 0..bench.options.runs {
         let id = editor.prompt(&session)?;
-        let (line, came) = editor.agent.until("an update", |line| contains(line, b"agent_message_chunk"))?;
+        let (line, came) = editor.agent.read_until("an update", |line| contains(line, b"agent_message_chunk"))?;
         updates.extend(stamps(&line).map(|stamp| milliseconds(stamp, came)));
         editor.response(id)?;
         worker.ask("hi")?;
-        let (line, came) = worker.until("a chunk", |line| stamps(line).next().is_some())?;
+        let (line, came) = worker.read_until("a chunk", |line| stamps(line).next().is_some())?;
         lines.extend(stamps(&line).map(|stamp| milliseconds(stamp, came)));
         worker.turn_end()?;
     }
@@ -223,7 +223,7 @@ fn relay(bench: &Bench) -> Result<Vec<Row>, String> {
         let mut worker = Worker::spawn(command)?;
         let before = worker.cpu_ns()?;
         worker.send(&json!({"session_id": dialect, "prompt_id": "p", "input": {"parts": [{"type": "text", "text": "hi"}]}}))?;
-        worker.until("the end of a turn", |line| contains(line, end))?;
+        worker.read_until("the end of a turn", |line| contains(line, end))?;
         Ok::<f64, String>(each(worker.cpu_ns()? - before))
     };
     let encoded = worker("acp", "stream-json", b"\"stopReason\"")?;
@@ -250,11 +250,11 @@ fn questions(bench: &Bench) -> Result<Vec<Row>, String> {
     for _ in 0..bench.options.runs {
         let prompt = editor.prompt(&session)?;
         let asks = |line: &[u8]| contains(line, b"session/request_permission");
-        let (line, _) = editor.agent.until("a permission request", asks)?;
+        let (line, _) = editor.agent.read_until("a permission request", asks)?;
         let request: Value = serde_json::from_slice(&line).map_err(|error| error.to_string())?;
         let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
         let sent = editor.agent.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": outcome}))?;
-        let (_, came) = editor.agent.until("a call", |line| contains(line, b"\"status\":\"in_progress\""))?;
+        let (_, came) = editor.agent.read_until("a call", |line| contains(line, b"\"status\":\"in_progress\""))?;
         answered.push(milliseconds(sent, came));
         let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}});
         let sent = editor.agent.send(&cancel)?;
@@ -304,7 +304,7 @@ fn load(bench: &Bench) -> Result<Row, String> {
         let (id, sent) = editor.send("session/load", &params)?;
         let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},");
         let seen = std::cell::Cell::new(0);
-        let (_, came) = editor.agent.until("the answer to load", |line| {
+        let (_, came) = editor.agent.read_until("the answer to load", |line| {
             seen.set(seen.get() + usize::from(contains(line, b"_message_chunk")));
             line.starts_with(head.as_bytes())
         })?;
