@@ -49,6 +49,7 @@ pub use terminal_text::{
 pub use tool::declaration::{
     Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCatalogue, ToolDeclaration, ToolKind,
 };
+pub use tool::earlier_calls::{EARLIER_CALLS, without_earlier_calls};
 pub use tool::file_lines::{FileLines, NO_LAST_LINE_END};
 pub use tool::hunk::DiffHunk;
 pub use tool::rule_offer::offer_rule;

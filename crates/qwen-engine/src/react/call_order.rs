@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use qwen_events::{ToolCall, ToolKind, ToolResult};
+use qwen_events::{EARLIER_CALLS, ToolCall, ToolKind, ToolResult};
 use tokio::sync::Notify;
 
 use crate::TOOLS;
@@ -80,7 +80,7 @@ pub struct CallPlace<'a> {
 }
 
 impl CallPlace<'_> {
-    /// Waits until every earlier call has ended or is known to only read.
+    /// Waits until every earlier call has ended or is known to be read-only.
     pub(super) async fn wait_for_changes(&self) {
         self.wait_until(|phase| phase != Phase::Exclusive).await;
     }
@@ -131,7 +131,7 @@ impl CallPlace<'_> {
         let state = self.order.lock();
         let earlier = state.missing.iter().filter(|(index, _)| *index < self.index).map(|(_, text)| text);
         let named: Vec<&str> = state.missing_before.iter().chain(earlier).map(String::as_str).collect();
-        (!named.is_empty()).then(|| format!("Note: earlier in this message, {}.", named.join("; ")))
+        (!named.is_empty()).then(|| format!("{EARLIER_CALLS}{}.", named.join("; ")))
     }
 
     fn set_phase(&self, phase: Phase) {

@@ -1,6 +1,7 @@
 //! Tool calls: declaration, permission decision, execution, display.
 
 pub mod declaration;
+pub mod earlier_calls;
 pub mod file_lines;
 pub mod hunk;
 pub mod rule_offer;

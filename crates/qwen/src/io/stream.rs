@@ -135,9 +135,10 @@ pub async fn pump(
             }
             if !err.is_empty() {
                 // On a terminal both streams appear on one screen, so they are written in the order of the
-                // events.
-                output.write_all(&out[..before]).await?;
-                out.drain(..before);
+                // events. A note about a message follows the line break that ends it.
+                let first = if matches!(event.body, Body::MessageEnd(_)) { out.len() } else { before };
+                output.write_all(&out[..first]).await?;
+                out.drain(..first);
                 write_stderr(&mut err);
             }
             if is_turn_end(&event) {

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use qwen_dialects::loom::rfc3339;
+use qwen_engine::TOOLS;
 use qwen_events::{
     Body, ConsoleLevel, EndStatus, Event, MessageEnd, SessionEvent, SessionId, Timestamp, ToolCall, ToolEnd,
-    ToolStatus, TurnEnd, message_pieces, notices, outside_turns, shorten_middle, terminal_text, visible_text,
+    ToolKind, ToolStatus, TurnEnd, message_pieces, notices, outside_turns, shorten_middle, terminal_text,
+    visible_text, without_earlier_calls,
 };
 use qwen_sandbox::SandboxLimits;
 use serde_json::{Map, Value, json};
@@ -242,7 +244,7 @@ impl Reporter {
         });
         match end.status {
             ToolStatus::Denied => {
-                let text = format!("qwen: {}", one_line(&end.text));
+                let text = format!("qwen: {}", one_line(without_earlier_calls(&end.text)));
                 self.line(err, Severity::Warning, "denied", &text, with_message(fields, &end.text));
             }
             ToolStatus::Error if self.style.is_terminal && !self.style.is_json => {
@@ -468,17 +470,37 @@ fn counted(count: usize, one: &str, many: &str) -> String {
 
 /// The exit code and the last line of what a failed call wrote.
 fn failure(end: &ToolEnd) -> String {
-    let Some(code) = end.exit_code else { return one_line(&end.text) };
-    // The tool repeats the exit code after the output.
-    let is_output = |line: &&str| !line.trim().is_empty() && !line.starts_with("Exit code:");
-    let last = end.text.lines().rev().find(is_output).unwrap_or_default();
-    format!("exit {code}: {}", one_line(last))
+    let text = without_earlier_calls(&end.text);
+    let Some(code) = end.exit_code else { return one_line(text) };
+    let lines: Vec<&str> = text.lines().collect();
+    // After the output come the exit code and notes for the model. A command that was ended has no exit code.
+    let (shown, output) = match lines.iter().rposition(|line| line.starts_with("Exit code:")) {
+        Some(at) => (format!("exit {code}"), &lines[..at]),
+        None => (String::new(), &lines[..]),
+    };
+    let is_output = |line: &&&str| !line.trim().is_empty() && !line.starts_with('[');
+    let last = output.iter().rev().find(is_output).map(|line| one_line(line)).unwrap_or_default();
+    let separator = if shown.is_empty() || last.is_empty() { "" } else { ": " };
+    format!("{shown}{separator}{last}")
 }
 
 /// Describes a call in one line.
 fn describe(call: &ToolCall) -> String {
+    let declaration = TOOLS.find(&call.name);
+    if declaration.is_some_and(|declaration| declaration.kind == ToolKind::Execute)
+        && let Some(command) = command_of(call)
+    {
+        let command = visible_text(&command).replace('\n', "^J");
+        return format!("{} `{}`", call.name, shorten_middle(&command, DESCRIPTION));
+    }
     let arguments = visible_text(call.arguments.as_str()).replace('\n', "^J");
     format!("{} {}", call.name, shorten_middle(&arguments, DESCRIPTION))
+}
+
+/// The command line of a call.
+fn command_of(call: &ToolCall) -> Option<String> {
+    let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
+    Some(arguments.get("command")?.as_str()?.to_owned())
 }
 
 /// The first line of a text without control characters, at most 600 characters.

@@ -72,3 +72,34 @@ fn view_shows_the_last_lines_of_a_failed_command_and_what_an_edit_changed() {
         }
     }
 }
+
+#[test]
+fn view_reads_a_message_delta_with_only_output_tokens() {
+    let part = |event: serde_json::Value| {
+        let line = json!({"type": "stream_event", "session_id": "s", "uuid": "u", "parent_tool_use_id": null, "event": event});
+        format!("{line}\n")
+    };
+    let message = json!({
+        "id": "m1", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": null,
+        "stop_sequence": null, "usage": {"input_tokens": 12, "output_tokens": 1},
+    });
+    let delta = json!({"stop_reason": "end_turn", "stop_sequence": null});
+    let stream: String = [
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello."}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 5}}),
+        json!({"type": "message_stop"}),
+    ]
+    .into_iter()
+    .map(part)
+    .collect();
+    let viewed = qwen().args(["view", "--dialect", "claude"]).stdin(stream).run();
+    assert_eq!(viewed.code, Some(0), "{viewed:?}");
+    assert!(viewed.stdout.contains("Hello."), "{viewed:?}");
+    assert!(
+        !viewed.stdout.contains("message_delta") && !viewed.stderr.contains("output_tokens"),
+        "{viewed:?}"
+    );
+}

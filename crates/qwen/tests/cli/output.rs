@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::time::SystemTime;
 
-use mock_model::{MockModel, Reply};
+use mock_model::{MockModel, Reply, sse};
 use serde_json::json;
 
 use crate::harness::{looking, qwen, text_and_call};
@@ -190,4 +190,32 @@ fn calls_of_sub_agents_are_listed_with_verbose() {
     let ended = program.run();
     let listed = r#"  sub-agent: read_file {"file_path":"missing.txt"}: missing.txt does not exist."#;
     assert!(ended.stderr.lines().any(|line| line == listed), "{}", ended.stderr);
+}
+
+#[test]
+fn a_failed_command_is_reported_by_its_own_last_line_and_a_refusal_by_its_reason() {
+    let call = |id: &str, command: &str| {
+        Reply::call(id, "run_shell_command", &json!({ "command": command }).to_string())
+    };
+    let edit = json!({"file_path": "none.txt", "old_string": "a", "new_string": "b"}).to_string();
+    let mock = MockModel::with([
+        Reply::new([
+            sse::call(0, "c1", "edit", &edit),
+            sse::call(1, "c2", "run_shell_command", r#"{"command":"python3 -V > x"}"#),
+            sse::finish("tool_calls"),
+            sse::done(),
+        ]),
+        call("c3", "echo one; echo 'touch: Read-only file system'; exit 1"),
+        call("c4", "echo last; exit 4"),
+        Reply::text("Done."),
+    ]);
+    let rules = ["--allowed-tools", "Bash(echo *),Bash(exit *)"];
+    let ended = qwen().with_model(&mock).args(["-p", "x", "--model", "mock"]).args(rules).run();
+    assert!(!ended.stderr.contains("Note:"), "{ended:?}");
+    assert!(ended.stderr.contains("qwen: run_shell_command requires permission for `python3"), "{ended:?}");
+    assert!(ended.stderr.contains("exit 1: touch: Read-only file system\n"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("qwen: run_shell_command `echo last; exit 4`: exit 4: last\n"),
+        "{ended:?}"
+    );
 }

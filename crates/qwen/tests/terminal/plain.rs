@@ -1,6 +1,6 @@
 //! Appended lines only: screen readers and terminals that cannot move the cursor.
 
-use mock_model::{MockModel, Reply};
+use mock_model::{MockModel, Reply, sse};
 
 use crate::harness::{Screen, contains, qwen};
 
@@ -33,4 +33,26 @@ fn a_screen_reader_hears_no_ticking() {
     screen.wait_for("Hello.");
     assert!(!screen.contents().contains("esc interrupts"));
     assert!(!contains(&screen.raw, b"\x1b[K"), "nothing is repainted");
+}
+
+#[test]
+fn narration_on_a_terminal_is_marked_and_the_answer_is_not() {
+    let mock = MockModel::with([
+        Reply::new([
+            sse::text("Let me look."),
+            sse::call(0, "c1", "list_directory", r#"{"path":"."}"#),
+            sse::finish("tool_calls"),
+            sse::done(),
+        ]),
+        Reply::text("There is nothing."),
+    ]);
+    let mut screen = Screen::start(&qwen(&mock).args(["-p", "look"]));
+    screen.wait_for("There is nothing.");
+    screen.wait_for("qwen: session");
+    screen.wait();
+    let shown = screen.contents();
+    let mark = shown.find("(continues; not the answer yet)").unwrap();
+    assert!(shown.contains("Let me look.\n(continues"), "{shown}");
+    assert!(mark < shown.find("There is nothing.").unwrap(), "{shown}");
+    assert_eq!(shown.matches("not the answer yet").count(), 1, "{shown}");
 }
