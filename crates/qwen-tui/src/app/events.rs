@@ -76,7 +76,7 @@ impl Terminal {
             Body::ControlRequest { request_id, call, .. } => self.control_request(request_id, call),
             Body::ControlCancel { request_id } => {
                 if self.questions.withdraw(request_id) {
-                    self.notify("The question was withdrawn.");
+                    self.notify("A request was withdrawn: a rule covers it, or it was answered elsewhere.");
                 }
             }
             Body::ControlReply(reply) => {
@@ -231,7 +231,7 @@ impl Terminal {
         match display {
             Display::TodoList(todos) => self.work.todos.clone_from(todos),
             Display::Task(task) => {
-                let text = format!("{} calls, {} tokens", task.tool_calls, task.tokens);
+                let text = view::spent(task);
                 if let Some(running) = self.running(&call.id) {
                     running.inside = Some(text);
                 }

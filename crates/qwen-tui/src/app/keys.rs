@@ -336,12 +336,11 @@ impl Terminal {
             self.status.asked_for_yolo.take().is_some_and(|asked| self.now < asked + 2 * TWICE);
         if mode == YOLO && !is_confirmed {
             self.status.asked_for_yolo = Some(self.now);
-            self.notify(
-                "Enter yolo mode? Everything runs without a question. Press the key again to confirm.",
-            );
+            self.notify("Enter yolo mode? Nothing will be asked. Press the key again.");
             return;
         }
         if mode == YOLO {
+            self.status.notice = None;
             self.note("Yolo mode: commands and changes run without a question.");
         }
         mode.clone_into(&mut self.options.mode);

@@ -14,6 +14,10 @@ impl Terminal {
         self.output.printed = false;
         let outcome = self.questions.line(text, pressed);
         let is_unanswered = matches!(outcome, QuestionOutcome::Taken);
+        if let QuestionOutcome::Noticed(text) = outcome {
+            self.print_activity(text);
+            return;
+        }
         if self.apply_answer(outcome) {
             if is_unanswered {
                 self.print_question();

@@ -65,8 +65,8 @@ actions! {
     DeleteWordRight "delete-word-right" "alt+d" "Cut the word after the caret";
     KillToEnd "kill-to-end" "ctrl+k" "Cut to the end of the line";
     KillToStart "kill-to-start" "ctrl+u" "Cut to the start of the line";
-    Yank "yank" "ctrl+y" "Insert what was cut last";
-    YankPop "yank-pop" "alt+y" "Replace it by what was cut before";
+    Yank "yank" "ctrl+y" "Insert the text cut last";
+    YankPop "yank-pop" "alt+y" "Replace it with the text cut before";
     Undo "undo" "ctrl+_" "Undo";
     PageUp "page-up" "pageup" "Scroll up in an overlay or a question";
     PageDown "page-down" "pagedown" "Scroll down in an overlay or a question";

@@ -17,7 +17,11 @@ use crate::text::StyledLine;
 pub enum Flow {
     /// Prose: wrapped at words, or by the terminal if the user prefers that.
     Prose,
-    /// Code, commands, output, diffs, tables: one logical line, wrapped only by the terminal.
+    /// A row of a table: like prose, but the last cell continues below its beginning, which is this many columns in.
+    Row(usize),
+    /// The line below a table's heading: never longer than one row of the screen.
+    Rule,
+    /// Code, commands, output, diffs: one logical line, wrapped only by the terminal.
     Logical,
 }
 

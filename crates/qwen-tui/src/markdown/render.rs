@@ -266,10 +266,12 @@ impl Table {
                     line.push(" ".repeat(missing), Style::PLAIN);
                 }
             }
-            lines.push(Rendered::prose(line));
+            let before_last = widths.iter().rev().skip(1).map(|width| width + " | ".len()).sum();
+            lines.push(Rendered { line, flow: Flow::Row(before_last) });
             if n == 0 {
                 let rule: Vec<String> = widths.iter().map(|width| "-".repeat((*width).max(1))).collect();
-                lines.push(Rendered::prose(StyledLine::styled(rule.join("-|-"), Style::DIM)));
+                let line = StyledLine::styled(rule.join("-|-"), Style::DIM);
+                lines.push(Rendered { line, flow: Flow::Rule });
             }
         }
         lines

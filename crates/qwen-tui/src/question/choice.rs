@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::form::Form;
 use crate::markdown::Rendered;
 use crate::text::{StyledLine, visible_line};
-use crate::view::{description, is_command, subject};
+use crate::view::{description, is_command, offer_reading_rule, subject};
 
 /// A question about a call.
 #[derive(Debug)]
@@ -105,7 +105,9 @@ impl QuestionView {
             description: description(&call).unwrap_or_default(),
             reason: visible_line(reason),
             from_agent,
-            rule: qwen_events::offer_rule(&call, confirmation).filter(|_| form.is_none()),
+            rule: qwen_events::offer_rule(&call, confirmation)
+                .or_else(|| offer_reading_rule(&call))
+                .filter(|_| form.is_none()),
             is_plan: matches!(confirmation, Confirmation::Plan { .. }),
             asked: Some((request_id, call)),
             form,
@@ -129,6 +131,18 @@ impl QuestionView {
         }
     }
 
+    /// The reason for the question and the model's description of the call, one paragraph each.
+    pub(super) fn explanation(&self) -> Vec<String> {
+        let who = if self.from_agent { "A sub-agent asks: " } else { "" };
+        // A form needs no reason: it is a question of the model.
+        let reason = if self.form.is_some() { String::new() } else { format!("{who}{}", self.reason) };
+        let described = match &*self.description {
+            "" => String::new(),
+            text => format!("The model describes it as: {text}"),
+        };
+        [reason, described].into_iter().filter(|text| !text.is_empty()).collect()
+    }
+
     /// True for a question of the program itself.
     pub(super) fn is_of_program(&self) -> bool {
         self.asked.is_none()
@@ -150,8 +164,8 @@ impl QuestionView {
     /// The meaning of an answer to this question.
     pub(super) fn label(&self, choice: Choice) -> &'static str {
         match choice {
-            Choice::Once if self.is_plan => "yes, go on",
-            Choice::No if self.is_plan => "no, plan on",
+            Choice::Once if self.is_plan => "yes, start",
+            Choice::No if self.is_plan => "no, keep planning",
             Choice::Once if self.asked.is_none() => "yes",
             other => other.label(),
         }

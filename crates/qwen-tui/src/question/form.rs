@@ -113,9 +113,9 @@ impl Form {
         let mut lines = vec![title];
         lines.extend(options.map(option));
         let how = if asked.several {
-            "Enter numbers, or your own text."
+            "Enter numbers, or your own answer."
         } else {
-            "Enter a number, or your own text."
+            "Enter a number, or your own answer."
         };
         lines.push(how.to_owned());
         lines

@@ -15,7 +15,7 @@ use crate::text::{clean_line, visible_line};
 const ALONE: Millis = 250;
 
 /// Why an answer is refused whose subject did not fit on the screen.
-const NO_ROOM: &str = "There is no room to show the request: v shows it, a larger terminal does too.";
+const NO_ROOM: &str = "The request does not fit on the screen: press v to view it, or enlarge the terminal.";
 
 /// The user's position in the dialog.
 #[derive(Debug)]
@@ -229,9 +229,8 @@ fn answer(
                 crate::app::edit(editor, input, action);
                 return AnswerStep::Stay;
             }
-            let message = editor.take();
-            let words = format!("no: {}", clean_line(&message));
-            AnswerStep::Give(json!({"behavior": "deny", "message": message}), None, words)
+            let (reply, words) = decline(&editor.take());
+            AnswerStep::Give(reply, None, words)
         }
         Mode::Choosing(_) => answer_choosing(open, question, input, action),
     }
@@ -331,6 +330,14 @@ pub(super) fn answers_in_words(answers: &Value) -> String {
         format!("\n{} {}", visible_line(asked), visible_line(answer.as_str().unwrap_or_default()))
     });
     lines.collect()
+}
+
+/// A refusal with a message, which may be empty, and its description.
+pub(super) fn decline(message: &str) -> (Value, String) {
+    if message.trim().is_empty() {
+        return (json!({"behavior": "deny"}), "no".to_owned());
+    }
+    (json!({"behavior": "deny", "message": message}), format!("no: {}", clean_line(message)))
 }
 
 fn give_answers(question: &QuestionView, answers: Option<Value>) -> AnswerStep {

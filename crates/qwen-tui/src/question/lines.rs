@@ -3,12 +3,15 @@
 use serde_json::json;
 
 use super::choice::{Choice, allow_with};
-use super::keys::answers_in_words;
+use super::keys::{answers_in_words, decline};
 use super::visibility::{OpenQuestion, Opener};
 use super::{Mode, Presentation, QuestionOutcome, Questions};
 use crate::Millis;
 use crate::markdown::Rendered;
-use crate::text::{StyledLine, clean_line, visible_line};
+use crate::text::{StyledLine, visible_line};
+
+/// Why a rule cannot be added in line mode.
+const NO_RULE: &str = "No rule is offered for this call; answer it with another number.";
 
 impl Questions {
     /// Returns the oldest question with numbered answers, to be printed. It can be answered once the frame
@@ -20,9 +23,7 @@ impl Questions {
         self.presentation = Presentation::Open(Box::new(open));
         let plain = |text: String| Rendered::prose(StyledLine::plain(text));
         let mut lines = vec![plain(format!("Question: {}", question.title))];
-        for text in [&question.reason, &question.description].into_iter().filter(|text| !text.is_empty()) {
-            lines.push(plain(text.clone()));
-        }
+        lines.extend(question.explanation().into_iter().map(plain));
         lines.extend(question.subject.iter().cloned());
         if let Some(form) = &question.form {
             lines.extend(form.numbered().into_iter().map(plain));
@@ -85,7 +86,8 @@ impl Questions {
             }
             // It must not hold up prompts.
             (None, _) if question.is_of_program() => QuestionOutcome::Passed,
-            (Some(Choice::Session | Choice::Always), None) | (None, _) => QuestionOutcome::Taken,
+            (Some(Choice::Session | Choice::Always), None) => QuestionOutcome::Noticed(NO_RULE),
+            (None, _) => QuestionOutcome::Taken,
             (Some(Choice::No), _) => self.answer_with(&json!({"behavior": "deny"}), None, label),
             (Some(Choice::Change), _) if words.trim().is_empty() => QuestionOutcome::Taken,
             (Some(Choice::Change), _) => {
@@ -93,8 +95,8 @@ impl Questions {
                 self.answer_with(&reply, None, &format!("yes, changed to: {}", visible_line(words)))
             }
             (Some(Choice::Object), _) => {
-                let reply = json!({"behavior": "deny", "message": words});
-                self.answer_with(&reply, None, &format!("no: {}", clean_line(words)))
+                let (reply, words) = decline(words);
+                self.answer_with(&reply, None, &words)
             }
         }
     }

@@ -95,15 +95,9 @@ fn head(question: &QuestionView, open: &OpenQuestion, count: usize, columns: usi
 
 /// The rows between title and subject.
 fn explanation(question: &QuestionView, columns: usize) -> Vec<StyledLine> {
-    let who = if question.from_agent { "A sub-agent asks: " } else { "" };
-    let described = if question.description.is_empty() {
-        String::new()
-    } else {
-        format!("The model describes it as: {}", question.description)
-    };
     let mut rows = Vec::new();
-    for text in [format!("{who}{}", question.reason), described].iter().filter(|text| !text.is_empty()) {
-        let mut part = hint(text, columns);
+    for text in question.explanation() {
+        let mut part = hint(&text, columns);
         if part.len() > REASON_ROWS {
             part.truncate(REASON_ROWS);
             mark_cut(part.last_mut(), columns);

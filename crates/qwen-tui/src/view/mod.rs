@@ -8,9 +8,9 @@ mod tool;
 
 pub use diff::diff;
 pub use notice::{command_result, error, retry, text_to_copy, todo_lines, todo_summary, turn_end};
-pub use question::{coverage, description, subject};
+pub use question::{coverage, description, offer_reading_rule, subject};
 pub use thoughts::ThoughtTree;
-pub use tool::{OutputLimit, finished_call, is_command, seconds, summary, title_rows};
+pub use tool::{OutputLimit, finished_call, is_command, seconds, spent, summary, title_rows};
 
 /// The marks in front of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

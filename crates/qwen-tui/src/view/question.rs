@@ -61,8 +61,28 @@ pub fn description(call: &ToolCall) -> Option<String> {
     (!text.is_empty()).then(|| visible_line(text))
 }
 
+/// The rule that is offered for a call that reads a place outside the workspace.
+pub fn offer_reading_rule(call: &ToolCall) -> Option<String> {
+    let is_tree = match &*call.name {
+        "read_file" | "Read" => false,
+        "list_directory" | "LS" | "glob" | "Glob" | "grep_search" | "Grep" => true,
+        _ => return None,
+    };
+    let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
+    let path = arguments.get(if is_tree { "path" } else { "file_path" })?.as_str()?.strip_prefix('/')?;
+    // A rule is one line, and these characters would make it a pattern.
+    if path.is_empty() || path.contains(['\n', '\r', '(', ')', '*', '?', '[', '{', '\\']) {
+        return None;
+    }
+    let path = path.trim_end_matches('/');
+    Some(if is_tree { format!("Read(//{path}/**)") } else { format!("Read(//{path})") })
+}
+
 /// What a rule would allow, in one sentence; empty for a rule of an unknown form.
 pub fn coverage(rule: &str) -> String {
+    if rule.trim().is_empty() {
+        return "No rule is offered for this call. Enter one, such as Bash(npm install *).".to_owned();
+    }
     let Some((tool, pattern)) = rule.trim().split_once('(') else {
         return format!("Covers every call of {}.", visible_line(rule.trim()));
     };

@@ -1,6 +1,8 @@
 //! Renders tool calls, titled by their object.
 
-use qwen_events::{Display, TaskProgress, ToolCall, ToolEnd, ToolStatus, shorten_middle, visible_text};
+use qwen_events::{
+    Display, TaskProgress, ToolCall, ToolEnd, ToolStatus, shorten_middle, visible_text, without_earlier_calls,
+};
 use serde_json::Value;
 
 use super::{Marks, diff, todo_lines};
@@ -107,7 +109,7 @@ pub fn finished_call(end: &ToolEnd, marks: Marks, limit: &OutputLimit) -> Vec<Re
         Some(Display::Plan { plan, .. }) => lines.extend(crate::markdown::render(plan)),
         Some(Display::Task(task)) => lines.extend(task_lines(task)),
         Some(Display::Text(text)) if is_command || failed => lines.extend(tail(text, limit)),
-        None if is_command || failed => lines.extend(tail(&end.text, limit)),
+        None if is_command || failed => lines.extend(tail(without_earlier_calls(&end.text), limit)),
         Some(Display::Text(_)) | None => {}
     }
     lines
@@ -126,7 +128,8 @@ fn count_results(end: &ToolEnd, verb: &str) -> Option<String> {
         "Find" | "List" => "entry",
         _ => return None,
     };
-    let first = end.text.lines().next().unwrap_or_default();
+    let text = without_earlier_calls(&end.text);
+    let first = text.lines().next().unwrap_or_default();
     let summary = match verb {
         "Read" => first.strip_prefix('[').map(|header| header.trim_end_matches(']')),
         // The heading of a list: the details follow after a mark.
@@ -142,7 +145,7 @@ fn count_results(end: &ToolEnd, verb: &str) -> Option<String> {
     {
         return Some(clean_line(summary));
     }
-    let count = end.text.lines().filter(|line| !line.trim().is_empty()).count();
+    let count = text.lines().filter(|line| !line.trim().is_empty()).count();
     Some(match (count, unit) {
         (1, unit) => format!("1 {unit}"),
         (count, "entry") => format!("{count} entries"),
@@ -185,9 +188,15 @@ fn head(end: &ToolEnd, verb: &str, object: &str, marks: Marks) -> StyledLine {
     head
 }
 
+/// The calls and tokens of a sub-agent.
+pub fn spent(task: &TaskProgress) -> String {
+    let calls = if task.tool_calls == 1 { "call" } else { "calls" };
+    format!("{} {calls}, {} tokens", task.tool_calls, task.tokens)
+}
+
 fn task_lines(task: &TaskProgress) -> Vec<Rendered> {
     let agent = clean_line(&task.agent);
-    let spent = format!("{agent}: {}, {} calls, {} tokens", task.status, task.tool_calls, task.tokens);
+    let spent = format!("{agent}: {}, {}", task.status, spent(task));
     let mut lines = vec![Rendered::logical(StyledLine::styled(spent, Style::DIM))];
     if let Some(result) = &task.result {
         lines.extend(crate::markdown::render(result));

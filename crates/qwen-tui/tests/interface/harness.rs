@@ -221,7 +221,7 @@ impl Stage {
         let arguments = serde_json::json!({ "command": command }).to_string();
         let call = call("c1", "run_shell_command", &arguments);
         let exec = Confirmation::Exec { command: command.into(), root_command: "cargo".into() };
-        self.ask(id, call, exec, "cargo publish is not known to only read");
+        self.ask(id, call, exec, "cargo publish is not known to be read-only");
     }
 
     /// Shows the transcript of these events.

@@ -7,6 +7,7 @@ mod harness;
 mod notifications;
 mod pictures;
 mod reflow;
+mod requests;
 mod scenes;
 mod screens;
 mod typing;

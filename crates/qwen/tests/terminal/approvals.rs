@@ -164,14 +164,14 @@ fn a_plan_is_read_and_approved_and_the_work_begins() {
     screen.type_keys("change it\r");
     screen.wait_for("? Carry out this plan?");
     screen.type_keys(ASK);
-    screen.wait_for("y yes, go on  n no, plan on  e no, with a message");
+    screen.wait_for("y yes, start  n no, keep planning  e no, with a message");
     screen.wait_for("First plan");
     screen.type_keys("e");
     screen.wait_for("tell the model");
     screen.type_keys("look twice\r");
     screen.wait_for("Second plan");
     screen.type_keys(ASK);
-    screen.wait_for("y yes, go on");
+    screen.wait_for("y yes, start");
     screen.wait_for("mock · plan");
     screen.type_keys("y");
     screen.wait_for("Working.");

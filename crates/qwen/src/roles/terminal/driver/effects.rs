@@ -79,7 +79,7 @@ impl Running {
                 self.pending.extend_from_slice(sequence.as_bytes());
                 self.terminal.notify("The terminal was asked to copy it (OSC 52); not every terminal does.");
             }
-            Copied::Failed => self.terminal.notify("There is no clipboard for a text of this size."),
+            Copied::Failed => self.terminal.notify("No clipboard accepts a text of this size."),
         }
     }
 
