@@ -33,6 +33,7 @@ pub use gateway::{GatewayService, NetworkGateway};
 pub use limits::SandboxLimits;
 pub use mode::{OpenedSandbox, SandboxMode, open};
 pub use policy::{Placeholder, ProtectedName, SandboxPolicy, SandboxPolicyError};
+pub use protection::placeholder::is_placeholder_at;
 pub use protection::watch::Tampering;
 pub use report::{SandboxGuarantees, SandboxReport, guarantees, report};
 pub use sandbox::{ProcessRole, Sandbox, SandboxError, SandboxLease, SandboxWatcher, WatchedCall};

@@ -59,7 +59,7 @@ const NO_SOCKET: &[&str] = &[
 ];
 
 const NOTE_START: &str = "[The sandbox may have caused this failure: ";
-const NOTE_END: &str = ". Only the user can change that: say so instead of trying again.]";
+const NOTE_END: &str = ". Only the user can change that: report it instead of trying again.]";
 
 impl SandboxLimits {
     /// The causes and remedies in the note at the end of a failed command's output, if it has one.

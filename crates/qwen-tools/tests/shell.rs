@@ -176,7 +176,7 @@ async fn long_output_is_cut_in_the_middle_and_kept_whole_in_a_file() {
     let file = outcome.output_file.unwrap();
     assert!(outcome.text.contains(&*file));
     assert!(
-        outcome.text.contains("9988492 bytes (0 line ends) left out here"),
+        outcome.text.contains("9988492 bytes (0 line breaks) left out here"),
         "{}",
         &outcome.text[3_800..4_000]
     );
@@ -229,7 +229,7 @@ async fn a_background_task_can_be_waited_for_and_its_last_lines_read() {
     let look = json!({"task_id": "shell-1", "action": "output", "wait": 60_000, "tail": 3});
     assert_eq!(
         fixture.call("shell_task", look.clone()).await.text,
-        "Task shell-1: seq 1 50; exit 7\nIt has ended. Exit code: 7\nThe last 3 lines of its output:\n48\n49\n50\n"
+        "Task shell-1: seq 1 50; exit 7\nIt ended with exit code 7.\nThe last 3 lines of its output:\n48\n49\n50\n"
     );
     // A look at the end does not count as having seen what is new.
     let new = json!({"task_id": "shell-1", "action": "output"});

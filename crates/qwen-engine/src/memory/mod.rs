@@ -105,7 +105,7 @@ impl Memory {
         if self.text.is_empty() {
             return String::new();
         }
-        format!("What the user wants you to know in this place:\n{}", self.text)
+        format!("Instructions of the user and the project:\n{}", self.text)
     }
 }
 

@@ -77,7 +77,7 @@ impl Policy {
             }
         }
         if self.writes_protected(command, cwd, analysis) {
-            return ask("Writing what git, qwen or MCP run later always needs an answer.");
+            return ask("Writing what git, qwen or MCP run later always requires approval.");
         }
         if self.mode() == Mode::Plan {
             return self.reading(command);
@@ -96,7 +96,7 @@ impl Policy {
             return allow("The mode yolo allows everything.");
         }
         if let Some(reason) = &analysis.unanalysable {
-            return ask(&format!("What it does cannot be known: {reason}."));
+            return ask(&format!("Its effect cannot be determined: {reason}."));
         }
         match coverage.by_rules() {
             Ok(Covering::Rule(rule)) => {
@@ -104,7 +104,7 @@ impl Policy {
             }
             Ok(Covering::Redirections) => allow("It writes only files that may be edited."),
             Ok(Covering::Reads) => self.reading(command),
-            Err(problem) => ask(&format!("It needs an answer: {problem}.")),
+            Err(problem) => ask(&format!("It requires approval: {problem}.")),
         }
     }
 
@@ -114,18 +114,18 @@ impl Policy {
         if !self.failed_read_only.iter().any(|failed| **failed == *command) {
             return Judgement { read_only: true, ..allow("It only reads, in the workspace.") };
         }
-        let reason = "It failed where it could not write, so that it needs an answer to run where it can.";
+        let reason = "It failed in the read-only sandbox; write access requires approval.";
         if self.mode() == Mode::Plan {
             return judgement(
                 Verdict::Deny,
-                "The session is in plan mode, which only reads, and it failed for that.".into(),
+                "The session is in plan mode, which is read-only, and it failed because of that.".into(),
                 None,
             );
         }
         ask(reason)
     }
 
-    /// What the git commands of a line stand for, where a rule may deny or ask for a command.
+    /// The meaning of a line's git commands, where a rule may deny or ask for a command.
     fn git_actions(&self, analysis: &Analysis, coverage: &Coverage<'_>) -> Vec<Option<GitActions>> {
         let mut restricting = self.rules(Behavior::Deny).iter().chain(self.rules(Behavior::Ask));
         let is_about = |rule: &Rule| match &rule.scope {

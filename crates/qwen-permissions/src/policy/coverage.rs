@@ -172,7 +172,7 @@ impl<'a> Coverage<'a> {
         }
         let used = programs::examine(&invocation.words, &[])?;
         if !used.only_reads {
-            return Err(format!("{program} is not known to only read"));
+            return Err(format!("{program} is not known to be read-only"));
         }
         // The shell itself reads directories to expand patterns, independent of the program.
         let patterns = invocation.words.iter().filter(|word| word.literal().is_none() && is_visible(word));
@@ -289,7 +289,7 @@ impl<'a> Coverage<'a> {
                 }
             }
             if directories.len() > MAX_DIRECTORIES {
-                return Err("it wanders through too many directories".to_owned());
+                return Err("it changes through too many directories".to_owned());
             }
         }
         Ok(directories)
@@ -305,7 +305,7 @@ impl<'a> Coverage<'a> {
             Word::Literal(text) => text.clone(),
             Word::Dynamic(dynamic) => dynamic.glob.clone().unwrap_or_else(|| format!("{text}…")),
         };
-        let outside = || format!("{shown} is not inside of the workspace");
+        let outside = || format!("{shown} is outside the workspace");
         if text.starts_with('~') || (directories.len() > 1 && climbs(Path::new(text))) {
             return Err(outside());
         }
@@ -364,13 +364,13 @@ impl<'a> Coverage<'a> {
                 }
             }
             if directories.len() > MAX_DIRECTORIES {
-                return Err("it wanders through too many directories".to_owned());
+                return Err("it changes through too many directories".to_owned());
             }
         }
         let workspace = &self.policy.workspace;
         match directories.iter().find(|directory| !workspace.contains(&workspace.place(directory, self.cwd)))
         {
-            Some(outside) => Err(format!("{} is not inside of the workspace", outside.display())),
+            Some(outside) => Err(format!("{} is outside the workspace", outside.display())),
             None => Ok(directories),
         }
     }

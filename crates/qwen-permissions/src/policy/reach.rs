@@ -18,7 +18,7 @@ const CHANGERS: &str =
 /// Programs that change files below where they stand.
 const UNPACKERS: &str = "7z bsdtar cpio gtar patch pax tar unzip";
 
-/// Further programs that read the files they are given, besides those that are known to only read.
+/// Further programs that read the files they are given, besides the known readers.
 const OPENERS: &str = "awk bat cp curl dd gawk gzip install less ln mawk more mv nano perl pv rsync scp sed tar tee vi view vim \
  xxd zcat zip";
 

@@ -289,6 +289,12 @@ fn is_placeholder(path: &Path, meta: &fs::Metadata) -> bool {
     is_marked(meta) && (!meta.is_dir() || empty())
 }
 
+/// True if a path is a placeholder that a sandbox of this or another process put there. It is removed with the last
+/// sandbox that uses it.
+pub fn is_placeholder_at(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| is_placeholder(path, &meta))
+}
+
 /// True if something looks like a placeholder, if it is a directory without looking into it.
 fn is_marked(meta: &fs::Metadata) -> bool {
     let mode = meta.mode() & 0o7777;

@@ -89,6 +89,6 @@ pub(crate) fn graph(runner: &Arc<ThoughtRunner>) -> Result<Graph<TotState>, Buil
 
 /// Earlier results are still worth an answer, even if the search cannot continue.
 fn failed(error: &ErrorInfo) -> Delta {
-    let shortfall = format!("The search could not go on: {}", error.message);
+    let shortfall = format!("The search could not continue: {}", error.message);
     Delta::Failed { shortfall, failure: Some(error.clone()) }
 }

@@ -112,16 +112,16 @@ async fn wait_for_end(
         exit
     };
     let words = match exit {
-        Exit::Code(code) => format!("It has ended. Exit code: {code}"),
+        Exit::Code(code) => format!("It ended with exit code {code}."),
         Exit::Signal(signal) => format!("It was killed by signal {signal}."),
-        Exit::Lost => "It is gone: the process that supervised it was killed.".to_owned(),
+        Exit::Lost => "It ended, because the process that supervised it was killed.".to_owned(),
     };
     let (status, how) = match exit {
         _ if stopped => (TaskStatus::Stopped, "was stopped".to_owned()),
         Exit::Code(0) => (TaskStatus::Completed, "completed (exit code 0)".to_owned()),
         Exit::Code(code) => (TaskStatus::Failed, format!("failed with exit code {code}")),
         Exit::Signal(signal) => (TaskStatus::Failed, format!("was killed by signal {signal}")),
-        Exit::Lost => (TaskStatus::Failed, "is gone".to_owned()),
+        Exit::Lost => (TaskStatus::Failed, "ended with the process that supervised it".to_owned()),
     };
     Ended {
         status,

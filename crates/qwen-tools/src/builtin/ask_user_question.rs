@@ -8,13 +8,13 @@ use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::{CallContext, Outcome, ToolFuture};
 
-const DESCRIPTION: &str = "Asks the user one or more questions and waits for the answers. Use it when you cannot go on \
+const DESCRIPTION: &str = "Asks the user one or more questions and waits for the answers. Use it when you cannot continue \
 without a decision that only the user can take; offer short options where there are some.";
 
 const ITEMS: &str = concat!(
     r#""items":{"type":"object","properties":{"#,
     r#""question":{"type":"string","description":"The question itself."},"#,
-    r#""header":{"type":"string","description":"A word or two to show above it."},"#,
+    r#""header":{"type":"string","description":"A short title, shown above it."},"#,
     r#""options":{"type":"array","description":"Answers to choose from.","items":{"type":"object","properties":{"#,
     r#""label":{"type":"string","description":"The answer."},"#,
     r#""description":{"type":"string","description":"What it means."}},"#,

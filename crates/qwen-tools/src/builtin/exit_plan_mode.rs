@@ -8,8 +8,8 @@ use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::{CallContext, Outcome, ToolFuture};
 
-const DESCRIPTION: &str = "Shows your plan to the user and asks to begin. Only in plan mode, once you have looked at \
-all you need and the plan is complete.";
+const DESCRIPTION: &str = "Presents your plan to the user for approval. Use it only in plan mode, once you have \
+looked at everything you need and the plan is complete.";
 
 pub(super) struct ExitPlanMode;
 

@@ -23,8 +23,8 @@ pub(super) struct Glob;
 
 tool_input! {
     struct Input {
-        pattern: String = Argument::new(ArgumentValue::NonBlankText, "The pattern; * stays within a name, ** goes through directories."),
-        path: Option<String> = Argument::new(ArgumentValue::NonBlankText, "The directory to look in. Default: the workspace.").role(ArgumentRole::Path),
+        pattern: String = Argument::new(ArgumentValue::NonBlankText, "The pattern; * stays within a name, ** crosses directories."),
+        path: Option<String> = Argument::new(ArgumentValue::NonBlankText, "The directory to search. Default: the workspace.").role(ArgumentRole::Path),
     }
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use qwen_events::{Argument, ArgumentRole, ArgumentValue, ClaudeTool, ToolCall, ToolDeclaration, ToolKind};
+use qwen_sandbox::is_placeholder_at;
 use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
 
 use crate::declared::{DeclaredTool, tool_input};
@@ -14,8 +15,9 @@ use crate::{Arguments, CallContext, Outcome, ToolFuture};
 
 const MAX_ENTRIES: usize = 1000;
 
-const DESCRIPTION: &str = "Lists what is in a directory of the workspace, not in those below it: directories first, \
-with a slash at the end, then files with their size in bytes. To find files by name in a whole tree use the tool glob.";
+const DESCRIPTION: &str = "Lists the entries of a directory of the workspace, not recursively: directories first, \
+with a slash at the end, then files with their size in bytes. To find files by name in a whole tree use the tool \
+glob.";
 
 pub(super) struct ListDirectory;
 
@@ -55,6 +57,10 @@ fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
             continue;
         }
         let text = name.to_string_lossy();
+        // Not the project's: the sandbox protects these names while commands may run.
+        if is_placeholder_at(&opened.path.join(name)) {
+            continue;
+        }
         let Ok(stat) = statat(&opened.file, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
         entries.push(match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => (false, format!("{text}/")),

@@ -24,9 +24,9 @@ tool_input! {
     struct Input {
         notebook_path: String = Argument::new(ArgumentValue::NonBlankText, "The notebook, absolute or relative to the workspace.").role(ArgumentRole::Path),
         new_source: String = Argument::new(ArgumentValue::Text, "The new source of the cell."),
-        cell_id: Option<String> = Argument::new(ArgumentValue::NonBlankText, "The cell. A new cell goes after it, or to the beginning without it."),
-        cell_type: Option<String> = Argument::new(ArgumentValue::Choice(&["code", "markdown"]), "The kind of cell; required for insert. Default: as it is."),
-        edit_mode: Option<String> = Argument::new(ArgumentValue::Choice(&["replace", "insert", "delete"]), "What to do. Default replace."),
+        cell_id: Option<String> = Argument::new(ArgumentValue::NonBlankText, "The cell. A new cell is inserted after it, or at the beginning if it is left out."),
+        cell_type: Option<String> = Argument::new(ArgumentValue::Choice(&["code", "markdown"]), "The kind of cell; required for insert. Default: unchanged."),
+        edit_mode: Option<String> = Argument::new(ArgumentValue::Choice(&["replace", "insert", "delete"]), "The change. Default replace."),
     }
 }
 

@@ -26,9 +26,10 @@ const CLAUDE_NAME: &str = "Read";
 /// Most bytes of a text in one result.
 const MAX_TEXT: usize = 60_000;
 
-const DESCRIPTION: &str = "Reads a file of the workspace. Text comes with line numbers, each followed by a tab that is not part of \
-the line, after a header with the range and the number of lines; images (png, jpeg, gif, webp, bmp) come as images, and \
-PDF documents as their text. At most 2000 lines come at once: use offset and limit to read another part.";
+const DESCRIPTION: &str = "Reads a file of the workspace. Text is returned with line numbers, each followed by a tab \
+that is not part of the line, after a header with the range and the number of lines; images (png, jpeg, gif, webp, \
+bmp) are returned as images, PDF documents as their text. Returns at most 2000 lines: use offset and limit to read \
+another part.";
 
 pub(super) struct ReadFile;
 

@@ -31,8 +31,8 @@ pub(super) struct SaveMemory;
 
 tool_input! {
     struct Input {
-        fact: String = Argument::new(ArgumentValue::NonBlankText, "The fact, as one sentence that can be understood by itself."),
-        scope: Option<String> = Argument::new(ArgumentValue::Choice(&["user", "project"]), "Where it holds: everywhere for this user (default), or in this project."),
+        fact: String = Argument::new(ArgumentValue::NonBlankText, "The fact, as one sentence that makes sense without context."),
+        scope: Option<String> = Argument::new(ArgumentValue::Choice(&["user", "project"]), "Where it applies: everywhere for this user (default), or in this project."),
     }
 }
 

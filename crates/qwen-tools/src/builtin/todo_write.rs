@@ -11,23 +11,23 @@ use crate::declared::{DeclaredTool, tool_input};
 use crate::refusal::Refusal;
 use crate::{ArgumentError, Arguments, CallContext, Outcome, ToolFuture};
 
-const DESCRIPTION: &str = "Writes the list of things to do, in place of the previous one. Use it for work of several steps: \
-write the steps down first, keep exactly one in_progress, and mark each completed as soon as it is.";
+const DESCRIPTION: &str = "Replaces the to-do list. Use it for work of several steps: write the steps down first, \
+keep exactly one in_progress, and mark each completed as soon as it is done.";
 
 /// The list in Claude's vocabulary, in which entries also have a present form.
 const CLAUDE_ITEMS: &str = concat!(
     r#""items":{"type":"object","properties":{"#,
-    r#""content":{"type":"string","description":"What to do, such as \"Run the tests\"."},"#,
-    r#""status":{"type":"string","enum":["pending","in_progress","completed"],"description":"How far it is."},"#,
+    r#""content":{"type":"string","description":"The step, such as \"Run the tests\"."},"#,
+    r#""status":{"type":"string","enum":["pending","in_progress","completed"],"description":"Its progress."},"#,
     r#""activeForm":{"type":"string","description":"The same in the present, such as \"Running the tests\"."}},"#,
     r#""required":["content","status","activeForm"]}"#,
 );
 
 const ITEMS: &str = concat!(
     r#""items":{"type":"object","properties":{"#,
-    r#""id":{"type":"string","description":"A name that stays the same over changes of the list."},"#,
-    r#""content":{"type":"string","description":"What to do."},"#,
-    r#""status":{"type":"string","enum":["pending","in_progress","completed"],"description":"How far it is."}},"#,
+    r#""id":{"type":"string","description":"An id that stays the same when the list changes."},"#,
+    r#""content":{"type":"string","description":"The step."},"#,
+    r#""status":{"type":"string","enum":["pending","in_progress","completed"],"description":"Its progress."}},"#,
     r#""required":["content","status"]}"#,
 );
 

@@ -10,16 +10,16 @@ use crate::output::content::with_crlf;
 use crate::refusal::Refusal;
 use crate::{CallContext, Outcome, ToolFuture};
 
-const DESCRIPTION: &str = "Creates a file with the given content, and the directories above it, or replaces all of an existing \
-one that you have read. To change a part of a file use the tool edit. A file that has changed since you last saw it, or that \
-you have not read, is not overwritten.";
+const DESCRIPTION: &str = "Creates a file with the given content, and its parent directories if needed, or replaces \
+the whole content of an existing file that you have read. To change part of a file use the tool edit. A file that has \
+changed since you last saw it, or that you have not read, is not overwritten.";
 
 pub(super) struct WriteFile;
 
 tool_input! {
     struct Input {
         file_path: String = Argument::new(ArgumentValue::NonBlankText, "The file, absolute or relative to the workspace.").role(ArgumentRole::Path),
-        content: String = Argument::new(ArgumentValue::Text, "All that will be in the file."),
+        content: String = Argument::new(ArgumentValue::Text, "The complete content of the file."),
     }
 }
 

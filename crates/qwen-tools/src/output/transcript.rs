@@ -129,7 +129,7 @@ fn count_lines(text: &str) -> usize {
 
 fn describe_cut(cut: Cut, rest: &str) -> String {
     let Cut { bytes, lines } = cut;
-    format!("[… {bytes} bytes ({lines} line ends) left out here; {rest} …]\n")
+    format!("[… {bytes} bytes ({lines} line breaks) left out here; {rest} …]\n")
 }
 
 fn describe_file(file: Option<&Spill>) -> String {
@@ -208,7 +208,7 @@ mod tests {
             let head = &whole[..whole.len() - tail.len() - cut];
             prop_assert!(text.starts_with(head) && head.len() <= limit / 3);
             let gone = &whole[head.len()..whole.len() - tail.len()];
-            let lines = format!("({} line ends)", gone.matches('\n').count());
+            let lines = format!("({} line breaks)", gone.matches('\n').count());
             prop_assert!(note.contains(&lines));
         }
     }
@@ -221,7 +221,7 @@ mod tests {
         let (text, file) = transcript.finish();
         assert_eq!(
             text,
-            "ab\n[… 2 bytes (0 line ends) left out here; it could not be stored in a file …]\nefgh"
+            "ab\n[… 2 bytes (0 line breaks) left out here; it could not be stored in a file …]\nefgh"
         );
         assert_eq!(file, None);
     }

@@ -43,7 +43,7 @@ pub struct ClaudeFlags {
     #[arg(long, hide = true)]
     pub allow_dangerously_skip_permissions: bool,
 
-    /// Who answers permission questions: 'host', or 'none' to refuse what needs an answer
+    /// Who answers permission questions: 'host', or 'none' to refuse what requires approval
     #[arg(long, value_name = "WHO", hide = true)]
     pub permission_prompts: Option<String>,
 

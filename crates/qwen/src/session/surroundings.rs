@@ -56,7 +56,7 @@ impl Surroundings for WorkEnvironment {
         let missing = missing_commands(&self.memory.text, self.env.get("PATH"));
         if !missing.is_empty() {
             facts.push(SituationFact::new(
-                "not installed, although the instructions name it",
+                "named by the instructions, but not installed",
                 &missing.join(", "),
             ));
         }
@@ -93,6 +93,10 @@ impl WorkEnvironment {
                 "the host can change it with its options for added directories and the sandbox's network"
             }
         };
+        if self.permissions.mode() == "plan" {
+            return "commands can write only in $TMPDIR, this session's private temporary directory; the network is off"
+                .to_owned();
+        }
         format!(
             "commands can write only in the working directory{added} and $TMPDIR, this session's private temporary \
              directory; git's hooks and settings, .qwen and .mcp.json are read-only; {network}. If that makes a command \

@@ -147,7 +147,8 @@ async fn ask_for_tool_call(config: &ModelConfig) -> [Check; 2] {
     let checks = |health, text: String, calls: (Health, String)| {
         [Check { name: MODEL, health, text }, Check { name: TOOL_CALL, health: calls.0, text: calls.1 }]
     };
-    let failed = |text: String| checks(Health::Failed, text, (Health::Skipped, "needs an answer".to_owned()));
+    let failed =
+        |text: String| checks(Health::Failed, text, (Health::Skipped, "needs a working model".to_owned()));
     // A diagnosis reports the first failure, so nothing is retried.
     let model = match qwen_model::build(&ModelConfig { max_retries: 0, ..config.clone() }) {
         Ok(model) => model,

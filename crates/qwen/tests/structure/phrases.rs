@@ -32,6 +32,8 @@ const PHRASES: &[&str] = &[
     "is no worker",
     "what there is to say",
     "where it can run",
+    "needs an answer",
+    "known to only read",
 ];
 
 /// Programs for development only.

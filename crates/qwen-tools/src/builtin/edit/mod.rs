@@ -21,18 +21,18 @@ const MAX_LISTED_OCCURRENCES: usize = 10;
 /// Longest part of a line that is quoted in an error, in characters.
 const QUOTED_LINE: usize = 160;
 
-const DESCRIPTION: &str = "Replaces a piece of a file. old_string must be in the file exactly, white space included and without \
-line numbers, and only once: give enough of the lines around it, or set replace_all to change every occurrence. An empty \
-old_string creates a file with new_string as its content. The result shows the changed lines; if the file had changed since \
-you last saw it, it also shows how.";
+const DESCRIPTION: &str = "Replaces text in a file. old_string must occur exactly once, white space included and \
+without line numbers: include enough surrounding lines to make it unique, or set replace_all to replace every \
+occurrence. An empty old_string creates a file with new_string as its content. The result shows the changed lines; if \
+the file had changed since you last saw it, it also shows how.";
 
 pub(super) struct Edit;
 
 tool_input! {
     struct Input {
         file_path: String = Argument::new(ArgumentValue::NonBlankText, "The file, absolute or relative to the workspace.").role(ArgumentRole::Path),
-        old_string: String = Argument::new(ArgumentValue::Text, "The exact piece to replace; empty to make a new file."),
-        new_string: String = Argument::new(ArgumentValue::Text, "What takes its place."),
+        old_string: String = Argument::new(ArgumentValue::Text, "The exact text to replace; empty to create a file."),
+        new_string: String = Argument::new(ArgumentValue::Text, "The replacement text."),
         replace_all: Option<bool> = Argument::new(ArgumentValue::Flag, "Replace every occurrence. Default false."),
     }
 }
@@ -124,7 +124,7 @@ impl Replacement<'_> {
         }
         if self.old.is_empty() {
             let problem = format_args!(
-                "is empty, which creates a file, but {shown_path} exists; give the piece to replace"
+                "is empty, which creates a file, but {shown_path} exists; give the text to replace"
             );
             return Err(arguments.refuse("old_string", problem).into());
         }
@@ -167,7 +167,7 @@ fn replace(
         count if count > 1 && !replace_all => Err(Refusal::new(
             "edit_ambiguous",
             format!(
-                "old_string is in {} {count} times ({}). Give more of the lines around it, or set replace_all.",
+                "old_string is in {} {count} times ({}). Include more of the surrounding lines, or set replace_all.",
                 shown.display(),
                 lines_of(&before.body, &places)
             ),
@@ -205,7 +205,7 @@ fn no_match(text: &str, old: &str, shown: &Path) -> String {
                 )
             });
             format!(
-                "{missing}. The nearest text is at line {line}{why}:\n{piece}{difference}\nGive the piece exactly as it is in \
+                "{missing}. The nearest text is at line {line}{why}:\n{piece}{difference}\nCopy old_string exactly from \
                  the file."
             )
         }
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(edited("aaa", "aa", "b", true), Ok(("ba".to_owned(), 1)));
         assert_eq!(
             edited("b\nc\nb", "b", "x", false),
-            Err("old_string is in f 2 times (line 1, line 3). Give more of the lines around it, or set replace_all."
+            Err("old_string is in f 2 times (line 1, line 3). Include more of the surrounding lines, or set replace_all."
                 .to_owned())
         );
     }

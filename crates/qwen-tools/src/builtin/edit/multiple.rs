@@ -10,14 +10,14 @@ use crate::output::content::Text;
 use crate::refusal::Refusal;
 use crate::{ArgumentError, Arguments, CallContext};
 
-const DESCRIPTION: &str = "Makes several changes in one file, in order: each replaces an exact piece of the text that the \
-previous ones left. Either all of them are made or none. The rules for each old_string are those of the tool Edit. To \
+const DESCRIPTION: &str = "Makes several changes in one file, in order: each replaces exact text in the result of the \
+previous ones. Either all of them are made or none. The rules for each old_string are those of the tool Edit. To \
 create a file, give the first change an empty old_string.";
 
 const ITEMS: &str = concat!(
     r#""minItems":1,"items":{"type":"object","properties":{"#,
-    r#""old_string":{"type":"string","description":"The exact piece to replace."},"#,
-    r#""new_string":{"type":"string","description":"What takes its place."},"#,
+    r#""old_string":{"type":"string","description":"The exact text to replace."},"#,
+    r#""new_string":{"type":"string","description":"The replacement text."},"#,
     r#""replace_all":{"type":"boolean","description":"Replace every occurrence. Default false."}},"#,
     r#""required":["old_string","new_string"]}"#,
 );

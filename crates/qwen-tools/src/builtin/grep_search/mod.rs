@@ -39,9 +39,9 @@ pub(super) struct GrepSearch;
 tool_input! {
     struct Input {
         pattern: String = Argument::new(ArgumentValue::Text, "The regular expression."),
-        glob: Option<String> = Argument::new(ArgumentValue::NonBlankText, "Only look in files that match, such as *.rs or src/**/*.{ts,tsx}; ! excludes, and several patterns are separated by commas."),
-        path: Option<String> = Argument::new(ArgumentValue::NonBlankText, "The directory or file to look in. Default: the workspace.").role(ArgumentRole::Path),
-        limit: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_LIMIT }, "How many matching lines to give at most. Default 200."),
+        glob: Option<String> = Argument::new(ArgumentValue::NonBlankText, "Search only files that match, such as *.rs or src/**/*.{ts,tsx}; ! excludes, and several patterns are separated by commas."),
+        path: Option<String> = Argument::new(ArgumentValue::NonBlankText, "The directory or file to search. Default: the workspace.").role(ArgumentRole::Path),
+        limit: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_LIMIT }, "The maximum number of matching lines. Default 200."),
     }
 }
 
@@ -114,7 +114,7 @@ const CLAUDE_ARGUMENTS: &[Argument] = &[
     claude_argument(
         "output_mode",
         ArgumentValue::Choice(&["content", "files_with_matches", "count"]),
-        "content gives matching lines, files_with_matches the paths of files, count the number of matching lines per file. \
+        "content returns matching lines, files_with_matches the paths of files, count the number of matching lines per file. \
          Default files_with_matches.",
     ),
     claude_argument("-A", CONTEXT, "Lines to show after each match; only with content."),
@@ -126,17 +126,17 @@ const CLAUDE_ARGUMENTS: &[Argument] = &[
     claude_argument(
         "-o",
         ArgumentValue::Flag,
-        "Show only what matches of each line; only with content. Default false.",
+        "Show only the matching part of each line; only with content. Default false.",
     ),
     claude_argument(
         "type",
         ArgumentValue::Text,
-        "Only look in files of this type, such as js, py, rust, go, java.",
+        "Search only files of this type, such as js, py, rust, go, java.",
     ),
     claude_argument(
         "head_limit",
         ArgumentValue::Number { min: 0, max: u64::MAX },
-        "How many lines, files or counts to give at most; 0 for no limit. Default 250.",
+        "The maximum number of lines, files or counts; 0 for no limit. Default 250.",
     ),
     claude_argument(
         "offset",

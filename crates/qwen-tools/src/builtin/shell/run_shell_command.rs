@@ -28,21 +28,22 @@ const MAX_TIMEOUT_MS: u64 = 600_000;
 /// The share of the output limit that is reserved for exit code and notes.
 const RESERVED_SHARE: usize = 16;
 
-const DESCRIPTION: &str = "Runs a command line with bash and returns its output (stdout and stderr in the order written) and its exit \
-code if that is not 0. It runs in the workspace, without a terminal and without input: answer prompts with flags such as \
---yes. A cd carries over to the next command while it stays in the workspace. Everything that the command started is ended when it ends; to keep a server running use is_background. Of long \
-output you get the beginning and more of the end, and the name of a file with all of it. Prefer the file tools for \
-reading, searching and editing files.";
+const DESCRIPTION: &str = "Runs a command line with bash and returns its output (stdout and stderr in the order \
+written) and its exit code if that is not 0. It runs in the workspace, without a terminal and without input: answer \
+prompts with flags such as --yes. A cd carries over to the next command while it stays in the workspace. When the \
+command ends, every process that it started is ended; to keep a server running use is_background. Long output is \
+shortened to its beginning and a longer part of its end, and the result names a file with the whole output. Prefer \
+the file tools for reading, searching and editing files.";
 
 pub(in crate::builtin) struct RunShellCommand;
 
 tool_input! {
     struct Input {
         command: String = Argument::new(ArgumentValue::NonBlankText, "The command line, as typed into bash.").role(ArgumentRole::Command),
-        is_background: Option<bool> = Argument::new(ArgumentValue::Flag, "Start it and return at once with a task id for shell_task. Default false."),
-        timeout: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_TIMEOUT_MS }, "Milliseconds until the command is ended. Default 120000, unless the user set another."),
+        is_background: Option<bool> = Argument::new(ArgumentValue::Flag, "Start it and return immediately with a task id for shell_task. Default false."),
+        timeout: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_TIMEOUT_MS }, "Time-out in milliseconds. Default 120000, unless the user set another."),
         description: Option<String> = Argument::new(ArgumentValue::Text, "What the command does, in a few words, for the user."),
-        directory: Option<String> = Argument::new(ArgumentValue::NonBlankText, "Where to run it, relative to the workspace. Default: where the last command ended, at first the workspace itself.").role(ArgumentRole::WorkingDirectory),
+        directory: Option<String> = Argument::new(ArgumentValue::NonBlankText, "The directory to run it in, relative to the workspace. Default: the directory in which the last command ended; at first the workspace.").role(ArgumentRole::WorkingDirectory),
     }
 }
 
@@ -117,11 +118,13 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     cx.session.ledger.attribute_changes(&changed_before, command);
     let mut outcome = outcome(exit, ending, timeout, transcript);
     let reported = report.filter(|_| ending.is_none()).map(ShellReport::read).unwrap_or_default();
-    let notes = [reported.describe_failed_parts(), carry_directory(reported.directory, &started_in, cx)];
+    let failed_parts = reported.describe_failed_parts();
+    let part_failed = failed_parts.is_some();
+    let notes = [failed_parts, carry_directory(reported.directory, &started_in, cx)];
     for note in notes.into_iter().flatten() {
         push_note(&mut outcome.text, &note);
     }
-    report_sandbox(&mut outcome, sandbox, command, cx);
+    report_sandbox(&mut outcome, sandbox, command, part_failed, cx);
     Ok(outcome)
 }
 
@@ -148,10 +151,24 @@ async fn start_in_background(
     Ok(Outcome { mentions_tools: true, ..Outcome::success(text) })
 }
 
-/// Adds what the sandbox prevented during a command to its result.
-fn report_sandbox(outcome: &mut Outcome, sandbox: ProcessSandbox, command: &str, cx: &CallContext) {
+/// Adds what the sandbox prevented during a command to its result. `part_failed`: an earlier part of its last
+/// pipeline failed.
+fn report_sandbox(
+    outcome: &mut Outcome,
+    sandbox: ProcessSandbox,
+    command: &str,
+    part_failed: bool,
+    cx: &CallContext,
+) {
     if let Some(limits) = sandbox.limits() {
-        explain_by_sandbox(outcome, limits, command, cx.read_only);
+        if outcome.error_code.is_some() {
+            explain_by_sandbox(outcome, limits, command, cx.read_only);
+        } else if part_failed
+            && !cx.read_only
+            && let Some(note) = limits.explain(&outcome.text)
+        {
+            push_note(&mut outcome.text, &note);
+        }
     }
     let refusals = sandbox.take_network_refusals();
     if !refusals.is_empty() {
@@ -290,8 +307,8 @@ fn explain_read_only(outcome: &mut Outcome, waited_for_network: bool) {
     outcome.needs_write_access = true;
     push_note(
         &mut outcome.text,
-        "[It ran without approval because it seemed to only read, in a sandbox that cannot write and has no network. If it \
-         failed because of that, make the same call again: it then needs approval.]",
+        "[It ran without approval, as a read-only command, in a sandbox that cannot write and has no network. If it \
+         failed because of that, repeat the call: it then requires approval.]",
     );
 }
 
@@ -304,12 +321,12 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: Duration, transcript: Tr
     let (error_code, note) = match (ending, exit) {
         (Some(Ending::Cancelled), _) => (
             Some("cancelled"),
-            Some("The command was cancelled and ended, with all that it had started.".to_owned()),
+            Some("The command was cancelled and ended, with everything that it had started.".to_owned()),
         ),
         (Some(Ending::TimedOut), _) => (
             Some("tool_timeout"),
             Some(format!(
-                "The command timed out after {} ms (the tool time-out) and was ended, with all that it had started. Give a longer \
+                "The command timed out after {} ms (the tool time-out) and was ended, with everything that it had started. Give a longer \
                  timeout, or use is_background for a command that keeps running.",
                 timeout.as_millis()
             )),
@@ -321,7 +338,10 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: Duration, transcript: Tr
         }
         (None, Exit::Lost) => (
             Some("command_failed"),
-            Some("The process that supervised the command was killed, and the command with it.".to_owned()),
+            Some(
+                "The process that supervised the command was killed, and the command was killed with it."
+                    .to_owned(),
+            ),
         ),
     };
     if let Some(note) = note {

@@ -15,16 +15,16 @@ const MAX_WAIT_MS: u64 = 600_000;
 /// Most lines that a look at the end of the output gives.
 const MAX_TAIL: u64 = 2000;
 
-const DESCRIPTION: &str = "Looks after a command that run_shell_command started with is_background, or a sub-agent in the \
-background. \"output\" returns its state and what it has written since the last look; \"kill\" ends it with everything that \
-it started.";
+const DESCRIPTION: &str = "Reads or ends a background task: a command that run_shell_command started with \
+is_background, or a sub-agent in the background. \"output\" returns its state and its new output since the last call; \
+\"kill\" ends it with everything that it started.";
 
 const OUTPUT_DESCRIPTION: &str =
-    "Returns the state of a background command and what it has written since the last look.";
+    "Returns the state of a background command and its new output since the last call.";
 
 const KILL_DESCRIPTION: &str = "Ends a background command, with everything that it started.";
 
-const WAIT_DESCRIPTION: &str = "Returns the state of a background command or sub-agent and what it has written since the last look. Waits for its end first.";
+const WAIT_DESCRIPTION: &str = "Returns the state of a background command or sub-agent and its new output since the last call. Waits for its end first.";
 
 const STOP_DESCRIPTION: &str = "Ends a background command or sub-agent, with everything that it started.";
 
@@ -32,10 +32,10 @@ pub(in crate::builtin) struct ShellTask;
 
 tool_input! {
     struct Input {
-        task_id: String = Argument::new(ArgumentValue::NonBlankText, "The id that its start returned."),
-        action: String = Argument::new(ArgumentValue::Choice(&["output", "kill"]), "What to do."),
-        wait: Option<u64> = Argument::new(ArgumentValue::Number { min: 0, max: MAX_WAIT_MS }, "With output: wait up to this many milliseconds for its end first. Default 0."),
-        tail: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_TAIL }, "With output: return this many lines from the end of all its output instead of what is new."),
+        task_id: String = Argument::new(ArgumentValue::NonBlankText, "The id that was returned when it was started."),
+        action: String = Argument::new(ArgumentValue::Choice(&["output", "kill"]), "The action."),
+        wait: Option<u64> = Argument::new(ArgumentValue::Number { min: 0, max: MAX_WAIT_MS }, "With output: wait up to this many milliseconds for it to end. Default 0."),
+        tail: Option<u64> = Argument::new(ArgumentValue::Number { min: 1, max: MAX_TAIL }, "With output: return this many lines from the end of all its output instead of the new output."),
     }
 }
 
@@ -69,7 +69,7 @@ impl DeclaredTool for ShellTask {
                         name: "timeout",
                         ..Argument::new(
                             ArgumentValue::Number { min: 0, max: MAX_WAIT_MS },
-                            "How many milliseconds to wait at most. Default 30000.",
+                            "The maximum time to wait, in milliseconds. Default 30000.",
                         )
                     },
                 ],
@@ -115,7 +115,7 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
             task.mark_reported();
             task.stop();
             task.wait().await;
-            "It was ended, with all that it had started."
+            "It was ended, with everything that it had started."
         }
         None => "It is running.",
     };
