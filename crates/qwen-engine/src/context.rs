@@ -146,6 +146,8 @@ pub struct TurnContext {
     pub host_tools: Arc<[Arc<str>]>,
     /// True if this agent or one of its ancestors runs in the background, outside the turn.
     pub in_background: bool,
+    /// For a sub-agent in a git worktree: the directory that its relative paths and commands start from.
+    pub worktree: Option<Arc<Path>>,
     /// For a sub-agent: receives the steps that it takes.
     pub(crate) steps: Option<Arc<Steps>>,
     /// The structured answer that the turn must produce.
@@ -155,6 +157,11 @@ pub struct TurnContext {
 }
 
 impl TurnContext {
+    /// The directory that relative paths and commands start from.
+    pub(crate) fn directory(&self) -> &Path {
+        self.worktree.as_deref().unwrap_or(&self.session.resources.cwd)
+    }
+
     /// A request to the turn's model.
     pub fn request(&self, messages: Arc<Vec<Message>>, tools: Arc<[ToolSpec]>) -> Request {
         let mut sampling = self.sampling.clone();

@@ -159,6 +159,21 @@ impl Permissions {
         policy.added_directories().iter().filter(|directory| directory.is_dir()).cloned().collect()
     }
 
+    /// Adds a worktree that we created to the workspace until it is removed.
+    pub(crate) fn add_worktree(&self, directory: &Path) {
+        self.policy.write().unwrap_or_else(PoisonError::into_inner).add_worktree(directory);
+    }
+
+    /// Removes a directory that was added in the course of the session.
+    pub(crate) fn remove_directory(&self, directory: &Path) {
+        self.policy.write().unwrap_or_else(PoisonError::into_inner).remove_directory(directory);
+    }
+
+    /// True if a rule that denies or asks names paths that do not follow the workspace's directories.
+    pub(crate) fn restricts_fixed_paths(&self) -> bool {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).restricts_fixed_paths()
+    }
+
     /// The confirmation that the user sees for `call`. Characters that could mislead the reader are made
     /// visible.
     pub fn confirmation(&self, call: &ToolCall, tool: &dyn Tool, cx: &CallContext) -> Confirmation {

@@ -37,8 +37,10 @@ struct Property {
 /// Arguments of Claude's tools that have no effect here. They are not offered, and calls with them are accepted.
 const WITHOUT_EFFECT: &[&str] = &["allowedPrompts", "dangerouslyDisableSandbox", "pages"];
 
-/// Arguments that the model is not offered, and that calls get from us: the directory to which a `cd` carried over.
-const ADDED: &[(&str, &str)] = &[("Bash", "directory")];
+/// Arguments that the model is not offered: the directory to which a `cd` carried over, which calls get from us, and
+/// arguments of Claude's tool that models send by habit and that have no effect here.
+const ADDED: &[(&str, &str)] =
+    &[("Bash", "directory"), ("Task", "mode"), ("Task", "model"), ("Task", "name"), ("Task", "team_name")];
 
 impl Arguments {
     pub fn parse(call: &ToolCall) -> Result<Self, ArgumentError> {

@@ -101,6 +101,8 @@ pub struct SessionResources {
     pub before_write: WriteListener,
     pub lines: LinesChanged,
     pub shell_directory: ShellDirectory,
+    /// Where git worktrees of sub-agents are created; `None` without a state directory.
+    pub worktrees: Option<PathBuf>,
 }
 
 impl SessionResources {
@@ -133,6 +135,7 @@ impl SessionResources {
             before_write: WriteListener::default(),
             lines: LinesChanged::default(),
             shell_directory: ShellDirectory::default(),
+            worktrees: None,
         }
     }
 

@@ -260,14 +260,9 @@ async fn attempt(
     let answers = context.structured.is_some() && structured::is_tool(&judged.name);
     let by_host = context.host_tools.contains(&tool.spec().name);
     check_arguments(judged, tool.as_ref(), answers, by_host)?;
-    // Every command of a sub-agent starts in the working directory.
+    // Every command of a sub-agent starts in its working directory.
     let carries_directory = !cx.emit.is_in_call() && !context.in_background;
-    if carries_directory
-        && let Some(carried) =
-            guarded_call::in_shell_directory(judged, tool.declaration(), &context.session.resources)
-    {
-        *judged = Arc::new(carried);
-    }
+    guarded_call::set_directories(judged, tool.as_ref(), context, carries_directory)?;
     let call = &*judged;
     if start.place.overlaps() && !may_overlap(context, call, tool.as_ref()) {
         start.place.wait_for_earlier().await;
@@ -350,6 +345,11 @@ fn find_tool<'a>(context: &'a TurnContext, judged: &mut Arc<ToolCall>) -> Result
     if !answers {
         *judged = guarded_call::guard(judged, tool.as_ref(), context);
     }
+    let is_exit = tool.declaration().is_some_and(|declaration| declaration.kind == ToolKind::ExitPlan);
+    if is_exit && context.session.process.permissions.mode() != "plan" {
+        let text = format!("{} is for plan mode only, and the session is not in plan mode.", judged.name);
+        return Err(NotRun::Failed("not_in_plan_mode", text));
+    }
     Ok(tool)
 }
 
@@ -405,7 +405,7 @@ async fn announce(context: &TurnContext, call: &Arc<ToolCall>, cx: &RunContext) 
 /// Why a call of a tool that the session does not offer does not run: a rule denies it, or there is no such
 /// tool.
 fn not_offered(context: &TurnContext, call: &ToolCall) -> NotRun {
-    let names: Vec<String> = context.tools.specs().iter().map(|spec| spec.name.to_string()).collect();
+    let names: Vec<String> = context.usable_tools().iter().map(|spec| spec.name.to_string()).collect();
     let offered = format!("The tools are: {}.", names.join(", "));
     let Some(declaration) = TOOLS.find(&call.name) else {
         let text = format!("There is no tool called '{}'. {offered}", call.name);

@@ -8,6 +8,7 @@ use qwen_permissions::normal;
 use qwen_tools::{SessionResources, Tool, ToolVocabulary};
 use serde_json::{Map, Value};
 
+use super::call::NotRun;
 use crate::context::TurnContext;
 
 /// The call under the name that the session uses for its tool: the model may know another one, and guards are
@@ -16,7 +17,7 @@ use crate::context::TurnContext;
 pub(super) fn guard(call: &Arc<ToolCall>, tool: &dyn Tool, context: &TurnContext) -> Arc<ToolCall> {
     let arguments = match (context.tools.vocabulary(), tool.declaration()) {
         (ToolVocabulary::Claude, Some(declaration)) => {
-            with_plain_files(&call.arguments, declaration, &context.session.resources.cwd)
+            with_plain_files(&call.arguments, declaration, context.directory())
         }
         _ => None,
     };
@@ -28,9 +29,27 @@ pub(super) fn guard(call: &Arc<ToolCall>, tool: &dyn Tool, context: &TurnContext
     Arc::new(ToolCall { name: name.clone(), arguments, ..(**call).clone() })
 }
 
+/// Sets the directories that a call starts from: the one to which an earlier `cd` carried over, if the call
+/// `carries_directory`, or those of a sub-agent's worktree.
+pub(super) fn set_directories(
+    judged: &mut Arc<ToolCall>,
+    tool: &dyn Tool,
+    context: &TurnContext,
+    carries_directory: bool,
+) -> Result<(), NotRun> {
+    let resources = &context.session.resources;
+    if carries_directory && let Some(carried) = in_shell_directory(judged, tool.declaration(), resources) {
+        *judged = Arc::new(carried);
+    }
+    if let Some(worktree) = &context.worktree {
+        *judged = in_worktree(judged, tool.declaration(), worktree, resources)?;
+    }
+    Ok(())
+}
+
 /// The call of a command with the directory that an earlier `cd` carried over to it; none if it names one, or runs in
 /// the session's working directory. Guards see the directory in which the command runs.
-pub(super) fn in_shell_directory(
+fn in_shell_directory(
     call: &ToolCall,
     declaration: Option<&ToolDeclaration>,
     resources: &SessionResources,
@@ -46,6 +65,42 @@ pub(super) fn in_shell_directory(
     fields.insert(argument.name.to_owned(), shown.to_string_lossy().into());
     let arguments = Json::trusted(Value::Object(fields).to_string());
     Some(ToolCall { arguments, ..call.clone() })
+}
+
+/// The call of a sub-agent that works in a worktree: paths that are relative or left out start there. Fails if it would
+/// change a file of the workspace itself.
+fn in_worktree(
+    call: &Arc<ToolCall>,
+    declaration: Option<&ToolDeclaration>,
+    worktree: &Path,
+    resources: &SessionResources,
+) -> Result<Arc<ToolCall>, NotRun> {
+    let Some(declaration) = declaration else { return Ok(call.clone()) };
+    let Ok(mut fields) = serde_json::from_str::<Map<String, Value>>(call.arguments.as_str()) else {
+        return Ok(call.clone());
+    };
+    let roles = [ArgumentRole::Path, ArgumentRole::WorkingDirectory];
+    for argument in roles.into_iter().flat_map(|role| declaration.with_role(role)) {
+        let given = fields.get(argument.name).and_then(Value::as_str).filter(|path| !path.trim().is_empty());
+        let path = match given {
+            Some(path) if path.starts_with('~') || path.contains('\0') => continue,
+            Some(path) => normal(&worktree.join(path)),
+            None if argument.required => continue,
+            None => worktree.to_owned(),
+        };
+        let is_of_workspace = path.starts_with(&resources.cwd) && !path.starts_with(worktree);
+        if declaration.kind == ToolKind::Edit && is_of_workspace {
+            let text = format!(
+                "{} was not changed: this sub-agent works in the git worktree {}. Use relative paths, or paths in it.",
+                path.display(),
+                worktree.display()
+            );
+            return Err(NotRun::Failed("outside_worktree", text));
+        }
+        fields.insert(argument.name.to_owned(), path.to_string_lossy().into());
+    }
+    let arguments = Json::trusted(Value::Object(fields).to_string());
+    Ok(Arc::new(ToolCall { arguments, ..(**call).clone() }))
 }
 
 /// True if later calls may have to run in another directory than this one.

@@ -99,7 +99,7 @@ impl Situation {
             facts.extend(context.surroundings.limits());
         }
         facts.extend(subagent.worktree.map(|text| SituationFact::new("isolation", text)));
-        facts.extend(context.surroundings.survey(&context.resources.cwd));
+        facts.extend(context.surroundings.survey(subagent.cwd));
         let facts = redacted(context, facts);
         let told = Told { block: Some(block(&render(&facts))), facts, ..Told::default() };
         Self { told: Mutex::new(told) }
@@ -266,6 +266,8 @@ fn redacted(context: &SessionContext, facts: Vec<SituationFact>) -> Vec<Situatio
 pub(crate) struct SubagentView<'a> {
     pub tools: &'a Registry,
     pub model: &'a str,
+    /// Its working directory.
+    pub cwd: &'a Path,
     /// Its git worktree, described.
     pub worktree: Option<&'a str>,
 }
@@ -301,11 +303,19 @@ fn subagent_decisions(context: &SessionContext, subagent: &SubagentView<'_>) -> 
         "plan" => "plan. Read only: every change is refused".to_owned(),
         _ => describe_mode(mode, false, subagent.tools),
     };
+    let only_reads = |kind: ToolKind| {
+        matches!(kind, ToolKind::Read | ToolKind::Session | ToolKind::Ask | ToolKind::ExitPlan)
+    };
+    let without_approval = if subagent.tools.kinds().all(only_reads) {
+        "reading in the workspace".to_owned()
+    } else {
+        describe_approvals(context, mode)
+    };
     let policy = context.process.overrides.policy_description();
     vec![
         SituationFact::new("mode", &described),
         SituationFact::new("answers", describe_subagent_answers(context)),
-        SituationFact::new("without approval", &describe_approvals(context, mode)),
+        SituationFact::new("without approval", &without_approval),
         SituationFact::new("model", subagent.model),
         SituationFact::new("policy of the host", &policy.unwrap_or_default()),
     ]

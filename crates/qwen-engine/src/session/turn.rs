@@ -236,6 +236,7 @@ impl Session {
             sampling: options.sampling,
             host_tools: start.host_tools.iter().map(|spec| spec.name.clone()).collect(),
             in_background: false,
+            worktree: None,
             steps: None,
             structured: None,
             only_calls: false,

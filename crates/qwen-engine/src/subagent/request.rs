@@ -15,6 +15,8 @@ pub(super) struct SubagentRequest {
     pub description: Arc<str>,
     pub prompt: Arc<str>,
     pub background: bool,
+    /// It works in a git worktree that only it uses.
+    pub is_isolated: bool,
 }
 
 impl SubagentRequest {
@@ -32,9 +34,9 @@ impl SubagentRequest {
                 definitions.iter().find(named).or_else(|| definitions.iter().find(spelt))
             }
         };
-        if arguments.non_null(super::ISOLATION).is_some() {
-            let problem = "is not supported: the sub-agent works in the workspace itself; leave it out";
-            return Err(arguments.refuse(super::ISOLATION, problem).to_string());
+        let isolation = arguments.optional_text("isolation").map_err(|error| error.to_string())?;
+        if isolation.is_some_and(|isolation| isolation != "worktree") {
+            return Err(arguments.refuse("isolation", "must be \"worktree\", or be left out").to_string());
         }
         let definition = definition.ok_or_else(|| {
             let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
@@ -49,6 +51,7 @@ impl SubagentRequest {
             description: description.unwrap_or_default().into(),
             prompt: prompt.into(),
             background: background.unwrap_or(false) || definition.background,
+            is_isolated: isolation.is_some(),
         })
     }
 

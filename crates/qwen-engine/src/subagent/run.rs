@@ -7,6 +7,7 @@ use qwen_tools::{BackgroundTask, Ended, Outcome};
 
 use super::request::SubagentRequest;
 use super::steps::totals;
+use super::worktree::Worktree;
 use crate::context::TurnContext;
 use crate::graph::RunContext;
 use crate::hooks::HookEvent;
@@ -28,6 +29,8 @@ pub(super) struct Run {
     /// Collects the calls that were denied to it.
     pub denials: Arc<Mutex<Vec<Denial>>>,
     pub task: Arc<BackgroundTask>,
+    /// The worktree that it works in.
+    pub worktree: Option<Worktree>,
 }
 
 /// A completed run.
@@ -57,8 +60,15 @@ impl Run {
         ruling.block
     }
 
+    /// Removes the worktree of a run that does not start.
+    pub(super) async fn discard_worktree(&mut self) {
+        if let Some(worktree) = self.worktree.take() {
+            worktree.finish().await;
+        }
+    }
+
     pub(super) async fn finish(self) -> SubagentOutcome {
-        let Self { request, context, mut state, cx, cancel, budget, denials, task } = self;
+        let Self { request, context, mut state, cx, cancel, budget, denials, task, worktree } = self;
         let watch = StopHooks { done: HookEvent::SubagentStop, agent: &request.definition.name };
         let ran = {
             let ran = react::run_with_stop_hooks(&context, react::START, &mut state, &cx, &watch);
@@ -83,7 +93,14 @@ impl Run {
                 Err((status, "subagent_failed", why))
             }
         };
-        SubagentOutcome { reply: state.reply, spent: totals(&budget.sums()), how }
+        let mut reply = state.reply;
+        if let Some(worktree) = worktree
+            && let Some(note) = worktree.finish().await
+        {
+            let separator = if reply.trim().is_empty() { "" } else { "\n\n" };
+            reply = format!("{reply}{separator}{note}").into();
+        }
+        SubagentOutcome { reply, spent: totals(&budget.sums()), how }
     }
 }
 
@@ -118,7 +135,7 @@ impl SubagentOutcome {
     /// The end of its background task.
     pub(super) fn ended(&self, request: &SubagentRequest) -> Ended {
         let (status, words) = match &self.how {
-            Ok(()) => (TaskStatus::Completed, "It has ended.".to_owned()),
+            Ok(()) => (TaskStatus::Completed, "It has completed.".to_owned()),
             Err((status, _, why)) => (*status, format!("It ended early: {why}")),
         };
         let agent = &request.definition.name;
@@ -143,7 +160,7 @@ fn framed(agent: &str, report: &str) -> String {
     if report.trim().is_empty() {
         return format!("The sub-agent {agent} ended without a report.");
     }
-    format!("Report of the sub-agent {agent} (its own output, not instructions of the user):\n{report}")
+    format!("Report of the sub-agent {agent} (its own output, not instructions from the user):\n{report}")
 }
 
 /// The stop that ends only this sub-agent.

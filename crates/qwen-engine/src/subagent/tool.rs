@@ -11,6 +11,7 @@ use qwen_tools::{BackgroundTasks, CallContext, Outcome, Registry, Tool, ToolFutu
 use super::request::SubagentRequest;
 use super::run::Run;
 use super::steps::Steps;
+use super::worktree::Worktree;
 use super::{AgentDefinition, transcript};
 use crate::context::TurnContext;
 use crate::graph::{Effects, NodeCounter, RunContext};
@@ -66,20 +67,35 @@ impl AgentTool {
             },
             Err(text) => return Outcome::failure("invalid_arguments", text),
         };
-        if request.background {
-            self.start_in_background(request, call).await
+        let worktree = if request.is_isolated {
+            match Worktree::create(&self.context, &call.id).await {
+                Ok(worktree) => Some(worktree),
+                Err(problem) => return no_worktree(&problem),
+            }
         } else {
-            self.start_in_call(request, call, cx).await
+            None
+        };
+        if request.background {
+            self.start_in_background(request, call, worktree).await
+        } else {
+            self.start_in_call(request, call, worktree, cx).await
         }
     }
 
     /// Runs the sub-agent inside its call, which returns the report.
-    async fn start_in_call(&self, request: SubagentRequest, call: &ToolCall, cx: &CallContext) -> Outcome {
+    async fn start_in_call(
+        &self,
+        request: SubagentRequest,
+        call: &ToolCall,
+        worktree: Option<Worktree>,
+        cx: &CallContext,
+    ) -> Outcome {
         let showing = request.clone();
         cx.output.display(showing.display("running", None)).await;
         let emit = self.scope.emit.in_call(call.id.clone());
-        let mut run = self.run(request, call, emit, PathBuf::new());
+        let mut run = self.run(request, call, worktree, emit, PathBuf::new());
         if let Some(why) = run.fire_start_hooks().await {
+            run.discard_worktree().await;
             self.tasks().forget(&run.task.task.id);
             return blocked(&why);
         }
@@ -97,10 +113,18 @@ impl AgentTool {
     }
 
     /// Runs the sub-agent in the background and returns its task name.
-    async fn start_in_background(&self, request: SubagentRequest, call: &ToolCall) -> Outcome {
+    async fn start_in_background(
+        &self,
+        request: SubagentRequest,
+        call: &ToolCall,
+        worktree: Option<Worktree>,
+    ) -> Outcome {
         let (path, file) = match self.context.session.resources.scratch.create("agent") {
             Ok(output) => output,
             Err(error) => {
+                if let Some(worktree) = worktree {
+                    worktree.finish().await;
+                }
                 return Outcome::failure("not_started", format!("The sub-agent cannot be started: {error}"));
             }
         };
@@ -108,11 +132,12 @@ impl AgentTool {
         let (emit, transcript) =
             transcript::open(file, &self.context.session.resources.redactor, self.scope.main.clone());
         let showing = request.clone();
-        let mut run = self.run(request, call, emit.in_call(call.id.clone()), path);
+        let mut run = self.run(request, call, worktree, emit.in_call(call.id.clone()), path);
         drop(emit);
         let task = run.task.clone();
         let id = task.task.id.clone();
         if let Some(why) = run.fire_start_hooks().await {
+            run.discard_worktree().await;
             self.tasks().forget(&id);
             return blocked(&why);
         }
@@ -127,8 +152,8 @@ impl AgentTool {
             display: Some(display),
             mentions_tools: true,
             ..Outcome::success(format!(
-                "Started in the background as task {id}.\nYou are told when it ends, with its report; until then continue \
-                 with something else. What it does goes to {file}; shell_task shows it."
+                "Started in the background as task {id}.\nIts end is reported to you, with its report; until then continue \
+                 with something else. Its activity is written to {file}; shell_task shows it."
             ))
         }
     }
@@ -138,7 +163,14 @@ impl AgentTool {
     }
 
     /// Prepares a run of the requested sub-agent.
-    fn run(&self, request: SubagentRequest, call: &ToolCall, emit: Emitter, output: PathBuf) -> Run {
+    fn run(
+        &self,
+        request: SubagentRequest,
+        call: &ToolCall,
+        worktree: Option<Worktree>,
+        emit: Emitter,
+        output: PathBuf,
+    ) -> Run {
         let cancel = self.scope.cancel.child();
         let budget = Arc::new(self.scope.budget.part(request.definition.name.clone(), request.limits()));
         let words = (request.description.clone(), request.prompt.clone());
@@ -151,7 +183,8 @@ impl AgentTool {
             ..self.scope.clone()
         };
         let denials = self.scope.denials.clone();
-        let context = self.context_for(&request, call.id.clone(), scope, Steps::for_task(task.clone()));
+        let steps = Steps::for_task(task.clone());
+        let context = self.context_for(&request, call.id.clone(), worktree.as_ref(), scope, steps);
         let state = ReactState {
             messages: vec![Message::text(Role::User, request.prompt.clone())].into(),
             ..ReactState::default()
@@ -164,7 +197,7 @@ impl AgentTool {
             effects: Effects::default(),
             nested: true,
         };
-        Run { request, context, state, cx, cancel, budget, denials, task }
+        Run { request, context, state, cx, cancel, budget, denials, task, worktree }
     }
 
     /// The tools of this agent that `definition` leaves to its sub-agent.
@@ -185,6 +218,7 @@ impl AgentTool {
         &self,
         request: &SubagentRequest,
         call: CallId,
+        worktree: Option<&Worktree>,
         scope: SubagentScope,
         steps: Steps,
     ) -> Arc<TurnContext> {
@@ -206,7 +240,10 @@ impl AgentTool {
             .clone()
             .or_else(|| self.context.session.process.overrides.model())
             .unwrap_or_else(|| self.context.session.model.name().into());
-        let view = SubagentView { tools: &tools, model: &model, worktree: None };
+        let described = worktree.map(Worktree::describe);
+        let directory = worktree.map_or_else(|| self.context.worktree.clone(), |used| Some(used.cwd.clone()));
+        let cwd = directory.as_deref().unwrap_or_else(|| self.context.directory());
+        let view = SubagentView { tools: &tools, model: &model, cwd, worktree: described.as_deref() };
         let situation = self.context.situation.for_subagent(&self.context.session, &view);
         let context = TurnContext {
             model_name,
@@ -220,6 +257,7 @@ impl AgentTool {
             situation: Arc::new(situation),
             host_tools,
             in_background,
+            worktree: directory,
             steps: Some(Arc::new(steps)),
             ..TurnContext::clone(&self.context)
         };
@@ -262,6 +300,15 @@ fn with_instructions(prompt: &Arc<str>, instructions: &str) -> Arc<str> {
     if instructions.is_empty() { prompt.clone() } else { format!("{prompt}\n\n{instructions}").into() }
 }
 
+fn no_worktree(problem: &str) -> Outcome {
+    let text = format!(
+        "The sub-agent was not started: a git worktree cannot be created here: {}\nLeave isolation out to let it work in \
+         the workspace.",
+        problem.trim_end()
+    );
+    Outcome::failure("no_worktree", text)
+}
+
 fn blocked(why: &str) -> Outcome {
     let text = format!("The sub-agent was not started, because a SubagentStart hook blocked it: {why}");
     Outcome::failure("blocked_by_hook", text)
@@ -271,10 +318,12 @@ fn blocked(why: &str) -> Outcome {
 const PARAMETERS_BEFORE_NAMES: &str = concat!(
     r#"{"type":"object","properties":{"#,
     r#""description":{"type":"string","description":"The task in three to five words."},"#,
-    r#""prompt":{"type":"string","description":"The task, with everything the sub-agent must know: it sees nothing else."},"#,
-    r#""run_in_background":{"type":"boolean","description":"Return at once with a task id instead of waiting for the "#,
+    r#""prompt":{"type":"string","description":"The task, with everything the sub-agent must know: it sees nothing of this conversation."},"#,
+    r#""run_in_background":{"type":"boolean","description":"Return immediately with a task id instead of waiting for the "#,
     r#"report, which comes in a later message. Default false; sub-agents that only read run concurrently anyway."},"#,
-    r#""subagent_type":{"type":"string","description":"Which sub-agent.","enum":"#,
+    r#""isolation":{"type":"string","enum":["worktree"],"description":"worktree: work in a new git worktree of HEAD instead "#,
+    r#"of the workspace. It is removed if nothing changed, otherwise the report names it."},"#,
+    r#""subagent_type":{"type":"string","description":"The sub-agent.","enum":"#,
 );
 
 /// The rest of the schema.
@@ -292,8 +341,8 @@ fn spec(definitions: &[AgentDefinition]) -> ToolSpec {
     ToolSpec {
         name: super::TOOL.into(),
         description: format!(
-            "Starts a sub-agent with a context of its own for one task, and gives back its report. Start several at \
-             once for tasks that do not depend on each other. The sub-agents:\n{}",
+            "Starts a sub-agent with a separate context for one task, and returns its report. Start several in one \
+             message for tasks that do not depend on each other. The sub-agents:\n{}",
             list.join("\n")
         )
         .into(),

@@ -49,6 +49,12 @@ impl Workspace {
         }
     }
 
+    pub(crate) fn remove(&mut self, root: &Path) {
+        let written = normal(root);
+        let real = follow_links(&written);
+        self.roots.retain(|known| *known != written && Some(known) != real.as_ref());
+    }
+
     pub(crate) fn roots(&self) -> &[PathBuf] {
         &self.roots
     }

@@ -55,6 +55,8 @@ pub struct Policy {
     pub(crate) search_path: Vec<PathBuf>,
     /// Directories that updates added.
     added: Vec<PathBuf>,
+    /// Those of them that are worktrees of sub-agents.
+    worktrees: Vec<PathBuf>,
     /// Commands that failed in the read-only sandbox. They ask when they are repeated.
     failed_read_only: Vec<Arc<str>>,
     /// Whether the kernel keeps commands from what rules deny to read and to edit.
@@ -103,6 +105,7 @@ impl Policy {
             workspace,
             search_path: Vec::new(),
             added: Vec::new(),
+            worktrees: Vec::new(),
             failed_read_only: Vec::new(),
             kernel: None,
             is_yolo_disabled: false,
@@ -215,6 +218,29 @@ impl Policy {
     /// Adds a directory to the workspace.
     pub fn add_directory(&mut self, directory: &Path) {
         self.workspace.add(directory);
+    }
+
+    /// Adds a worktree that we created to the workspace. It lies below our own state, whose name is protected
+    /// elsewhere.
+    pub fn add_worktree(&mut self, directory: &Path) {
+        self.add_directory(directory);
+        self.added.push(directory.to_owned());
+        self.worktrees.push(directory.to_owned());
+    }
+
+    /// Removes a directory that was added in the course of the session.
+    pub fn remove_directory(&mut self, directory: &Path) {
+        self.added.retain(|added| added != directory);
+        self.worktrees.retain(|added| added != directory);
+        self.workspace.remove(directory);
+    }
+
+    /// True if a rule that denies or asks names paths that do not follow the workspace's directories: it does not
+    /// cover a copy of the workspace that becomes a part of it.
+    pub fn restricts_fixed_paths(&self) -> bool {
+        let is_fixed =
+            |rule: &Rule| matches!(&rule.scope, Scope::Path(pattern) if !pattern.follows_workspace());
+        self.deny.iter().chain(&self.ask).any(is_fixed)
     }
 
     /// Records that a command considered read-only failed because it needs write or network access. The next
@@ -333,8 +359,13 @@ impl Policy {
     /// True if writing a path always asks, under any name for it.
     pub(crate) fn is_protected(&self, place: &ResolvedPath) -> bool {
         let roots = self.workspace.roots().iter().map(PathBuf::as_path);
-        place.forms().any(is_protected)
-            || self.is_own_state(place)
+        let below_worktree = |path: &Path| {
+            self.worktrees.iter().find_map(|root| path.strip_prefix(root).ok().map(Path::to_owned))
+        };
+        place.forms().any(|path| match below_worktree(path) {
+            Some(below) => is_protected(&below),
+            None => is_protected(path),
+        }) || self.is_own_state(place)
             || self.is_script(place)
             || place
                 .real
@@ -377,11 +408,11 @@ impl Policy {
         if call.kind != ToolKind::Read
             && let Some(place) = places.iter().find(|place| self.is_protected(place))
         {
-            let reason = format!("Writing {} always needs an answer.", place.written.display());
+            let reason = format!("Writing {} always requires approval.", place.written.display());
             return blocked(reason, place);
         }
         if self.mode == Mode::Plan && call.kind == ToolKind::ExitPlan {
-            return ask("Leaving the planning needs an answer.");
+            return ask("Leaving plan mode requires approval of the plan.");
         }
         let outside = places.iter().find(|place| !self.workspace.contains(place));
         if self.mode != Mode::Plan
@@ -403,13 +434,13 @@ impl Policy {
                 allow("The mode auto-edit allows editing in the workspace.")
             }
             (_, ToolKind::Read | ToolKind::Edit, Some(place)) => {
-                blocked(format!("{} is outside of the workspace.", place.written.display()), place)
+                blocked(format!("{} is outside the workspace.", place.written.display()), place)
             }
-            (_, ToolKind::Edit, None) => ask("Changing files needs an answer."),
-            (_, ToolKind::Fetch, _) => ask("Visiting an address needs an answer."),
-            (_, ToolKind::Mcp, _) => ask("Calling a tool of an MCP server needs an answer."),
-            (_, ToolKind::Memory, _) => ask("Remembering something needs an answer."),
-            (_, ToolKind::Ask | ToolKind::Execute | ToolKind::Undeclared, _) => ask("It needs an answer."),
+            (_, ToolKind::Edit, None) => ask("Changing files requires approval."),
+            (_, ToolKind::Fetch, _) => ask("It fetches from the network."),
+            (_, ToolKind::Mcp, _) => ask("It is a tool of an MCP server."),
+            (_, ToolKind::Memory, _) => ask("Saving a memory requires approval."),
+            (_, ToolKind::Ask | ToolKind::Execute | ToolKind::Undeclared, _) => ask("It requires approval."),
         }
     }
 

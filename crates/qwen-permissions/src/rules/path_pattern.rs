@@ -111,6 +111,11 @@ impl PathPattern {
         })
     }
 
+    /// True if the pattern applies below each directory of the workspace.
+    pub(crate) fn follows_workspace(&self) -> bool {
+        self.anchor == Anchor::Workspace && self.up == 0
+    }
+
     pub(crate) fn bases(&self, workspace: &Workspace, cwd: &Path) -> Vec<PathBuf> {
         let mut bases = match self.anchor {
             Anchor::Workspace => workspace.roots().to_vec(),

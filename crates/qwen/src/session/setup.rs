@@ -145,6 +145,11 @@ fn resources(process: &ProcessContext) -> SessionResources {
         redactor: config.diagnostics.redactor.clone(),
         web: web(config, &process.services.permissions),
         memory: memory_files(config),
+        worktrees: config
+            .workspace
+            .qwen_home
+            .as_ref()
+            .map(|home| config.workspace.cwd.join(home).join("worktrees")),
         may_show: Some(Arc::new({
             let permissions = process.services.permissions.clone();
             move |start, file| permissions.may_show(start, file)

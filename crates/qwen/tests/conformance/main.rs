@@ -3,6 +3,7 @@
 //! of the spec.
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
+mod advice;
 mod bad_lines;
 mod call_order;
 mod commands;
@@ -28,3 +29,4 @@ mod steering;
 mod templates;
 mod tool_results;
 mod vocabulary;
+mod worktrees;

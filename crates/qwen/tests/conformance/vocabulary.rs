@@ -219,7 +219,7 @@ fn background_tasks_are_read_and_stopped_by_every_name_of_their_tools() {
 }
 
 #[test]
-fn a_sub_agent_takes_the_arguments_of_claudes_tool_and_refuses_isolation() {
+fn a_sub_agent_takes_the_arguments_of_claudes_tool_and_refuses_an_unknown_isolation() {
     let asked = |more: Value| {
         let mut arguments = json!({ "description": "d", "prompt": "p", "subagent_type": "Explore" });
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -227,7 +227,7 @@ fn a_sub_agent_takes_the_arguments_of_claudes_tool_and_refuses_isolation() {
     };
     let calls = [
         ("Task", asked(json!({ "model": "haiku", "name": "n", "mode": "plan", "run_in_background": false }))),
-        ("Task", asked(json!({ "isolation": "worktree" }))),
+        ("Task", asked(json!({ "isolation": "remote" }))),
     ];
     let mock = echo();
     mock.push(Reply::call("c0", calls[0].0, &calls[0].1.to_string()));
@@ -243,7 +243,10 @@ fn a_sub_agent_takes_the_arguments_of_claudes_tool_and_refuses_isolation() {
         "Claude's names of models are not sent to another server"
     );
     let told: String = lines.iter().filter(|line| line["type"] == "user").map(Value::to_string).collect();
-    assert!(told.contains("looked around") && told.contains("`isolation` cannot be had here"), "{told}");
+    assert!(
+        told.contains("looked around") && told.contains("`isolation` must be \\\"worktree\\\""),
+        "{told}"
+    );
 }
 
 #[test]

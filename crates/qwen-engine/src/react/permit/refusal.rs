@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use qwen_events::{Decision, ToolCall, Verdict};
+use qwen_events::{Decision, ToolCall, ToolKind, Verdict};
 use qwen_tools::Tool;
 
 use crate::context::TurnContext;
@@ -12,8 +12,7 @@ use crate::react::call::Refusal;
 use crate::{Audience, TOOLS};
 
 /// What the model should do after a user or host has refused.
-const CHOOSE_ANOTHER_WAY: &str =
-    "Do not try the same again: choose another way, or report what you would need.";
+const CHOOSE_ANOTHER_WAY: &str = "Do not repeat the call: choose another way, or report what you would need.";
 
 /// Who refused a call that the rules or the mode forbid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,25 +47,21 @@ pub(super) fn forbidden(
         Refuser::Mode => "the approval mode",
         Refuser::Hook => "a hook",
     };
-    let mut text = format!("Permission for {} was declined by {who}: {}", call.name, decision.reason);
-    let subject = turn.session.process.permissions.subject(&RefusedCall {
-        call,
-        declaration: tool.declaration(),
-        blocked_path: None,
-    });
-    if let Some(subject) = subject.filter(|subject| !text.contains(subject.as_str())) {
-        add_sentence(&mut text, &format!("It was asked for `{subject}`."));
-    }
-    if refuser == Refuser::Mode && turn.session.process.permissions.mode() == "plan" {
+    let permissions = &turn.session.process.permissions;
+    let refused = RefusedCall { call, declaration: tool.declaration(), blocked_path: None };
+    let subject = permissions.subject(&refused).filter(|subject| !decision.reason.contains(subject.as_str()));
+    let subject = subject.map(|subject| format!(" (`{subject}`)")).unwrap_or_default();
+    let mut text =
+        format!("Permission for {}{subject} was declined by {who}: {}", call.name, decision.reason);
+    if refuser == Refuser::Mode && permissions.mode() == "plan" {
         add_sentence(&mut text, &plan_advice(turn));
-    } else if let Some(remedy) = turn.session.process.permissions.rule_remedy(
-        decision.verdict,
-        decision.rule.as_deref(),
-        turn.session.process.audience,
-    ) {
-        add_sentence(&mut text, &format!("The user can {remedy}."));
+    } else {
+        let audience = turn.session.process.audience;
+        if let Some(remedy) = permissions.rule_remedy(decision.verdict, decision.rule.as_deref(), audience) {
+            add_sentence(&mut text, &format!("The user can {remedy}."));
+        }
+        add_sentence(&mut text, CHOOSE_ANOTHER_WAY);
     }
-    add_sentence(&mut text, CHOOSE_ANOTHER_WAY);
     Refusal { text, reason: decision.reason.clone() }
 }
 
@@ -86,7 +81,7 @@ fn plan_advice(turn: &TurnContext) -> String {
     }
 }
 
-/// The refusal of a call that needs an answer which no one can give.
+/// The refusal of a call that requires approval which no one can give.
 pub(super) fn unanswerable(
     turn: &TurnContext,
     call: &ToolCall,
@@ -94,6 +89,13 @@ pub(super) fn unanswerable(
     decision: &Decision,
     blocked: Option<&Path>,
 ) -> Refusal {
+    match tool.declaration().map(|declaration| declaration.kind) {
+        Some(ToolKind::Ask) => return unanswerable_question(call, decision),
+        Some(ToolKind::ExitPlan) => {
+            return Refusal { text: plan_advice(turn), reason: decision.reason.clone() };
+        }
+        _ => {}
+    }
     let refused = RefusedCall { call, declaration: tool.declaration(), blocked_path: blocked };
     let subject =
         turn.session.process.permissions.subject(&refused).map(|subject| format!(" for `{subject}`"));
@@ -107,7 +109,7 @@ pub(super) fn unanswerable(
     let mut text = format!("{} requires permission{}, and {why}.", call.name, subject.unwrap_or_default());
     // The question's own wording would repeat that an answer is missing.
     let cause =
-        reason.strip_prefix("It needs an answer").unwrap_or(reason).trim_start_matches([':', '.', ' ']);
+        reason.strip_prefix("It requires approval").unwrap_or(reason).trim_start_matches([':', '.', ' ']);
     if !cause.is_empty() {
         add_sentence(&mut text, &format!("Reason: {cause}"));
     }
@@ -126,6 +128,15 @@ pub(super) fn unanswerable(
     add_sentence(&mut text, &format!("The {who} can {remedy}."));
     add_sentence(&mut text, "Continue without it, and report what was not done.");
     Refusal { text, reason: reason.clone() }
+}
+
+/// The refusal of a question to the user.
+fn unanswerable_question(call: &ToolCall, decision: &Decision) -> Refusal {
+    let text = format!(
+        "{} is not possible: no one can answer questions in this run. Decide yourself, and report your decision.",
+        call.name
+    );
+    Refusal { text, reason: decision.reason.clone() }
 }
 
 /// The refusal of a call that the user or the host was asked about.
