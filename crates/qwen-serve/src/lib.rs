@@ -9,6 +9,7 @@ mod agui;
 mod api;
 mod gate;
 mod listen;
+mod mcp;
 mod openai;
 mod options;
 mod page;
@@ -20,7 +21,8 @@ mod token;
 mod turn;
 
 pub use listen::Listener;
+pub use mcp::McpLines;
 pub use options::{DEFAULT_ADDRESS, Listen, ServeError, ServeLimits, ServeOptions, TlsFiles};
-pub use server::{ServeParts, serve};
+pub use server::{McpParts, ServeParts, SessionParts, serve, serve_mcp};
 pub use sessions::StoredSessions;
 pub use token::Tokens;

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::agui;
 use crate::api;
 use crate::gate::AdmittedRequest;
+use crate::mcp;
 use crate::openai;
 use crate::page;
 use crate::respond::{HttpReply, Refusal, empty, json_reply};
@@ -45,6 +46,7 @@ pub async fn route(
     match segments[0] {
         "api" => api::route(server, call, &segments[1..]).await,
         "ag-ui" if segments.len() == 1 && call.head.method == Method::POST => agui::run(server, call).await,
+        "mcp" if segments.len() == 1 => mcp::serve_http(server, call).await,
         "v1" => openai::route(server, call, &segments[1..]).await,
         _ => Err(Refusal::not_found("route")),
     }
@@ -55,7 +57,10 @@ fn preflight() -> HttpReply {
     let mut reply = empty(StatusCode::NO_CONTENT);
     for (name, value) in [
         ("access-control-allow-methods", "GET, POST, PATCH, DELETE"),
-        ("access-control-allow-headers", "authorization, content-type, last-event-id"),
+        (
+            "access-control-allow-headers",
+            "authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id",
+        ),
         ("access-control-max-age", "600"),
     ] {
         let value = hyper::header::HeaderValue::from_static(value);

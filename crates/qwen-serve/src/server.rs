@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -14,9 +15,11 @@ use qwen_kernel::Hub;
 use qwen_kernel::store::FileEvents;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::gate::Gate;
 use crate::listen::{IncomingConnection, Listener};
+use crate::mcp::{McpLines, McpServer, serve_lines};
 use crate::openai::Responses;
 use crate::options::{ServeError, ServeOptions};
 use crate::respond::{HttpReply, Refusal, protect};
@@ -27,22 +30,36 @@ use crate::token::Tokens;
 /// The maximum size of a request's head.
 const MAX_HEAD: usize = 64 * 1024;
 
+/// How long workers may take to end after an MCP client has gone.
+const END_LIMIT: Duration = Duration::from_millis(1800);
+
 /// The answer to a connection beyond the limit.
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// The components of a server.
-pub struct ServeParts {
-    pub listener: Listener,
+/// The components of the sessions.
+pub struct SessionParts {
     /// A hub that writes numbered chunks of the `qwen` dialect.
     pub hub: Hub,
     /// The store in which the hub keeps the lines.
     pub store: Rc<FileEvents>,
     pub stored: Box<dyn StoredSessions>,
-    pub tokens: Tokens,
     pub options: ServeOptions,
     /// Exit codes of signals: the first drains, the second ends at once.
     pub signals: mpsc::UnboundedReceiver<u8>,
+}
+
+/// The components of a server.
+pub struct ServeParts {
+    pub listener: Listener,
+    pub tokens: Tokens,
+    pub sessions: SessionParts,
+}
+
+/// The components of an MCP server on lines.
+pub struct McpParts {
+    pub lines: McpLines,
+    pub sessions: SessionParts,
 }
 
 /// What requests are served from.
@@ -50,28 +67,44 @@ pub struct Server {
     pub gate: Gate,
     pub sessions: Rc<Sessions>,
     pub responses: Responses,
+    pub mcp: Rc<McpServer>,
     connections: Cell<usize>,
+}
+
+/// Starts the sessions, ends the turns that a former server was killed in, and reads what the kernel writes.
+fn start_sessions(
+    hub: &Hub,
+    store: Rc<FileEvents>,
+    stored: Box<dyn StoredSessions>,
+    options: &ServeOptions,
+) -> Result<(Rc<Sessions>, JoinHandle<()>), ServeError> {
+    let failed = |error| directory_failed(options, &error);
+    let records = Records::open(&options.state.join("sessions")).map_err(failed)?;
+    let (workspaces, limits) = (options.workspaces.clone(), options.limits.clone());
+    let sessions =
+        Sessions::start(hub.clone(), store, records, stored, workspaces, limits).map_err(failed)?;
+    let intake = tokio::task::spawn_local(run_intake(hub.clone(), sessions.clone()));
+    let recovering = sessions.clone();
+    tokio::task::spawn_local(async move { recovering.recover().await });
+    Ok((sessions, intake))
+}
+
+fn directory_failed(options: &ServeOptions, error: &std::io::Error) -> ServeError {
+    ServeError(format!("The server's directory {} cannot be used: {error}.", options.state.display()))
 }
 
 /// Serves until a signal ends it, and returns the exit code.
 pub async fn serve(parts: ServeParts) -> Result<u8, ServeError> {
-    let ServeParts { listener, hub, store, stored, tokens, options, mut signals } = parts;
-    let failed = |error: std::io::Error| {
-        ServeError(format!("The server's directory {} cannot be used: {error}.", options.state.display()))
-    };
-    let records = Records::open(&options.state.join("sessions")).map_err(failed)?;
-    let workspaces = options.workspaces.clone();
-    let limits = options.limits.clone();
-    let sessions =
-        Sessions::start(hub.clone(), store, records, stored, workspaces, limits).map_err(failed)?;
+    let ServeParts { listener, tokens, sessions } = parts;
+    let SessionParts { hub, store, stored, options, mut signals } = sessions;
+    let (sessions, mut intake) = start_sessions(&hub, store, stored, &options)?;
     let gate = Gate::new(&listener.address, listener.has_tls(), &options.origins, tokens);
-    let responses = Responses::open(&options.state.join("responses")).map_err(failed)?;
+    let responses = Responses::open(&options.state.join("responses"));
+    let responses = responses.map_err(|error| directory_failed(&options, &error))?;
+    let mcp = Rc::new(McpServer::new(sessions.clone()));
     let connections = Cell::new(0);
-    let server = Rc::new(Server { gate, sessions: sessions.clone(), responses, connections });
+    let server = Rc::new(Server { gate, sessions: sessions.clone(), responses, mcp, connections });
     let accepting = tokio::task::spawn_local(accept(server.clone(), listener));
-    let mut intake = tokio::task::spawn_local(run_intake(hub.clone(), sessions.clone()));
-    let recovering = sessions.clone();
-    tokio::task::spawn_local(async move { recovering.recover().await });
     loop {
         tokio::select! {
             _ = &mut intake => break,
@@ -85,23 +118,44 @@ pub async fn serve(parts: ServeParts) -> Result<u8, ServeError> {
         if server.connections.get() == 0 {
             break;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     hub.kill_all();
     Ok(hub.exit_code().unwrap_or(0))
+}
+
+/// Serves an MCP client on lines until they end or a signal arrives, and returns the exit code.
+pub async fn serve_mcp(parts: McpParts) -> Result<u8, ServeError> {
+    let McpParts { lines, sessions } = parts;
+    let SessionParts { hub, store, stored, options, mut signals } = sessions;
+    let (sessions, mut intake) = start_sessions(&hub, store, stored, &options)?;
+    let server = Rc::new(McpServer::new(sessions.clone()));
+    let code = tokio::select! {
+        () = serve_lines(server, lines) => 0,
+        _ = &mut intake => hub.exit_code().unwrap_or(1),
+        Some(code) = signals.recv() => code,
+    };
+    for session in sessions.all() {
+        sessions.cancel(&session);
+    }
+    sessions.drain(code);
+    // Workers that do not end are killed, and their guardians end what they started.
+    let _ = tokio::time::timeout(END_LIMIT, &mut intake).await;
+    hub.kill_all();
+    Ok(code)
 }
 
 async fn accept(server: Rc<Server>, listener: Listener) {
     loop {
         let Ok(accepted) = listener.accept().await else {
             // No descriptors are left; those of others will be closed.
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
         if server.connections.get() >= server.sessions.limits.connections {
             if let Some(mut connection) = accepted.into_plain() {
                 tokio::task::spawn_local(async move {
-                    let limit = std::time::Duration::from_secs(1);
+                    let limit = Duration::from_secs(1);
                     // The client may be gone.
                     let _ = tokio::time::timeout(limit, connection.write_all(TOO_MANY)).await;
                 });

@@ -56,7 +56,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "qwen-tui",
         ],
     ),
-    ("qwen-serve", &["qwen-events", "qwen-kernel"]),
+    ("qwen-serve", &["qwen-dialects", "qwen-events", "qwen-kernel"]),
     ("qwen-tui", &["qwen-events"]),
 ];
 

@@ -1,14 +1,36 @@
 //! `qwen mcp`.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 
 use super::Configuration;
+use super::supervision::seconds;
 
 /// `qwen mcp`
 #[derive(Subcommand, Debug)]
 pub enum McpAction {
     /// Connect to every server and show its state
     List(McpListArgs),
+    /// Be an MCP server on standard input and output, with one tool that runs the agent
+    Serve(McpServeArgs),
+}
+
+/// `qwen mcp serve`
+#[derive(Args, Debug)]
+pub struct McpServeArgs {
+    /// Run sessions in this directory or below it; may be given several times (default: the current directory)
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Vec<PathBuf>,
+
+    /// Deny a permission request that no one has answered after this many seconds (default: no limit)
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    pub approval_timeout: Option<Duration>,
+
+    /// Flags for every worker, after '--'
+    #[arg(last = true, value_name = "WORKER FLAGS")]
+    pub worker_args: Vec<String>,
 }
 
 /// `qwen mcp list`

@@ -25,7 +25,7 @@ pub use claude::ClaudeFlags;
 pub use configuration::Configuration;
 pub use diagnostics::{DiagnosticFlags, LogFormat};
 pub use ignored::IgnoredFlags;
-pub use mcp::{McpAction, McpListArgs};
+pub use mcp::{McpAction, McpListArgs, McpServeArgs};
 pub use roles::{AcpFlags, HubArgs, ServeArgs};
 pub use sessions::{DeleteArgs, ForkArgs, ListArgs, SessionsAction};
 pub use supervision::{CommitDescriptors, Supervision, descriptors};
@@ -87,7 +87,7 @@ pub enum Subcommands {
         #[command(subcommand)]
         action: AuthAction,
     },
-    /// Manage MCP servers: list
+    /// MCP servers: list those that are configured, or be one
     Mcp {
         /// What to do with them
         #[command(subcommand)]

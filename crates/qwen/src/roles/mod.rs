@@ -116,6 +116,10 @@ fn subcommand(command: &Subcommands) -> ExitCode {
         }
         Subcommands::Auth { action } => auth(action),
         Subcommands::Mcp { action: McpAction::List(args) } => mcp_list(args),
+        Subcommands::Mcp { action: McpAction::Serve(args) } => match serve::mcp::prepare(args) {
+            Ok(prepared) => block_on(serve::mcp::run(prepared)),
+            Err(error) => fatal(Dialect::Qwen, None, &error),
+        },
         Subcommands::Check(args) => ExitCode::from(subcommands::check::run(args)),
         Subcommands::View(args) => ExitCode::from(subcommands::view::run(args)),
         Subcommands::Schema { name } => schema(name.as_deref()),
