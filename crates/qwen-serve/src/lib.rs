@@ -7,6 +7,7 @@
 
 mod agui;
 mod api;
+mod daemon;
 mod gate;
 mod listen;
 mod mcp;

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::agui;
 use crate::api;
+use crate::daemon;
 use crate::gate::AdmittedRequest;
 use crate::mcp;
 use crate::openai;
@@ -47,6 +48,7 @@ pub async fn route(
         "api" => api::route(server, call, &segments[1..]).await,
         "ag-ui" if segments.len() == 1 && call.head.method == Method::POST => agui::run(server, call).await,
         "mcp" if segments.len() == 1 => mcp::serve_http(server, call).await,
+        _ if daemon::is_path(&path) => daemon::route(server, call, &segments).await,
         "v1" => openai::route(server, call, &segments[1..]).await,
         _ => Err(Refusal::not_found("route")),
     }
@@ -59,7 +61,7 @@ fn preflight() -> HttpReply {
         ("access-control-allow-methods", "GET, POST, PATCH, DELETE"),
         (
             "access-control-allow-headers",
-            "authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id",
+            "authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, x-qwen-client-id, x-qwen-event-epoch",
         ),
         ("access-control-max-age", "600"),
     ] {

@@ -17,6 +17,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::daemon::{self, Daemon};
 use crate::gate::Gate;
 use crate::listen::{IncomingConnection, Listener};
 use crate::mcp::{McpLines, McpServer, serve_lines};
@@ -68,6 +69,7 @@ pub struct Server {
     pub sessions: Rc<Sessions>,
     pub responses: Responses,
     pub mcp: Rc<McpServer>,
+    pub daemon: Daemon,
     connections: Cell<usize>,
 }
 
@@ -103,7 +105,8 @@ pub async fn serve(parts: ServeParts) -> Result<u8, ServeError> {
     let responses = responses.map_err(|error| directory_failed(&options, &error))?;
     let mcp = Rc::new(McpServer::new(sessions.clone()));
     let connections = Cell::new(0);
-    let server = Rc::new(Server { gate, sessions: sessions.clone(), responses, mcp, connections });
+    let daemon = Daemon::default();
+    let server = Rc::new(Server { gate, sessions: sessions.clone(), responses, mcp, daemon, connections });
     let accepting = tokio::task::spawn_local(accept(server.clone(), listener));
     loop {
         tokio::select! {
@@ -203,6 +206,7 @@ pub struct Call {
 async fn answer(server: &Rc<Server>, request: Request<Incoming>) -> HttpReply {
     let (head, body) = request.into_parts();
     let mut listed = None;
+    let is_daemon = daemon::is_path(head.uri.path());
     let answered = match server.gate.admit(&head, routes::is_public(&head)) {
         Ok(admission) => {
             listed.clone_from(&admission.origin);
@@ -210,7 +214,8 @@ async fn answer(server: &Rc<Server>, request: Request<Incoming>) -> HttpReply {
         }
         Err(refusal) => Err(refusal),
     };
-    let mut reply = answered.unwrap_or_else(Refusal::into_reply);
+    let refuse = if is_daemon { daemon::error_reply } else { Refusal::into_reply };
+    let mut reply = answered.unwrap_or_else(refuse);
     protect(&mut reply);
     if let Some(origin) = listed.and_then(|origin| origin.parse().ok()) {
         let headers = reply.headers_mut();

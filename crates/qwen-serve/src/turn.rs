@@ -87,35 +87,13 @@ pub struct TurnOutcome {
 /// Reads the steps of one prompt.
 pub struct TurnReader {
     follower: SessionReader,
-    prompt_id: String,
-    /// The names of tools that the client runs.
-    host_tools: HashSet<String>,
-    /// The calls of the message that is written, by index.
-    written: BTreeMap<u64, String>,
-    /// Calls that have not ended: true for those that the client runs.
-    open: BTreeMap<String, bool>,
-    /// Calls of the client that wait for it.
-    waiting: HashSet<String>,
-    is_message_open: bool,
-    ready: VecDeque<(u64, TurnStep)>,
+    steps: TurnSteps,
     last: u64,
-    is_over: bool,
 }
 
 impl TurnReader {
     pub fn new(follower: SessionReader, prompt_id: String, host_tools: HashSet<String>) -> Self {
-        Self {
-            follower,
-            prompt_id,
-            host_tools,
-            written: BTreeMap::new(),
-            open: BTreeMap::new(),
-            waiting: HashSet::new(),
-            is_message_open: false,
-            ready: VecDeque::new(),
-            last: 0,
-            is_over: false,
-        }
+        Self { follower, steps: TurnSteps::new(prompt_id, host_tools), last: 0 }
     }
 
     /// The number of the line that the last step came from.
@@ -125,33 +103,33 @@ impl TurnReader {
 
     /// The names of tools that the client runs.
     pub fn host_tools(&self) -> &HashSet<String> {
-        &self.host_tools
+        &self.steps.host_tools
     }
 
     pub fn prompt_id(&self) -> &str {
-        &self.prompt_id
+        &self.steps.prompt_id
     }
 
     /// The next step; none after the end of the turn, or if its lines cannot be read any more.
     pub async fn next(&mut self) -> Option<TurnStep> {
         loop {
-            if let Some((number, step)) = self.ready.pop_front() {
+            if let Some((number, step)) = self.steps.next() {
                 self.last = number;
                 return Some(step);
             }
-            if self.is_over {
+            if self.steps.is_over {
                 return None;
             }
             match self.follower.next().await {
                 SessionLines::Lines(lines) => {
                     for line in lines {
                         if let Ok(value) = serde_json::from_slice::<Value>(&line.text) {
-                            self.read(line.number, &value);
+                            self.steps.read(line.number, &value);
                         }
                     }
                 }
                 SessionLines::TooOld | SessionLines::Ended => {
-                    self.is_over = true;
+                    self.steps.is_over = true;
                     let error = ("The server is shutting down.".to_owned(), "server_shutdown".to_owned());
                     let end = TurnOutcome {
                         status: "interrupted".to_owned(),
@@ -163,8 +141,45 @@ impl TurnReader {
             }
         }
     }
+}
 
-    fn read(&mut self, number: u64, line: &Value) {
+/// Turns the lines of one prompt into steps.
+pub struct TurnSteps {
+    pub prompt_id: String,
+    /// The names of tools that the client runs.
+    host_tools: HashSet<String>,
+    /// The calls of the message that is written, by index.
+    written: BTreeMap<u64, String>,
+    /// Calls that have not ended: true for those that the client runs.
+    open: BTreeMap<String, bool>,
+    /// Calls of the client that wait for it.
+    waiting: HashSet<String>,
+    is_message_open: bool,
+    ready: VecDeque<(u64, TurnStep)>,
+    is_over: bool,
+}
+
+impl TurnSteps {
+    pub fn new(prompt_id: String, host_tools: HashSet<String>) -> Self {
+        Self {
+            prompt_id,
+            host_tools,
+            written: BTreeMap::new(),
+            open: BTreeMap::new(),
+            waiting: HashSet::new(),
+            is_message_open: false,
+            ready: VecDeque::new(),
+            is_over: false,
+        }
+    }
+
+    /// The next step that was read, and the number of its line.
+    pub fn next(&mut self) -> Option<(u64, TurnStep)> {
+        self.ready.pop_front()
+    }
+
+    /// Reads a line. Lines of other prompts are ignored.
+    pub fn read(&mut self, number: u64, line: &Value) {
         if line["prompt_id"] != self.prompt_id.as_str() || self.is_over {
             return;
         }

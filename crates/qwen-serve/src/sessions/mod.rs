@@ -45,6 +45,9 @@ pub trait StoredSessions {
     /// The messages so far, as OpenAI's chat messages.
     fn messages(&self, session: &SessionId) -> Result<Value, String>;
 
+    /// True if there is a log of this session.
+    fn holds(&self, session: &SessionId) -> bool;
+
     /// Creates `fork`: a session with the conversation of `of` up to the end of a turn.
     fn fork(&self, of: &SessionId, prompt_id: &str, fork: &SessionId) -> Result<(), String>;
 
@@ -55,6 +58,8 @@ pub trait StoredSessions {
 /// What a new session is created with.
 #[derive(Debug, Clone, Default)]
 pub struct NewSession {
+    /// The session's id; a random one if absent.
+    pub id: Option<SessionId>,
     pub workspace: Option<String>,
     pub model: Option<String>,
     pub mode: Option<String>,
@@ -212,8 +217,17 @@ impl Sessions {
         let workspace = self.workspace(new.workspace.as_deref())?;
         check_options(&new)?;
         self.make_room().await?;
-        let random = random_id().map_err(|error| Refusal::internal(error.to_string()))?;
-        let id = SessionId::from_random(random);
+        let id = match new.id {
+            Some(id) => id,
+            None => {
+                let random = random_id().map_err(|error| Refusal::internal(error.to_string()))?;
+                SessionId::from_random(random)
+            }
+        };
+        if self.by_id.borrow().contains_key(&id) || self.stored.holds(&id) {
+            let message = "There is a session with this id already.";
+            return Err(Refusal::new(StatusCode::CONFLICT, "session_id_conflict", message));
+        }
         let record = SessionRecord {
             workspace,
             model: new.model,
@@ -517,7 +531,8 @@ impl Sessions {
         answer.map(|_| ()).inspect_err(|_| session.is_open.set(false))
     }
 
-    async fn close(&self, session: &Rc<Session>) -> Result<(), Refusal> {
+    /// Closes a session in the kernel. Its next prompt opens it again; a running turn is cancelled.
+    pub async fn close(&self, session: &Rc<Session>) -> Result<(), Refusal> {
         if session.is_open.replace(false) {
             self.ask(json!({"subtype": "close", "session_id": session.id.as_str()})).await?;
             session.prompts.borrow_mut().clear();

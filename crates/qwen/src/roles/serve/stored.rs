@@ -17,6 +17,10 @@ impl StoredSessions for Logs {
         Ok(folded.messages.iter().flat_map(chat_messages).collect())
     }
 
+    fn holds(&self, session: &SessionId) -> bool {
+        self.0.holds(session)
+    }
+
     fn fork(&self, of: &SessionId, prompt_id: &str, fork: &SessionId) -> Result<(), String> {
         let folded = self.0.fold(of).map_err(|error| error.to_string())?;
         let header = LogHeader {
