@@ -27,6 +27,14 @@ pub(crate) struct SandboxEntry {
 }
 
 impl BeforeExec for SandboxEntry {
+    fn has_family(&self) -> bool {
+        self.namespaces.as_ref().is_some_and(|namespaces| namespaces.has_processes())
+    }
+
+    fn join(&self) -> Result<(), i32> {
+        self.namespaces.as_ref().map_or(Ok(()), |namespaces| namespaces.join())
+    }
+
     /// The most expensive steps. A guardian makes no system call that the filter refuses, and the namespaces
     /// contain what it needs.
     fn prepare(&self) -> Result<(), i32> {
@@ -56,8 +64,9 @@ impl BeforeExec for SandboxEntry {
 
     fn descriptors(&self) -> Vec<RawFd> {
         let namespaces = self.namespaces.iter().flat_map(|namespaces| namespaces.descriptors());
+        let first = self.namespaces.iter().filter_map(|namespaces| namespaces.first_line());
         let lifeline = self.lifeline.as_ref().map(|lifeline| lifeline.descriptor());
         let landlock = self.landlock.as_ref().map(Ruleset::descriptor);
-        namespaces.map(AsRawFd::as_raw_fd).chain(landlock).chain(lifeline).collect()
+        namespaces.map(AsRawFd::as_raw_fd).chain(landlock).chain(lifeline).chain(first).collect()
     }
 }

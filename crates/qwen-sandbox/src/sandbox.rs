@@ -262,6 +262,9 @@ impl Sandbox {
         if own_network {
             means.push("network namespace".to_owned());
         }
+        if self.namespaces.as_deref().is_some_and(Namespaces::has_processes) {
+            means.push("process namespace".to_owned());
+        }
         if self.filter.is_some() {
             means.push("seccomp".to_owned());
         }

@@ -406,6 +406,16 @@ pub(crate) fn run_outside_namespaces<T>(
     body: fn(&mut T),
     state: &mut T,
 ) -> Outcome {
+    // No exit signal, so that only this function observes its end.
+    run_with(stack, body, state, libc::CLONE_FILES)
+}
+
+/// The same for a process that forks siblings of itself: they inherit its exit signal.
+pub(crate) fn run_as_parent<T>(stack: &mut ProcessStack, body: fn(&mut T), state: &mut T) -> Outcome {
+    run_with(stack, body, state, libc::CLONE_FILES | libc::SIGCHLD)
+}
+
+fn run_with<T>(stack: &mut ProcessStack, body: fn(&mut T), state: &mut T, flags: c_int) -> Outcome {
     struct Start<'a, T> {
         body: fn(&mut T),
         state: &'a mut T,
@@ -425,8 +435,7 @@ pub(crate) fn run_outside_namespaces<T>(
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
         let top = stack.0.as_mut_ptr().add(stack.0.capacity()).cast::<c_void>();
-        // No exit signal, so that only this function observes its end.
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES;
+        let flags = flags | libc::CLONE_VM | libc::CLONE_VFORK;
         let pid = libc::clone(begin::<T>, top, flags, (&raw mut start).cast::<c_void>());
         let outcome = done(pid.into());
         if pid > 0 {

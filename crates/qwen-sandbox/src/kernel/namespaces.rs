@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::hidden::HiddenView;
 use crate::kernel::covers::{self, CoverNames, CoverStep, CoverStyle, plan_covers};
@@ -16,6 +16,7 @@ use crate::kernel::disowned::Disowned;
 use crate::kernel::shields::{Covers, NamespaceAge, Shields, cover};
 use crate::kernel::{self, Outcome, ProcessStack, SymlinkMode};
 use crate::policy::SandboxPolicy;
+use crate::process::first::{self, FirstProcess};
 use crate::system_temp::SYSTEM_TEMP;
 
 /// Options of the mount that covers paths. It contains almost nothing, so it is as small as possible.
@@ -40,6 +41,7 @@ pub(crate) struct Namespaces {
     mount: OwnedFd,
     messages: OwnedFd,
     network: Option<OwnedFd>,
+    processes: Option<Processes>,
     /// The gateway's listening socket in the network, until it is taken.
     door: Mutex<Option<OwnedFd>>,
     covers: OwnedFd,
@@ -47,6 +49,12 @@ pub(crate) struct Namespaces {
     shared_memory: Option<OwnedFd>,
     terminals: Option<OwnedFd>,
     shields: Shields,
+}
+
+/// A namespace of processes, and what keeps it.
+struct Processes {
+    namespace: OwnedFd,
+    first: Arc<FirstProcess>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +86,7 @@ impl Namespaces {
             mount: fds.mount.ok_or_else(missing)?,
             messages: fds.messages.ok_or_else(missing)?,
             network: fds.network,
+            processes: fds.processes,
             door: Mutex::new(fds.door),
             covers: slots.next().flatten().ok_or_else(missing)?,
             ignored_directory: slots.next().flatten().ok_or_else(missing)?,
@@ -87,12 +96,20 @@ impl Namespaces {
         })
     }
 
-    /// Moves the calling process into the namespaces and raises the shields. Runs after a fork. Afterwards
-    /// the working directory is `/`.
-    pub(crate) fn enter(&self) -> Outcome {
+    /// Moves the calling process into the user namespace, and its children into the namespace of processes.
+    pub(crate) fn join(&self) -> Outcome {
         if let Some(user) = &self.user {
             kernel::enter(user.as_raw_fd(), libc::CLONE_NEWUSER)?;
         }
+        if let Some(processes) = &self.processes {
+            kernel::enter(processes.namespace.as_raw_fd(), libc::CLONE_NEWPID)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the calling process, which has joined, into the other namespaces and raises the shields. Runs after a
+    /// fork. Afterwards the working directory is `/`.
+    pub(crate) fn enter(&self) -> Outcome {
         kernel::enter(self.mount.as_raw_fd(), libc::CLONE_NEWNS)?;
         kernel::enter(self.messages.as_raw_fd(), libc::CLONE_NEWIPC)?;
         if let Some(network) = &self.network {
@@ -109,11 +126,26 @@ impl Namespaces {
     /// The descriptors that entering uses.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
         let covers = [&self.covers, &self.ignored_directory];
-        [&self.mount, &self.messages].into_iter().chain(covers).chain(&self.user).chain(&self.network)
+        [&self.mount, &self.messages]
+            .into_iter()
+            .chain(covers)
+            .chain(&self.user)
+            .chain(&self.network)
+            .chain(self.processes.as_ref().map(|processes| &processes.namespace))
     }
 
     pub(crate) fn has_network(&self) -> bool {
         self.network.is_some()
+    }
+
+    /// True if commands see only processes of the sandbox.
+    pub(crate) fn has_processes(&self) -> bool {
+        self.processes.is_some()
+    }
+
+    /// The descriptor that keeps the first process waiting.
+    pub(crate) fn first_line(&self) -> Option<RawFd> {
+        self.processes.as_ref().map(|processes| processes.first.descriptor())
     }
 
     /// The listening socket for the gateway, at the first call.
@@ -138,7 +170,7 @@ impl Namespaces {
 
 /// Checks what this machine permits by creating namespaces with an empty plan.
 pub(crate) fn probe(way: NamespaceMethod, network: bool) -> Result<(), NamespaceError> {
-    Plan { steps: vec![Step::FollowOutside, Step::EverythingReadOnly], slots: FIRST_SLOTS }
+    Plan { steps: vec![Step::FollowOutside, Step::EverythingReadOnly], slots: FIRST_SLOTS, processes: false }
         .run(way, NetworkPlan { is_private: network, has_door: false }, &Shields::default())
         .map(drop)
 }
@@ -226,11 +258,13 @@ enum Step {
 struct Plan {
     steps: Vec<Step>,
     slots: usize,
+    /// A namespace of processes is wanted.
+    processes: bool,
 }
 
 impl Plan {
     fn new(policy: &SandboxPolicy, style: CoverStyle, covers: Vec<CoverStep>) -> Self {
-        let mut plan = Self { steps: vec![Step::FollowOutside], slots: FIRST_SLOTS };
+        let mut plan = Self { steps: vec![Step::FollowOutside], slots: FIRST_SLOTS, processes: true };
         let all_writable = policy.writable_paths().contains(&Path::new("/"));
         let writable = if all_writable { vec![policy.temp.as_path()] } else { policy.writable_paths() };
         // Read-only paths come first, because writable ones can be inside them.
@@ -355,6 +389,8 @@ impl Plan {
         shields: &Shields,
     ) -> Result<Descriptors, NamespaceError> {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        // Without a line there is no process that waits at its end.
+        let line = FirstProcess::line().ok().filter(|_| self.processes);
         let mut making = NamespaceBuild {
             plan: self,
             shields,
@@ -368,6 +404,10 @@ impl Plan {
             messages: -1,
             network_made: -1,
             door: -1,
+            processes: -1,
+            first: -1,
+            stack: ProcessStack::new(),
+            first_line: line.as_ref().map(|(_, reader)| reader.as_raw_fd()),
             at: "process",
             outcome: Ok(()),
         };
@@ -385,6 +425,10 @@ impl Plan {
             messages: adopt_fd(making.messages),
             network: adopt_fd(making.network_made),
             door: adopt_fd(making.door),
+            processes: line.filter(|_| making.first > 0).and_then(|(line, _)| {
+                let first = FirstProcess::new(making.first, line);
+                adopt_fd(making.processes).map(|namespace| Processes { namespace, first })
+            }),
             disowned: adopt_fd(making.disowned.users),
             slots: making.slots.into_iter().map(adopt_fd).collect(),
         };
@@ -402,6 +446,7 @@ struct Descriptors {
     messages: Option<OwnedFd>,
     network: Option<OwnedFd>,
     door: Option<OwnedFd>,
+    processes: Option<Processes>,
     /// Only closed.
     #[expect(dead_code, reason = "held until the covers were made")]
     disowned: Option<OwnedFd>,
@@ -428,6 +473,13 @@ struct NamespaceBuild<'a> {
     messages: RawFd,
     network_made: RawFd,
     door: RawFd,
+    processes: RawFd,
+    /// The first process in that namespace.
+    first: libc::pid_t,
+    /// For a process in the new namespace.
+    stack: ProcessStack,
+    /// The end of the line at which the first process waits; `None` where there is to be none.
+    first_line: Option<RawFd>,
     /// The current operation, for the error.
     at: &'static str,
     outcome: Outcome,
@@ -466,8 +518,42 @@ fn make_namespaces(making: &mut NamespaceBuild<'_>) -> Outcome {
         making.network_made = kernel::open(c"/proc/self/ns/net", libc::O_RDONLY)?;
     }
     making.messages = kernel::open(c"/proc/self/ns/ipc", libc::O_RDONLY)?;
+    if let Some(line) = making.first_line {
+        // Without it, commands see the processes of the machine.
+        let _ = make_processes(making, line);
+    }
     making.mount = kernel::open(c"/proc/self/ns/mnt", libc::O_RDONLY)?;
     Ok(())
+}
+
+/// Makes a namespace for the caller's children and the first process in it. If its processes cannot be shown,
+/// [`make_mounts`] gives it up.
+#[expect(unsafe_code, reason = "forks a process that makes raw system calls only")]
+fn make_processes(making: &mut NamespaceBuild<'_>, line: RawFd) -> Outcome {
+    kernel::unshare(libc::CLONE_NEWPID)?;
+    // SAFETY: this process makes nothing but system calls itself.
+    making.first = unsafe { first::fork(line) }?;
+    making.processes = kernel::open(c"/proc/self/ns/pid_for_children", libc::O_RDONLY)?;
+    Ok(())
+}
+
+/// Mounts the processes of the new namespace, which only a process in it can do: a child. If that fails, the namespace is
+/// given up. Without it, processes that a command may not trace are hidden, if we may do that.
+fn show_processes(namespace: &mut RawFd, stack: &mut ProcessStack) {
+    let mut mounted = Err(0);
+    if *namespace >= 0 {
+        let ran = kernel::run_outside_namespaces(
+            stack,
+            |mounted| *mounted = kernel::mount_processes(c"/proc"),
+            &mut mounted,
+        );
+        if ran.and(mounted).is_ok() {
+            return;
+        }
+        kernel::close(*namespace);
+        *namespace = -1;
+    }
+    let _ = kernel::mount_processes(c"/proc");
 }
 
 fn make_mounts(making: &mut NamespaceBuild<'_>) -> Outcome {
@@ -476,6 +562,7 @@ fn make_mounts(making: &mut NamespaceBuild<'_>) -> Outcome {
         match step {
             Step::SealCovers { at, style: CoverStyle::Unowned } => making.disowned.seal(at)?,
             Step::SealCovers { style: CoverStyle::Device, .. } => {}
+            Step::OwnProcesses => show_processes(&mut making.processes, &mut making.stack),
             step => take(step, &mut making.slots)?,
         }
     }
@@ -505,10 +592,8 @@ fn take(step: &Step, slots: &mut [RawFd]) -> Outcome {
             outcome => outcome,
         },
         Step::MakeCover(step) => covers::take(step),
-        Step::SealCovers { .. } => Ok(()),
         Step::RepositoryHead { at } => kernel::create_file(at, b"ref: refs/heads/main\n"),
-        // Not possible in a user namespace, whose processes are those of the machine.
-        Step::OwnProcesses => kernel::mount_processes(c"/proc").or(Ok(())),
+        Step::SealCovers { .. } | Step::OwnProcesses => Ok(()),
         Step::Point { at, slot } => store_slot(slots, *slot, kernel::point_at(at)?),
         Step::ReadOnly { slot } => kernel::make_read_only(slot_descriptor(slots, *slot)?),
         Step::EverythingReadOnly => kernel::make_everything_read_only(),

@@ -25,7 +25,8 @@ use libc::pid_t;
 use super::BeforeExec;
 use super::children::{each_child_among_all, each_child_listed};
 use super::command::{self, Plan, STACK};
-use super::{order, orphans};
+use super::{first, order, orphans};
+use crate::kernel::{ProcessStack, run_as_parent};
 
 /// How long a command that was asked to end may take to do so.
 pub(super) const GRACE_MS: i64 = 200;
@@ -77,8 +78,45 @@ pub(super) fn fork(plan: &Plan<'_>, stays: bool) -> Result<pid_t, i32> {
         pointers: vec![ptr::null(); if stays { order::TEXTS } else { 0 }],
         open,
     };
-    // SAFETY: `guard` makes only raw system calls and never returns.
-    unsafe { fork_child(|| guard(plan, &mut room)) }
+    match plan.before_exec.filter(|hook| hook.has_family()) {
+        // SAFETY: `guard` makes only raw system calls and never returns.
+        None => unsafe { fork_child(|| guard(plan, &mut room)) },
+        Some(hook) => {
+            let mut birth = Birth { hook, plan, room: &mut room, born: Err(0) };
+            let mut stack = ProcessStack::new();
+            let pid = orphans::note_guardian(|| {
+                let ran = run_as_parent(&mut stack, bear, &mut birth);
+                ran.and(birth.born).map_or(-1, |pid| pid)
+            });
+            if pid > 0 {
+                Ok(pid)
+            } else {
+                Err(birth.born.err().filter(|error| *error != 0).unwrap_or(libc::EAGAIN))
+            }
+        }
+    }
+}
+
+/// What the parent of a guardian needs, which enters what only its children are in.
+struct Birth<'a> {
+    hook: &'a dyn BeforeExec,
+    plan: &'a Plan<'a>,
+    room: &'a mut GuardianMemory,
+    born: Result<pid_t, i32>,
+}
+
+/// Forks the guardian as a sibling of the caller, a process that shares our memory.
+fn bear(birth: &mut Birth<'_>) {
+    birth.born = birth.hook.join().and_then(|()| {
+        // SAFETY: the caller makes only system calls, and so does `guard`, which never returns.
+        unsafe {
+            match libc::syscall(libc::SYS_clone, libc::CLONE_PARENT, 0, 0, 0, 0) {
+                0 => guard(birth.plan, birth.room),
+                pid if pid > 0 => pid_t::try_from(pid).map_err(|_| libc::EOVERFLOW),
+                _ => Err(errno()),
+            }
+        }
+    });
 }
 
 /// Forks a child that runs `main` with all signals blocked: no handler of ours may run in it, because
@@ -121,6 +159,7 @@ pub(super) fn reap(guardian: pid_t, block: bool) -> bool {
             }
             if got == guardian && libc::WIFSIGNALED(status) {
                 orphans::end();
+                first::end_orphans();
             }
             return got != 0;
         }
@@ -179,7 +218,8 @@ unsafe fn guard(plan: &Plan<'_>, room: &mut GuardianMemory) -> ! {
             libc::signal(signal, libc::SIG_DFL);
         }
 
-        let prepared = plan.before_exec.map_or(Ok(()), BeforeExec::prepare);
+        let join = |hook: &dyn BeforeExec| if hook.has_family() { Ok(()) } else { hook.join() };
+        let prepared = plan.before_exec.map_or(Ok(()), |hook| join(hook).and_then(|()| hook.prepare()));
         // Its command may have stopped it when we are killed; it must notice that we are gone. Set only now,
         // because entering a user namespace clears it.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT, 0, 0, 0);

@@ -5,6 +5,7 @@ mod children;
 pub(crate) mod cleaner;
 mod command;
 mod environment;
+pub(crate) mod first;
 mod guardian;
 mod guardians;
 mod order;
@@ -83,6 +84,17 @@ pub enum Stdin {
 /// close at the exec. The process is not dumpable until then, so that its own files in `/proc` belong to
 /// root. Its behaviour must never change: it may run on a memory copy that is older than the command.
 pub trait BeforeExec: Send + Sync {
+    /// True if the guardian has to be forked by a process that ran [`BeforeExec::join`].
+    fn has_family(&self) -> bool {
+        false
+    }
+
+    /// Enters what only takes effect for children. Runs before [`BeforeExec::prepare`], in the guardian's parent or
+    /// in the guardian itself.
+    fn join(&self) -> Result<(), i32> {
+        Ok(())
+    }
+
     /// Runs once in the guardian, before its first command, for state that commands can inherit. Returns the
     /// `errno` because of which no command is run. The guardian must still be able to start, find and kill
     /// its children.

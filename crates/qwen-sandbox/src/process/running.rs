@@ -32,6 +32,8 @@ pub struct Running {
     /// The pool that the guardian is returned to.
     afterwards: Option<(Arc<Guardians>, Hook)>,
     pid: i32,
+    /// The id is one of another namespace and means nothing here.
+    pub(super) is_apart: bool,
     exit: Option<Exit>,
     gone: bool,
     /// Deadline for the guardian after it was told to end the command.
@@ -76,13 +78,14 @@ impl Running {
             guardian,
             afterwards,
             pid: 0,
+            is_apart: false,
             exit: None,
             gone: false,
             deadline: None,
         }
     }
 
-    /// The command's process id, which is also its process group id.
+    /// The command's process id, as other commands of its sandbox see it. It is also its process group id.
     pub fn pid(&self) -> i32 {
         self.pid
     }
@@ -162,7 +165,9 @@ impl Running {
                 if self.exit.is_none() {
                     // The guardian was killed. The command itself died with it; kill its group here in case
                     // no process adopted it.
-                    guardian::kill_group(self.pid);
+                    if !self.is_apart {
+                        guardian::kill_group(self.pid);
+                    }
                 }
             }
             GuardianReport::Forked(pid) => self.pid = pid,

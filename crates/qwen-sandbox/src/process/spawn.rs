@@ -129,6 +129,7 @@ fn start(
     let afterwards = spec.guardians.clone().map(|place| (place, hook));
     let mut running = Running::new(guardian, afterwards, stdin_writer, stdout, stderr);
     running.order = order;
+    running.is_apart = spec.before_exec.as_ref().is_some_and(|hook| hook.has_family());
     Ok((running, was_ordered))
 }
 

@@ -118,6 +118,10 @@ impl Fixture {
     fn preparation(&self) -> impl Fn(&dyn BeforeExec) -> Result<(), i32> + use<> {
         let root = namespaces::text(&self.root);
         move |entry| {
+            entry.join()?;
+            if entry.has_family() {
+                continue_in_child();
+            }
             entry.prepare()?;
             rustix::process::chdir(root.as_c_str()).map_err(rustix::io::Errno::raw_os_error)
         }
@@ -150,6 +154,29 @@ impl Fixture {
             .collect();
         names.sort();
         names
+    }
+}
+
+/// Returns in a child, which is in the namespaces that this process joined for its children. This process waits for
+/// it and ends as it does.
+#[expect(unsafe_code, reason = "as a guardian is born between fork and exec")]
+fn continue_in_child() {
+    // SAFETY: raw system calls in a process with one thread.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+            return;
+        }
+        // Whoever started us waits for the end of these.
+        libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0);
+        let mut status = 0;
+        while libc::waitpid(child, &raw mut status, 0) < 0 {}
+        if libc::WIFSIGNALED(status) {
+            libc::signal(libc::WTERMSIG(status), libc::SIG_DFL);
+            libc::raise(libc::WTERMSIG(status));
+        }
+        libc::_exit(libc::WEXITSTATUS(status));
     }
 }
 

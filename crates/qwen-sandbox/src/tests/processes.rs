@@ -246,12 +246,52 @@ fn a_process_that_shares_its_parents_memory_can_enter() {
         let mut shared = Shared { lease, entered: Err(0), refused: false };
         let enter = |shared: &mut Shared| {
             let entry = shared.lease.entry();
-            shared.entered = entry.prepare().and_then(|()| entry.apply());
+            shared.entered = entry.join().and_then(|()| entry.prepare()).and_then(|()| entry.apply());
             shared.refused = crate::kernel::unshare(libc::CLONE_NEWNS).is_err();
         };
         crate::kernel::run_outside_namespaces(&mut crate::kernel::ProcessStack::new(), enter, &mut shared)
             .unwrap();
         assert_eq!((shared.entered, shared.refused), (Ok(()), true), "{}", variant.name);
         assert!(std::fs::write(fixture.home.join("x"), "ours").is_ok(), "the parent stays outside");
+    }
+}
+
+#[test]
+fn a_command_sees_the_processes_of_its_sandbox_only() {
+    for variant in variants().iter().filter(|variant| variant.mounts()) {
+        let fixture = Fixture::new();
+        let mut other =
+            fixture.outside("exec sleep 1000").env("OTHER", "x").stdin(Stdio::null()).spawn().unwrap();
+        let script = "sleep 77 & echo own $!; cat /proc/$!/cmdline | tr '\\0' ' '; echo; \
+            for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done; \
+            kill $!; wait $!; echo status $?; readlink /proc/self/exe";
+        let ran = fixture.run(variant, script);
+        other.kill().unwrap();
+        other.wait().unwrap();
+        let said = &ran.out;
+        assert!(said.contains("\nsleep 77 \n") && said.contains("status 143"), "{}: {ran:?}", variant.name);
+        assert!(!said.contains("sleep 1000") && said.contains("readlink"), "{}: {ran:?}", variant.name);
+        let numbers = fixture.run(variant, "ls -d /proc/[0-9]* | wc -l").out;
+        assert!(numbers.trim().parse::<u32>().unwrap() < 10, "{}: {numbers}", variant.name);
+    }
+}
+
+#[test]
+fn what_is_left_in_a_sandbox_ends_with_it() {
+    for variant in variants().iter().filter(|variant| variant.mounts()) {
+        let fixture = Fixture::new();
+        let sandbox = fixture.sandbox(variant);
+        let fifo = fixture.root.join("fifo");
+        let ran = fixture.run_in(
+            &sandbox,
+            "mkfifo fifo; setsid bash -c 'exec 9<>fifo; echo > there; sleep 1000' > /dev/null 2>&1 & \
+            until [ -e there ]; do sleep 0.01; done",
+        );
+        assert!(ran.ok, "{}: {ran:?}", variant.name);
+        drop(sandbox);
+        // While a process has it open for reading, it can be opened for writing.
+        let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
+        let opened = rustix::fs::open(&fifo, flags, rustix::fs::Mode::empty());
+        assert_eq!(opened.err(), Some(rustix::io::Errno::NXIO), "{}", variant.name);
     }
 }
