@@ -12,6 +12,7 @@
 //! assert!(mock.base_url().ends_with("/v1"));
 //! ```
 
+pub mod bus;
 mod clock;
 mod control;
 mod http;

@@ -188,7 +188,8 @@ fn first_updates(bench: &Bench) -> Result<Vec<Row>, String> {
     let (mut updates, mut lines) = (Vec::new(), Vec::new());
     for _ in 0..bench.options.runs {
         let id = editor.prompt(&session)?;
-        let (line, came) = editor.agent.read_until("an update", |line| contains(line, b"agent_message_chunk"))?;
+        let (line, came) =
+            editor.agent.read_until("an update", |line| contains(line, b"agent_message_chunk"))?;
         updates.extend(stamps(&line).map(|stamp| milliseconds(stamp, came)));
         editor.response(id)?;
         worker.ask("hi")?;
@@ -254,7 +255,8 @@ fn questions(bench: &Bench) -> Result<Vec<Row>, String> {
         let request: Value = serde_json::from_slice(&line).map_err(|error| error.to_string())?;
         let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
         let sent = editor.agent.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": outcome}))?;
-        let (_, came) = editor.agent.read_until("a call", |line| contains(line, b"\"status\":\"in_progress\""))?;
+        let (_, came) =
+            editor.agent.read_until("a call", |line| contains(line, b"\"status\":\"in_progress\""))?;
         answered.push(milliseconds(sent, came));
         let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}});
         let sent = editor.agent.send(&cancel)?;

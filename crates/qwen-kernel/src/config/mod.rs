@@ -58,6 +58,19 @@ pub enum TenantIsolation {
     None,
 }
 
+/// The bus that processes on several machines share.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BusConfig {
+    /// `bus.url`
+    pub url: Option<String>,
+    /// `bus.credentials`: a file
+    pub credentials: Option<PathBuf>,
+    /// `bus.insecure`: plain text to other machines
+    pub is_insecure: bool,
+    /// `bus.commit_timeout`
+    pub commit_timeout: Option<Duration>,
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HubConfig {
     /// The limits of the pool, `worker_pool`.
@@ -72,6 +85,8 @@ pub struct HubConfig {
     pub tenants: BTreeMap<String, TenantConfig>,
     /// How workers of different tenants are separated, `tenants.isolation`.
     pub tenant_isolation: TenantIsolation,
+    /// `bus`
+    pub bus: BusConfig,
     /// `events.max_bytes`: the size of a session's stored numbered lines
     pub max_event_bytes: Option<u64>,
     /// Unknown keys, for a warning.
@@ -103,6 +118,7 @@ impl HubConfig {
                 "settings_profile" => config.settings_profile = Some(profile::checked(key, value)?),
                 "tenants" => config.read_tenants(value)?,
                 "events" => config.read_events(value)?,
+                "bus" => config.read_bus(value)?,
                 _ => config.unknown.push(key.clone()),
             }
         }
@@ -144,6 +160,24 @@ impl HubConfig {
             let key = format!("events.{name}");
             match name.as_str() {
                 "max_bytes" => self.max_event_bytes = Some(number(&key, value)?),
+                _ => self.unknown.push(key),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_bus(&mut self, value: &Value) -> Result<(), ConfigError> {
+        for (name, value) in object("bus", value)? {
+            let key = format!("bus.{name}");
+            match name.as_str() {
+                "url" => self.bus.url = Some(text_of(&key, value)?),
+                "credentials" => self.bus.credentials = Some(text_of(&key, value)?.into()),
+                "insecure" => {
+                    let is_insecure = value.as_bool();
+                    self.bus.is_insecure =
+                        is_insecure.ok_or_else(|| invalid_value(&key, "the values are true and false"))?;
+                }
+                "commit_timeout" => self.bus.commit_timeout = Some(seconds(&key, value)?),
                 _ => self.unknown.push(key),
             }
         }

@@ -92,7 +92,7 @@ impl Hub {
         self.0.session_logs.as_ref()?(&key)
     }
 
-    fn log_directory(&self, worker: WorkerId) -> Option<PathBuf> {
+    pub(super) fn log_directory(&self, worker: WorkerId) -> Option<PathBuf> {
         let directory_of = self.0.session_logs.as_ref()?;
         directory_of(&self.process(worker)?.key)
     }

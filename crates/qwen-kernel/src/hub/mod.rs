@@ -7,6 +7,7 @@ mod logs;
 mod output;
 mod polling;
 mod process;
+mod shared;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -25,12 +26,13 @@ use self::output::ClientOutput;
 pub use self::output::WriteNow;
 use self::polling::AnswerPolling;
 use self::process::Process;
+use self::shared::StoreQueues;
 use crate::action::{ProcessSignal, RouterAction};
 use crate::front::OpenParts;
 use crate::ipc::HubMessage;
 use crate::process_manager::{ExitCause, Spawner, WorkerExit};
 use crate::router::{PAGE_BYTES, Router};
-use crate::store::{Appended, Events, Read, Taken, count_lines};
+use crate::store::{Appended, Events, Read, SharedSessions, Taken, count_lines};
 use crate::worker_pool::{WorkerId, WorkerKey};
 
 /// With more pending bytes for the client, workers are not read: back-pressure reaches them through their
@@ -51,6 +53,9 @@ pub struct HubParts {
     pub events: Option<EventStores>,
     /// See [`SessionLogs`]; without them, workers' questions about their logs are answered at once.
     pub session_logs: Option<SessionLogs>,
+    /// The stores of sessions on several machines, which then take the place of `events`; workers still write
+    /// their logs below `session_logs`.
+    pub shared: Option<Rc<dyn SharedSessions>>,
     /// Finds the ends of turns whose worker or hub died; without it they end as `interrupted`.
     pub turn_ends: Option<TurnEnds>,
     /// Receives structured log records; none disables logging at no cost.
@@ -77,6 +82,8 @@ struct Shared {
     events: RefCell<HashMap<String, Rc<dyn Events>>>,
     session_logs: Option<SessionLogs>,
     logs: RefCell<LogStores>,
+    shared: Option<Rc<dyn SharedSessions>>,
+    queues: StoreQueues,
     turn_ends: Option<TurnEnds>,
     log: Option<Box<dyn Fn(&serde_json::Value)>>,
     worker_stderr: Option<WorkerStderr>,
@@ -108,6 +115,8 @@ impl Hub {
             events: RefCell::default(),
             session_logs: parts.session_logs,
             logs: RefCell::default(),
+            shared: parts.shared,
+            queues: StoreQueues::default(),
             turn_ends: parts.turn_ends,
             log: parts.log,
             worker_stderr: parts.worker_stderr,
@@ -127,6 +136,9 @@ impl Hub {
         }
         if hub.0.session_logs.is_some() {
             hub.0.router.borrow_mut().commit_logs();
+        }
+        if hub.0.shared.is_some() {
+            hub.0.router.borrow_mut().share_stores();
         }
         hub.drive(Router::start);
         tokio::task::spawn_local(hub.clone().run_timer());
@@ -294,7 +306,10 @@ impl Hub {
             | RouterAction::ReadEvents { .. }
             | RouterAction::CheckDriver { .. }
             | RouterAction::CommitLog { .. }
-            | RouterAction::ReleaseLog { .. } => self.act_on_store(action),
+            | RouterAction::ReleaseLog { .. } => match &self.0.shared {
+                None => self.act_on_store(action),
+                Some(shared) => self.queue_for_store(shared, action),
+            },
             RouterAction::SetPaused { session, paused } => self.set_paused(session.as_str(), paused),
             RouterAction::Report(text) => {
                 if let Some(pass_on) = &self.0.worker_stderr {

@@ -192,6 +192,7 @@ fn hub(options: &AgentOptions, binary: PathBuf) -> Result<Hub, String> {
         router,
         events: None,
         session_logs: Some(session_logs),
+        shared: None,
         turn_ends: None,
         log,
         worker_stderr,

@@ -43,6 +43,37 @@ impl Router {
         self.stores.commits_logs = true;
     }
 
+    /// Numbers every session from its first line on and claims it before its worker is sent anything, because
+    /// processes on other machines use the same stores.
+    pub fn share_stores(&mut self) {
+        self.stores.are_shared = true;
+        self.client.sequence = true;
+    }
+
+    /// Notes that the session's log was claimed, before a worker of ours writes it.
+    pub fn note_log_claimed(&mut self, id: &SessionId, position: LogPosition) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.logs.owned.insert(id.clone(), position);
+        }
+    }
+
+    /// Ends what the client asked of a session that a live process elsewhere has.
+    pub(super) fn refuse_driven_elsewhere(&mut self, id: &SessionId) {
+        let message = format!(
+            "The session '{id}' is in use by a process on the bus. End that one first, or attach with `takeover: true`."
+        );
+        let error = ErrorInfo::new(ErrorKind::Input, "session_in_use", message).with_param("session_id");
+        if let Some(session) = self.sessions.get_mut(id) {
+            // The numbers are the owner's.
+            session.numbering.leave_to_other();
+        }
+        self.fail_waiting(id, &error);
+        self.refuse_replays(id, &error);
+        self.sessions.remove(id);
+        self.admission.remove(id);
+        self.finish_if_over();
+    }
+
     /// Handles a message on the worker's commit socket. A tool starts only after the answer to its commit, so
     /// that a turn without an effect here has run no tool.
     pub fn handle_worker_message(&mut self, worker: WorkerId, message: WorkerMessage, now: Duration) {
@@ -193,7 +224,11 @@ impl Router {
             Appended::Fenced => session.logs.is_fenced = true,
             Appended::Unknown => {
                 let since = *session.logs.failing_since.get_or_insert(now);
-                if now >= since + STORE_TIMEOUT {
+                if self.stores.are_shared {
+                    // Nothing may start that is not committed.
+                    session.logs.is_fenced = true;
+                    outcome = Appended::Fenced;
+                } else if now >= since + STORE_TIMEOUT {
                     // As with numbers: a turn that waits for ever is worse than one whose log has no owner.
                     session.logs.is_off = true;
                     outcome = Appended::Ok;

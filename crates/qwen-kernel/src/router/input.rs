@@ -361,7 +361,7 @@ impl Router {
                 self.client.initialize = Some(line.clone());
             }
             if let Some(on) = input.sequence {
-                session.numbering.on = on;
+                session.numbering.on = on || self.stores.are_shared;
             }
         } else if SETTINGS.contains(&subtype) {
             session.setup.settings.insert(subtype.to_owned(), line.clone());

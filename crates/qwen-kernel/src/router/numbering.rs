@@ -147,6 +147,7 @@ impl Router {
                     None => {}
                 }
             }
+            Err(_) if self.stores.are_shared => return self.give_up_unstored(id),
             Err(why) => self.stop_numbering(id, &why),
         }
         self.append_next(id);
@@ -168,6 +169,9 @@ impl Router {
     /// it, until our worker gets the session's log or the client attaches.
     pub fn note_events_in_use(&mut self, id: &SessionId) {
         self.clock.has_changed = true;
+        if self.stores.are_shared {
+            return self.refuse_driven_elsewhere(id);
+        }
         let Some(session) = self.sessions.get_mut(id) else { return };
         let since = *session.numbering.in_use_since.get_or_insert(self.clock.now);
         if self.clock.now < since + DYING {
@@ -317,6 +321,9 @@ impl Router {
             Appended::Unknown => {
                 self.clock.has_changed = true;
                 let since = *session.numbering.failing_since.get_or_insert(self.clock.now);
+                if self.stores.are_shared {
+                    return self.give_up_unstored(id);
+                }
                 if self.clock.now >= since + STORE_TIMEOUT {
                     self.stop_numbering(id, "the store did not accept them");
                     return self.finish_if_over();
@@ -330,15 +337,30 @@ impl Router {
 
     /// Another hub owns the session now and writes its lines.
     fn give_up_fenced(&mut self, id: &SessionId) {
+        let message = format!("another hub has taken the session '{id}' over; attach there");
+        let error = ErrorInfo::new(ErrorKind::Input, "session_taken_over", message).with_param("session_id");
+        self.give_up(id, &error);
+    }
+
+    /// The stores of several machines cannot be reached: what is stored decides how the session's turn ended.
+    pub(super) fn give_up_unstored(&mut self, id: &SessionId) {
+        let message = format!(
+            "the bus does not accept the lines of the session '{id}'; the outcome of its turn is unknown, attach later to read it"
+        );
+        let error =
+            ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Internal, "bus_unavailable", message) };
+        self.give_up(id, &error);
+    }
+
+    /// Ends what the client of a session waits for, without numbers, and forgets the session.
+    fn give_up(&mut self, id: &SessionId, error: &ErrorInfo) {
         self.clock.has_changed = true;
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.numbering.fenced = true;
         session.numbering.queue.clear();
         session.prompts.backlog.clear();
         let worker = session.worker();
-        let message = format!("another hub has taken the session '{id}' over; attach there");
-        let error = ErrorInfo::new(ErrorKind::Input, "session_taken_over", message).with_param("session_id");
-        // What the client waits for ends here, without numbers: those are the new owner's.
+        // What the client waits for ends here, without numbers: those are the owner's.
         if session.prompts.pending.is_empty() {
             self.out.extend_from_slice(&self.writer.error(id, error.clone()));
         }

@@ -120,6 +120,17 @@ impl Router {
         self.out.extend_from_slice(&with_error_fields(&lines, code, fields));
     }
 
+    /// Answers all requests for stored lines with an error.
+    pub(super) fn refuse_replays(&mut self, id: &SessionId, error: &ErrorInfo) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        for replay in session.numbering.replays.drain(..).filter(|replay| !replay.is_answered) {
+            let request = &replay.request;
+            let reply =
+                self.writer.control_reply(id, &request.request_id, request.nested, Err(error.clone()));
+            self.out.extend_from_slice(&reply);
+        }
+    }
+
     /// Ends the first replay of a session: the questions that the client had before follow, then new lines.
     fn finish_replay(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };

@@ -36,7 +36,7 @@ impl Router {
             "close" => self.close_request(input, request_id),
             "flow" => self.flow_request(input, request_id),
             "initialize" if input.session_id.is_none() && input.sequence.is_some() => {
-                self.client.sequence = input.sequence.unwrap_or(false);
+                self.client.sequence = input.sequence.unwrap_or(false) || self.stores.are_shared;
                 let result = format!(
                     "{{\"hub\":true,\"sequence\":{},\"session_id\":\"{}\",\"protocol_version\":\"{}\"}}",
                     self.client.sequence,
@@ -104,7 +104,7 @@ impl Router {
         match opened {
             Ok(id) => {
                 if let (Some(on), Some(session)) = (input.sequence, self.sessions.get_mut(&id)) {
-                    session.numbering.on = on;
+                    session.numbering.on = on || self.stores.are_shared;
                 }
                 self.take_events_if_due(&id);
                 let result = Json::trusted(format!("{{\"session_id\":\"{id}\"}}"));
@@ -139,8 +139,10 @@ impl Router {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.numbering.on = true;
                 if session.numbering.epoch.is_none() {
-                    // Whoever attaches drives the session from now on.
-                    self.take_events(&id, true);
+                    // Whoever attaches drives the session from now on. On a bus that needs the client's word,
+                    // because the former owner may be on another machine.
+                    let by_force = !self.stores.are_shared || takes_over(input.body);
+                    self.take_events(&id, by_force);
                 }
             }
             let request = ClientRequest { request_id: request_id.to_owned(), nested: input.nested };
@@ -267,6 +269,16 @@ fn cancel_all(id: &SessionId, session: &Session) -> Vec<u8> {
 fn unknown_session(id: &SessionId) -> ErrorInfo {
     Router::refuse(ErrorKind::Input, "unknown_session", format!("there is no open session '{id}'"))
         .with_param("session_id")
+}
+
+/// Returns true if an `attach` takes the session even from an owner that is alive.
+fn takes_over(body: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Attach {
+        #[serde(default)]
+        takeover: bool,
+    }
+    serde_json::from_str(body).is_ok_and(|attach: Attach| attach.takeover)
 }
 
 /// Parses the options of `open`.

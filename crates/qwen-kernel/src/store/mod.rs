@@ -4,13 +4,18 @@
 //! a former owner. No clock is involved. The interfaces expose no pid, path or pipe, and every call may be
 //! repeated, so that a store on another machine can implement them.
 
+mod asynchronous;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod events;
 mod session_log;
 
-pub(crate) use events::count_lines;
+pub use asynchronous::{AsyncEvents, AsyncSessionLog, Claimed, SharedSessions, StoreFuture};
+pub use events::count_lines;
 pub use events::{Events, FileEvents, Follower, MemoryEvents, Read, Taken};
 pub use session_log::{
-    FileLog, LogCommit, LogOwner, LogPosition, MemoryLog, SessionLog, commit, is_locked, written_bytes,
+    FileLog, Judged, LogCommit, LogOwner, LogPosition, MemoryLog, SessionLog, commit, is_locked, judge,
+    written_bytes,
 };
 
 /// The outcome of an append.

@@ -65,6 +65,7 @@ impl Client {
             router,
             events: Some(Box::new(move |_| Ok(Box::new(FileEvents::open(&events, 64 << 20)?)))),
             session_logs: None,
+            shared: None,
             turn_ends: None,
             log: None,
             worker_stderr: Some(Box::new(move |line| passed_on.borrow_mut().push(line.to_owned()))),

@@ -27,6 +27,8 @@ pub use diagnostics::{DiagnosticFlags, LogFormat};
 pub use ignored::IgnoredFlags;
 pub use mcp::{McpAction, McpListArgs, McpServeArgs};
 pub use roles::{AcpFlags, HubArgs, ServeArgs};
+#[cfg(feature = "fleet")]
+pub use roles::{BusAction, BusArgs, BusCheckArgs, BusFlags, BusInitArgs};
 pub use sessions::{DeleteArgs, ForkArgs, ListArgs, SessionsAction};
 pub use supervision::{CommitDescriptors, Supervision, descriptors};
 pub use telemetry::TelemetryFlags;
@@ -101,6 +103,13 @@ pub enum Subcommands {
     },
     /// Serve many sessions on a pool of workers, over standard input and output
     Hub(Box<HubArgs>),
+    /// Manage the bus that several machines share: init, status, check
+    #[cfg(feature = "fleet")]
+    Bus {
+        /// What to do with it
+        #[command(subcommand)]
+        action: BusAction,
+    },
     /// Serve sessions over HTTP, with a web page
     Serve(Box<ServeArgs>),
     /// List the models that the configured server offers

@@ -1,6 +1,8 @@
 //! Chooses the role of the process and its exit code.
 
 pub mod acp;
+#[cfg(feature = "fleet")]
+pub mod bus;
 pub mod hub;
 pub mod oneshot;
 pub mod serve;
@@ -80,6 +82,18 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             Ok(prepared) => block_on(hub::run(prepared)),
             Err(error) => fatal(Dialect::Qwen, Some(Format::StreamJson), &error),
         },
+        #[cfg(feature = "fleet")]
+        Subcommands::Bus { action } => {
+            let report = invocation()
+                .and_then(|invocation| run_to_completion(subcommands::bus::run(action, &invocation))?);
+            match report {
+                Ok(report) => {
+                    let printed = print_bytes(report.text.as_bytes());
+                    if report.is_healthy { printed } else { ExitCode::FAILURE }
+                }
+                Err(error) => fatal(Dialect::Qwen, None, &error),
+            }
+        }
         Subcommands::Serve(args) => match serve::prepare(args) {
             Ok(prepared) => block_on(serve::run(prepared)),
             Err(error) => fatal(Dialect::Qwen, None, &error),

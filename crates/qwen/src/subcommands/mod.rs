@@ -1,6 +1,8 @@
 //! The subcommands, one file each.
 
 pub mod auth;
+#[cfg(feature = "fleet")]
+pub mod bus;
 pub mod check;
 pub mod completions;
 pub mod config;

@@ -94,7 +94,8 @@ impl<'a> Follower<'a> {
     }
 }
 
-pub(crate) fn count_lines(lines: &[u8]) -> u64 {
+/// Returns the number of whole lines.
+pub fn count_lines(lines: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', lines).count() as u64
 }
 

@@ -51,9 +51,9 @@ pub trait SessionLog {
     fn delete(&self, session: &SessionId) -> io::Result<()>;
 }
 
-/// Whether an append to a log of `length` bytes is new, done already or impossible. `stored` are the bytes
+/// Judges whether an append to a log of `length` bytes is new, done already or impossible. `stored` are the bytes
 /// that the log has where the lines would go.
-fn judge(length: u64, at: u64, lines: &[u8], stored: &[u8]) -> Judged {
+pub fn judge(length: u64, at: u64, lines: &[u8], stored: &[u8]) -> Judged {
     let is_whole = lines.is_empty() || lines.ends_with(b"\n");
     if at > length || !is_whole {
         return Judged::Impossible;
@@ -65,9 +65,14 @@ fn judge(length: u64, at: u64, lines: &[u8], stored: &[u8]) -> Judged {
     }
 }
 
-enum Judged {
+/// The place of an append in a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judged {
+    /// It follows the last byte.
     New,
+    /// The log has these bytes in this place.
     Done,
+    /// It would leave a gap, or replace bytes.
     Impossible,
 }
 

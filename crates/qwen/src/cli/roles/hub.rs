@@ -57,6 +57,9 @@ pub struct HubArgs {
     /// Write structured logs to standard error: json
     #[arg(long, value_name = "FORMAT", value_parser = ["json"])]
     pub log_format: Option<String>,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub bus: super::BusFlags,
     #[command(flatten)]
     pub telemetry: TelemetryFlags,
     /// Flags for every worker, after '--'

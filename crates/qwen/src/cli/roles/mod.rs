@@ -1,9 +1,13 @@
 //! The flags of the roles that serve other programs: an editor, a client of many sessions, HTTP.
 
 mod acp;
+#[cfg(feature = "fleet")]
+mod bus;
 mod hub;
 mod serve;
 
 pub use acp::AcpFlags;
+#[cfg(feature = "fleet")]
+pub use bus::{BusAction, BusArgs, BusCheckArgs, BusFlags, BusInitArgs};
 pub use hub::HubArgs;
 pub use serve::ServeArgs;

@@ -60,6 +60,7 @@ pub fn start(worker_args: &[String]) -> Result<Hub, ErrorInfo> {
         router,
         events: None,
         session_logs: Some(session_logs),
+        shared: None,
         turn_ends: None,
         log: None,
         worker_stderr: Some(Box::new(exit::report)),

@@ -53,6 +53,9 @@ pub struct Prepared {
     state: PathBuf,
     front: Arc<dyn Front>,
     telemetry: Option<HubTelemetry>,
+    /// The name of this hub, and the bus that it shares sessions over.
+    #[cfg(feature = "fleet")]
+    bus: Option<(String, qwen_fleet::BusOptions)>,
 }
 
 /// Reads the flags and the configuration.
@@ -99,6 +102,8 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     if args.stand_for_worker {
         router.represent_worker();
     }
+    #[cfg(feature = "fleet")]
+    let bus = bus_options(args, &config, &invocation)?.map(|options| (hub_id(&state), options));
     let telemetry = settings::telemetry_of_hub(&args.telemetry, &mut invocation).unwrap_or_else(|error| {
         // The workers report what is wrong with their settings; the hub needs them only for this.
         exit::report(&format!("qwen: the hub exports no telemetry: {error}"));
@@ -107,7 +112,39 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     if let Some(telemetry) = &telemetry {
         router.trace(telemetry.tracing.hub_turns());
     }
-    Ok(Prepared { args: args.clone(), config, router, keys, state, front, telemetry })
+    Ok(Prepared {
+        args: args.clone(),
+        config,
+        router,
+        keys,
+        state,
+        front,
+        telemetry,
+        #[cfg(feature = "fleet")]
+        bus,
+    })
+}
+
+/// The bus that the hub is to use, if any.
+#[cfg(feature = "fleet")]
+fn bus_options(
+    args: &HubArgs,
+    config: &HubConfig,
+    invocation: &Invocation,
+) -> Result<Option<qwen_fleet::BusOptions>, ErrorInfo> {
+    let options = super::bus::options(&args.bus, &config.bus, invocation)?;
+    let refuse = |code, message: &str| Err(ErrorInfo::new(ErrorKind::Usage, code, message));
+    if options.is_some() && !config.tenants.is_empty() {
+        let message = "a hub on a bus serves one tenant; run one hub for each, with the credentials of its account, and leave out `tenants`";
+        return refuse("tenants_on_bus", message);
+    }
+    if options.is_some() && args.stand_for_worker {
+        return refuse("bad_flag", "a hub that represents one worker cannot use a bus");
+    }
+    if options.is_some() && args.dialect != "qwen" {
+        return refuse("bad_flag", "a hub on a bus speaks the dialect qwen; leave out --dialect");
+    }
+    Ok(options)
 }
 
 /// A name of the hub that its successors with the same state directory have too.
@@ -272,6 +309,13 @@ async fn serve(prepared: Prepared) -> u8 {
         }
     };
     let mut parts = hub_parts(router, prepared.front.clone(), events, output.clone());
+    #[cfg(feature = "fleet")]
+    if let Some((name, options)) = &prepared.bus {
+        match super::bus::open(options, super::bus::identity(name)).await {
+            Ok((_, sessions)) => parts.shared = Some(sessions),
+            Err(error) => return end_with(&*prepared.front, error),
+        }
+    }
     parts.log = log.clone().map(|log| Box::new(move |record: &_| log.write(record)) as Box<dyn Fn(&_)>);
     parts.worker_stderr = log.is_none().then(|| Box::new(pass_on) as WorkerStderr);
     let hub = match Hub::start(parts) {
@@ -316,6 +360,7 @@ fn hub_parts(router: Router, front: Arc<dyn Front>, events: EventStores, output:
         router,
         events: Some(events),
         session_logs: Some(session_logs()),
+        shared: None,
         turn_ends: Some(turn_ends(front)),
         log: None,
         worker_stderr: None,
@@ -344,7 +389,11 @@ fn write_now(output: Rc<Output>) -> WriteNow {
 
 /// Reports why the hub cannot serve, to the client and to people. Returns the exit code.
 fn end_before_start(front: &dyn Front, message: String) -> u8 {
-    let error = ErrorInfo::new(ErrorKind::Internal, "hub_not_started", message);
+    end_with(front, ErrorInfo::new(ErrorKind::Internal, "hub_not_started", message))
+}
+
+/// Reports an error to the client and to people. Returns the exit code.
+fn end_with(front: &dyn Front, error: ErrorInfo) -> u8 {
     exit::report(&format!("qwen: {error}"));
     let writer = LineWriter::new(front, "none".into(), env!("CARGO_PKG_VERSION"));
     let line = writer.fatal(&SessionId::from_random(fastrand::u128(..)), error);

@@ -73,6 +73,7 @@ impl PreparedSessions {
             router,
             events: Some(event_stores(store.clone())),
             session_logs: Some(hub::session_logs()),
+            shared: None,
             turn_ends: Some(hub::turn_ends(front)),
             log: None,
             worker_stderr: Some(Box::new(hub::pass_on)),

@@ -1,0 +1,299 @@
+//! The connection to the bus.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, RequestErrorKind, ServerAddr};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use serde_json::Value;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+use crate::subjects::{is_bus_name, node_subject};
+
+/// How long to wait for a connection, and for the greeting of a server.
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// How long to wait for the answer to one request; callers that must know ask again.
+const REQUEST_LIMIT: Duration = Duration::from_secs(2);
+/// A process that leaves a ping unanswered for so long is dead.
+const DEAD_AFTER: Duration = Duration::from_secs(2);
+
+/// One run of a process on the bus. It is written as NAME/INCARNATION.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// A name that a restart may have again.
+    pub name: String,
+    /// Differs in every run.
+    pub incarnation: String,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.name, self.incarnation)
+    }
+}
+
+/// How to connect.
+#[derive(Debug, Clone, Default)]
+pub struct BusOptions {
+    /// `nats://HOST:PORT` or `tls://HOST:PORT`; several are separated by commas.
+    pub url: String,
+    /// A file with a NATS credentials document, an NKey seed or `USER:PASSWORD`.
+    pub credentials: Option<PathBuf>,
+    /// True to send plain text to addresses that are not loopback.
+    pub is_insecure: bool,
+    /// For how long an append may wait for the bus.
+    pub commit_timeout: Duration,
+}
+
+/// Why the bus cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct BusError {
+    /// A short name of the cause.
+    pub code: &'static str,
+    message: String,
+}
+
+impl BusError {
+    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+impl From<BusError> for std::io::Error {
+    fn from(error: BusError) -> Self {
+        Self::other(error)
+    }
+}
+
+/// A connection.
+pub struct Bus {
+    pub(crate) client: Client,
+    /// This process.
+    pub identity: Identity,
+    pub(crate) commit_timeout: Duration,
+}
+
+impl Bus {
+    /// Connects, and refuses servers that do not give the guarantees.
+    pub async fn connect(options: &BusOptions, identity: Identity) -> Result<Self, BusError> {
+        if !is_bus_name(&identity.name) {
+            let message = format!(
+                "The name {:?} cannot be used on the bus. Use 1 to 64 letters, digits, `_` and `-`.",
+                identity.name
+            );
+            return Err(BusError::new("invalid_bus_name", message));
+        }
+        let addresses = addresses(options)?;
+        let settings = settings(options)
+            .await?
+            .name(identity.to_string())
+            .connection_timeout(CONNECT_LIMIT)
+            .request_timeout(Some(REQUEST_LIMIT))
+            .ping_interval(Duration::from_secs(5))
+            .reconnect_delay_callback(|attempts| Duration::from_millis((25 << attempts.min(5)).min(1000)));
+        let client = match settings.connect(addresses.clone()).await {
+            Ok(client) => client,
+            Err(error) => return Err(explain(&error, &options.url, &addresses).await),
+        };
+        let version = client.server_info().version;
+        if !is_supported(&version) {
+            let message = format!(
+                "The bus server at {} is nats-server {version}, which lacks fixes that no session may be lost without. Use 2.12.12 or later, 2.14.3 or later, or 2.15.",
+                options.url
+            );
+            return Err(BusError::new("bus_version", message));
+        }
+        Ok(Self { client, identity, commit_timeout: options.commit_timeout })
+    }
+
+    /// The version of the server that this process is connected to.
+    pub fn server_version(&self) -> String {
+        self.client.server_info().version
+    }
+
+    /// The number of servers of the bus that this connection has learned of.
+    pub fn servers(&self) -> usize {
+        self.client.server_info().connect_urls.len().max(1)
+    }
+
+    /// Sends a message to the server and waits until it was processed.
+    pub async fn round_trip(&self) -> Result<(), BusError> {
+        let lost = |_| BusError::new("bus_unavailable", "The bus does not answer.");
+        self.client.flush().await.map_err(lost)
+    }
+
+    /// Answers pings until the returned task is dropped or the connection ends.
+    pub async fn answer_pings(&self) -> Result<(), BusError> {
+        let subject = node_subject(&self.identity.name, &self.identity.incarnation, "ping");
+        let lost = |error: &dyn fmt::Display| BusError::new("bus_unavailable", format!("{error}"));
+        let mut pings = self.client.subscribe(subject).await.map_err(|error| lost(&error))?;
+        self.client.flush().await.map_err(|error| lost(&error))?;
+        let client = self.client.clone();
+        tokio::task::spawn_local(async move {
+            while let Some(ping) = pings.next().await {
+                if let Some(reply) = ping.reply {
+                    // Whoever asked asks again.
+                    let _ = client.publish(reply, Bytes::new()).await;
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Finds out whether a process is alive. A process whose connection is closed is dead at once, one that does
+    /// not answer after two seconds.
+    pub async fn is_alive(&self, owner: &str) -> Result<bool, BusError> {
+        let Some((name, incarnation)) = owner.split_once('/') else { return Ok(false) };
+        let ping = async_nats::Request::new().timeout(Some(DEAD_AFTER));
+        match self.client.send_request(node_subject(name, incarnation, "ping"), ping).await {
+            Ok(_) => Ok(true),
+            Err(error) => match error.kind() {
+                RequestErrorKind::NoResponders | RequestErrorKind::InvalidSubject => Ok(false),
+                RequestErrorKind::TimedOut if self.is_connected() => Ok(false),
+                _ => Err(BusError::new("bus_unavailable", "The bus cannot be reached.")),
+            },
+        }
+    }
+
+    /// True while there is a connection to a server.
+    pub fn is_connected(&self) -> bool {
+        self.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    /// Sends a request to the servers' stream interface.
+    pub(crate) async fn ask(&self, verb: &str, body: &Value) -> Result<Value, BusError> {
+        let subject = format!("$JS.API.{verb}");
+        let request = async_nats::Request::new().payload(Bytes::from(body.to_string()));
+        match self.client.send_request(subject, request).await {
+            Ok(reply) => serde_json::from_slice(&reply.payload).map_err(|error| {
+                BusError::new("bus_answer", format!("The bus answered {verb} with: {error}"))
+            }),
+            Err(error) if error.kind() == RequestErrorKind::NoResponders => Err(BusError::new(
+                "bus_without_jetstream",
+                "The bus does not offer JetStream to this account. Start its servers with a `jetstream` section and enable it for the account.",
+            )),
+            Err(error) => {
+                Err(BusError::new("bus_unavailable", format!("The bus did not answer {verb}: {error}")))
+            }
+        }
+    }
+}
+
+/// Reads the addresses, and refuses plain text to other machines.
+fn addresses(options: &BusOptions) -> Result<Vec<ServerAddr>, BusError> {
+    let mut addresses = Vec::new();
+    for text in options.url.split(',').map(str::trim) {
+        if text.contains('@') {
+            let message = "The address of the bus contains credentials. Put them into a file and name it with --bus-credentials.";
+            return Err(BusError::new("bus_credentials", message));
+        }
+        let address: ServerAddr = text.parse().map_err(|error| {
+            let message = format!(
+                "{text:?} is not the address of a bus: {error}. Use nats://HOST:PORT or tls://HOST:PORT."
+            );
+            BusError::new("invalid_bus_url", message)
+        })?;
+        let is_loopback = address.host() == "localhost"
+            || address.host().trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        if !address.tls_required() && !is_loopback && !options.is_insecure {
+            let message = format!(
+                "{text} would send sessions and credentials as plain text to another machine. Use tls://, or --insecure-bus on a network that you trust."
+            );
+            return Err(BusError::new("insecure_bus", message));
+        }
+        addresses.push(address);
+    }
+    Ok(addresses)
+}
+
+async fn settings(options: &BusOptions) -> Result<ConnectOptions, BusError> {
+    let Some(path) = &options.credentials else { return Ok(ConnectOptions::new()) };
+    let unusable = |why: String| {
+        BusError::new(
+            "bus_credentials",
+            format!("The credentials of the bus cannot be read from {}: {why}", path.display()),
+        )
+    };
+    let text = std::fs::read_to_string(Path::new(path)).map_err(|error| unusable(error.to_string()))?;
+    if text.contains("BEGIN NATS USER JWT") {
+        return ConnectOptions::with_credentials(&text)
+            .map_err(|_| unusable("it is not a complete credentials document".to_owned()));
+    }
+    let line = text.trim();
+    if line.starts_with("SU") && !line.contains(':') {
+        return Ok(ConnectOptions::with_nkey(line.to_owned()));
+    }
+    match line.split_once(':') {
+        Some((user, password)) if !line.contains('\n') => {
+            Ok(ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned()))
+        }
+        _ => Err(unusable("it is neither a credentials document, an NKey seed nor USER:PASSWORD".to_owned())),
+    }
+}
+
+/// Describes why a connection failed.
+async fn explain(error: &async_nats::ConnectError, url: &str, addresses: &[ServerAddr]) -> BusError {
+    match error.kind() {
+        ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+            return BusError::new(
+                "bus_credentials",
+                format!(
+                    "The bus at {url} refuses these credentials. Check the file that --bus-credentials names."
+                ),
+            );
+        }
+        ConnectErrorKind::Tls => {
+            return BusError::new("bus_tls", format!("The bus at {url} cannot be reached over TLS: {error}"));
+        }
+        _ => {}
+    }
+    for address in addresses {
+        let host = address.host().trim_matches(['[', ']']).to_owned();
+        let greeting = async {
+            let mut socket = TcpStream::connect((host.as_str(), address.port())).await?;
+            let mut start = [0; 5];
+            socket.read_exact(&mut start).await?;
+            Ok::<_, std::io::Error>(start)
+        };
+        match tokio::time::timeout(CONNECT_LIMIT, greeting).await {
+            Ok(Ok(start)) if start == *b"INFO " => {}
+            Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                return BusError::new(
+                    "bus_unavailable",
+                    format!("No bus listens at {url}: {error}. Start nats-server there, or correct --bus."),
+                );
+            }
+            Ok(Ok(_) | Err(_)) | Err(_) => {
+                return BusError::new(
+                    "not_a_bus",
+                    format!(
+                        "What listens at {url} is not a NATS server: it does not greet as one. Correct --bus."
+                    ),
+                );
+            }
+        }
+    }
+    BusError::new("bus_unavailable", format!("The bus at {url} cannot be used: {error}"))
+}
+
+/// Returns true for server versions that are known to keep what they acknowledge.
+pub fn is_supported(version: &str) -> bool {
+    let numbers = version.split('-').next().unwrap_or_default();
+    let mut parts = numbers.split('.').map(|part| part.parse::<u32>().ok());
+    let (Some(Some(major)), Some(Some(minor)), Some(Some(patch))) =
+        (parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    match (major, minor) {
+        (2, 12) => patch >= 12,
+        (2, 14) => patch >= 3,
+        (2, minor) => minor >= 15,
+        _ => false,
+    }
+}
