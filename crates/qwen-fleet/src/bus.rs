@@ -18,6 +18,9 @@ use crate::subjects::{is_bus_name, node_subject};
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// How long to wait for the answer to one request; callers that must know ask again.
 const REQUEST_LIMIT: Duration = Duration::from_secs(2);
+/// How often and how long apart a process without a connection is asked again.
+const RECONNECTING_PINGS: u32 = 2;
+const RECONNECTING: Duration = Duration::from_millis(200);
 /// A process that leaves a ping unanswered for so long is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(2);
 
@@ -148,6 +151,17 @@ impl Bus {
     /// Finds out whether a process is alive. A process whose connection is closed is dead at once, one that does
     /// not answer after two seconds.
     pub async fn is_alive(&self, owner: &str) -> Result<bool, BusError> {
+        for _ in 0..RECONNECTING_PINGS {
+            if self.is_reached(owner).await? {
+                return Ok(true);
+            }
+            // A process whose bus server was killed is without a connection for a moment.
+            tokio::time::sleep(RECONNECTING).await;
+        }
+        self.is_reached(owner).await
+    }
+
+    async fn is_reached(&self, owner: &str) -> Result<bool, BusError> {
         let Some((name, incarnation)) = owner.split_once('/') else { return Ok(false) };
         let ping = async_nats::Request::new().timeout(Some(DEAD_AFTER));
         match self.client.send_request(node_subject(name, incarnation, "ping"), ping).await {

@@ -63,9 +63,13 @@ impl Router {
             "The session '{id}' is in use by a process on the bus. End that one first, or attach with `takeover: true`."
         );
         let error = ErrorInfo::new(ErrorKind::Input, "session_in_use", message).with_param("session_id");
-        if let Some(session) = self.sessions.get_mut(id) {
-            // The numbers are the owner's.
-            session.numbering.leave_to_other();
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        // The numbers are the owner's.
+        session.numbering.leave_to_other();
+        if let Some(worker) = session.linked_worker() {
+            session.lose_worker();
+            self.ignore_worker(worker);
+            self.pool.kill(worker, "session_in_use", self.clock.now, &mut self.actions);
         }
         self.fail_waiting(id, &error);
         self.refuse_replays(id, &error);
@@ -226,9 +230,11 @@ impl Router {
                 let since = *session.logs.failing_since.get_or_insert(now);
                 if self.stores.are_shared {
                     // Nothing may start that is not committed.
-                    session.logs.is_fenced = true;
-                    outcome = Appended::Fenced;
-                } else if now >= since + STORE_TIMEOUT {
+                    let fenced = HubMessage::Committed { id: commit.id, outcome: Appended::Fenced };
+                    self.answer_worker(worker, &fenced);
+                    return self.give_up_unstored(&id);
+                }
+                if now >= since + STORE_TIMEOUT {
                     // As with numbers: a turn that waits for ever is worse than one whose log has no owner.
                     session.logs.is_off = true;
                     outcome = Appended::Ok;

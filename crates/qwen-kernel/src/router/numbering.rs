@@ -13,13 +13,24 @@ use crate::front::OpenParts;
 use crate::store::{Appended, Taken};
 
 /// A batch of consecutive whole lines.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Batch {
     pub first: u64,
     pub count: u64,
     pub lines: Vec<u8>,
     /// The turn that is open after the batch.
     pub open: Option<String>,
+    /// The turns that were open at some line of the batch.
+    turns: Vec<String>,
+}
+
+impl Batch {
+    fn set_open(&mut self, open: Option<&String>) {
+        self.open = open.cloned();
+        if let Some(turn) = open.filter(|turn| self.turns.last() != Some(turn)) {
+            self.turns.push(turn.clone());
+        }
+    }
 }
 
 /// The numbering state of one session.
@@ -39,6 +50,8 @@ pub(super) struct Numbering {
     /// Batches that are not known to be stored; the first is in flight if `in_flight`.
     pub queue: VecDeque<Batch>,
     pub in_flight: bool,
+    /// The turn that is open after the last stored line.
+    stored_open: Option<String>,
     /// True once another owner has taken over.
     pub fenced: bool,
     /// Since when appends have had no known outcome.
@@ -60,13 +73,13 @@ impl Numbering {
                 batch.count += 1;
                 batch.lines.extend_from_slice(line);
                 batch.lines.push(b'\n');
-                batch.open = open.cloned();
+                batch.set_open(open);
             }
             _ => {
                 let mut lines = Vec::with_capacity(line.len() + 1);
                 lines.extend_from_slice(line);
                 lines.push(b'\n');
-                self.queue.push_back(Batch { first: self.last, count: 1, lines, open: open.cloned() });
+                self.push_batch(Batch { first: self.last, count: 1, lines, ..Batch::default() }, open);
             }
         }
     }
@@ -76,14 +89,26 @@ impl Numbering {
     fn note_open(&mut self, open: Option<&String>) {
         let joins = self.queue.len() > usize::from(self.in_flight);
         match self.queue.back_mut().filter(|_| joins) {
-            Some(batch) => batch.open = open.cloned(),
-            None => self.queue.push_back(Batch {
-                first: self.last + 1,
-                count: 0,
-                lines: Vec::new(),
-                open: open.cloned(),
-            }),
+            Some(batch) => batch.set_open(open),
+            None => self.push_batch(Batch { first: self.last + 1, ..Batch::default() }, open),
         }
+    }
+
+    fn push_batch(&mut self, mut batch: Batch, open: Option<&String>) {
+        batch.set_open(open);
+        self.queue.push_back(batch);
+    }
+
+    /// The turns whose end waits for the store, without the one that still runs.
+    fn unstored_ends(&self, running: Option<&String>) -> Vec<String> {
+        let mut turns: Vec<String> = self.stored_open.iter().cloned().collect();
+        for turn in self.queue.iter().flat_map(|batch| &batch.turns) {
+            if !turns.contains(turn) {
+                turns.push(turn.clone());
+            }
+        }
+        turns.retain(|turn| Some(turn) != running);
+        turns
     }
 
     /// Leaves the numbers to another process, which drives the session.
@@ -303,8 +328,11 @@ impl Router {
             Appended::Ok => {
                 session.numbering.failing_since = None;
                 let is_replayed = !session.numbering.replays.is_empty();
-                if let Some(batch) = session.numbering.queue.pop_front().filter(|_| !is_replayed) {
-                    self.push_stored(batch.first, &batch.lines);
+                if let Some(batch) = session.numbering.queue.pop_front() {
+                    session.numbering.stored_open = batch.open;
+                    if !is_replayed {
+                        self.push_stored(batch.first, &batch.lines);
+                    }
                 }
                 self.append_next(id);
                 let over = self
@@ -357,12 +385,18 @@ impl Router {
         self.clock.has_changed = true;
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.numbering.fenced = true;
+        let ended = session.numbering.unstored_ends(session.prompts.turn.as_ref());
         session.numbering.queue.clear();
         session.prompts.backlog.clear();
         let worker = session.worker();
         // What the client waits for ends here, without numbers: those are the owner's.
-        if session.prompts.pending.is_empty() {
+        if session.prompts.pending.is_empty() && ended.is_empty() {
             self.out.extend_from_slice(&self.writer.error(id, error.clone()));
+        }
+        for name in ended {
+            let open = OpenParts::default();
+            let lines = self.writer.turn_end(id, &name, EndStatus::Interrupted, error.clone(), 0, &open);
+            self.out.extend_from_slice(&lines);
         }
         while let Some(prompt) = session.prompts.pending.pop_front() {
             let name = session.prompts.turn.take().unwrap_or_else(|| session.turn_name(&prompt));

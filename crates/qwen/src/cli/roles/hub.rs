@@ -60,6 +60,10 @@ pub struct HubArgs {
     #[cfg(feature = "fleet")]
     #[command(flatten)]
     pub bus: super::BusFlags,
+    /// With a bus: run the workers of this hub's sessions on this machine
+    #[cfg(feature = "fleet")]
+    #[arg(long)]
+    pub local: bool,
     #[command(flatten)]
     pub telemetry: TelemetryFlags,
     /// Flags for every worker, after '--'

@@ -141,6 +141,13 @@ fn bus_options(
     if options.is_some() && args.stand_for_worker {
         return refuse("bad_flag", "a hub that represents one worker cannot use a bus");
     }
+    if options.is_some() && !args.local {
+        let message = "a hub on a bus runs its workers on this machine; confirm that with --local";
+        return refuse("bad_flag", message);
+    }
+    if options.is_none() && args.local {
+        return refuse("bad_flag", "--local is for a hub on a bus; name one with --bus");
+    }
     if options.is_some() && args.dialect != "qwen" {
         return refuse("bad_flag", "a hub on a bus speaks the dialect qwen; leave out --dialect");
     }

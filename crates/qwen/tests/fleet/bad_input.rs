@@ -1,0 +1,113 @@
+//! What cannot work on a bus is refused with one error that names what to do.
+
+use std::io::Write as _;
+use std::net::TcpListener;
+
+use mock_model::bus::BusServers;
+use mock_model::process::Ended;
+use serde_json::Value;
+
+use crate::harness::*;
+
+fn refused(ended: &Ended, code: &str, hint: &str) {
+    assert_ne!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains(hint), "{hint}: {}", ended.stderr);
+    assert_eq!(ended.stderr.lines().count(), 1, "one error: {}", ended.stderr);
+    if let Some(line) = ended.json_lines().first() {
+        assert!(line.to_string().contains(code), "{code}: {line}");
+    }
+}
+
+fn status_of(url: &str) -> Ended {
+    qwen().args(["bus", "status", "--bus", url]).run()
+}
+
+#[test]
+fn addresses_that_cannot_be_meant_are_refused_before_anything_is_sent() {
+    refused(&qwen().args(["bus", "status"]).run(), "no_bus", "use --bus URL");
+    refused(&status_of("nats://10.1.2.3:4222"), "insecure_bus", "Use tls://");
+    refused(&status_of("nats://user:secret-value@127.0.0.1:1"), "bus_credentials", "--bus-credentials");
+    let shown = status_of("nats://user:secret-value@127.0.0.1:1").stderr;
+    assert!(!shown.contains("secret-value"), "{shown}");
+    refused(&status_of("http://127.0.0.1:1"), "invalid_bus_url", "nats://HOST:PORT");
+    refused(&status_of("nats://127.0.0.1:1"), "bus_unavailable", "No bus listens");
+    let missing = ["bus", "status", "--bus", "nats://127.0.0.1:1", "--bus-credentials", "/nowhere"];
+    refused(&qwen().args(missing).run(), "bus_credentials", "/nowhere");
+}
+
+#[test]
+fn a_server_of_another_protocol_is_named_as_such() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("nats://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            // The client may be gone already.
+            let _ = socket.unwrap().write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    refused(&status_of(&url), "not_a_bus", "not a NATS server");
+}
+
+#[test]
+fn an_old_server_is_refused_by_its_version() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let info = format!(
+                "INFO {{\"server_id\":\"A\",\"version\":\"2.9.10\",\"host\":\"127.0.0.1\",\"port\":{port},\"headers\":true,\"max_payload\":1048576,\"proto\":1}}\r\nPONG\r\n"
+            );
+            // The client may be gone already.
+            let _ = socket.write_all(info.as_bytes());
+            std::mem::forget(socket);
+        }
+    });
+    refused(&status_of(&format!("nats://127.0.0.1:{port}")), "bus_version", "nats-server 2.9.10");
+}
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn a_bus_without_jetstream_and_one_without_streams_are_refused_by_name() {
+    let servers = BusServers::without_jetstream();
+    refused(&status_of(&servers.url()), "bus_without_jetstream", "JetStream");
+    let servers = BusServers::start(1);
+    refused(&status_of(&servers.url()), "bus_not_initialized", "qwen bus init");
+    let hub = qwen().args(["hub", "--local", "--bus", &servers.url(), "--", "--model", "demo"]).run();
+    refused(&hub, "bus_not_initialized", "qwen bus init");
+    assert_eq!(hub.json_lines().len(), 1, "{}", hub.stdout);
+}
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn streams_are_created_once_and_other_settings_are_refused() {
+    let servers = BusServers::start(1);
+    let url = servers.url();
+    let init = |further: &[&str]| qwen().args(["bus", "init", "--json", "--bus", &url]).args(further).run();
+    let created = |ended: &Ended| -> Value { ended.json_lines().first().unwrap()["created"].clone() };
+    assert_eq!(created(&init(&[])), 7);
+    assert_eq!(created(&init(&[])), 0);
+    refused(&init(&["--events-retention", "60"]), "foreign_stream", "max_age");
+    refused(&init(&["--shards", "2"]), "foreign_stream", "cannot change");
+    refused(&init(&["--shards", "0"]), "invalid_bus_options", "shards");
+    let checked = qwen().args(["bus", "check", "--json", "--bus", &url]).run();
+    let report = checked.json_lines().remove(0);
+    assert_eq!((checked.code, &report["healthy"]), (Some(1), &Value::Bool(false)), "one replica: {report}");
+}
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn wrong_credentials_are_refused_and_right_ones_are_read_from_a_file() {
+    let account = "accounts { A { jetstream: enabled, users: [{user: a, password: right-secret}] } }";
+    let servers = BusServers::start_with(1, account);
+    let program = qwen();
+    let file = program.home_path().join("bus.credentials");
+    let program = program.args(["bus", "init", "--bus", &servers.url(), "--bus-credentials"]).arg(&file);
+    std::fs::write(&file, "a:wrong-secret\n").unwrap();
+    let ended = program.run();
+    refused(&ended, "bus_credentials", "refuses these credentials");
+    assert!(!ended.stderr.contains("wrong-secret"), "{}", ended.stderr);
+    std::fs::write(&file, "a:right-secret\n").unwrap();
+    let ended = program.run();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
