@@ -39,7 +39,7 @@ export class AgentManager {
     return this.#open(sessionId, { kind: 'new' }, rest);
   }
 
-  /** Goes on with a session, from `at` (a prompt or checkpoint) when given. An unknown id is an error. */
+  /** Continues a session, from `at` (a prompt or checkpoint) if given. An unknown id is an error. */
   resumeSession(sessionId: string, options: SessionOptions & { readonly at?: string } = {}): Promise<Session> {
     const { at, ...rest } = options;
     return this.#open(sessionId, { kind: 'resume', at }, rest);
@@ -57,7 +57,7 @@ export class AgentManager {
     return replay(this.#options, sessionId, options);
   }
 
-  /** One prompt in a session of its own. */
+  /** Runs one prompt in a new session. */
   async run<S extends SchemaInput | undefined = undefined>(
     prompt: PromptInput,
     options: RunOptions<S> = {},

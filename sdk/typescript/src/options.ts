@@ -6,7 +6,7 @@ import type { Logger } from './logging.js';
 import type { SessionStore } from './store.js';
 import type { TransportFactory } from './transport/transport.js';
 
-/** Whose settings files count. */
+/** The settings files that are read. */
 export type SettingSource = 'user' | 'project' | 'local';
 
 /** An MCP server that the worker starts or reaches itself, or a server object in this process. */
@@ -31,7 +31,7 @@ export interface AgentDefinition {
   readonly [key: string]: unknown;
 }
 
-/** A set of settings that takes the place of all settings files. Parts are objects or paths. */
+/** A set of settings that replaces all settings files. Parts are objects or paths. */
 export interface SettingsProfile {
   readonly system?: object | string;
   readonly systemDefaults?: object | string;
@@ -59,7 +59,7 @@ export interface Timeouts {
   readonly start?: number;
   /** Until a control request is answered; 60,000. */
   readonly request?: number;
-  /** Until a permission request that nobody answered is denied; 600,000 at most. The worker's default is 60,000. */
+  /** Until an unanswered permission request is denied; 600,000 at most. The worker's default is 60,000. */
   readonly permission?: number;
   /** Until `close()` returns, the worker's forced end included; 5,000. */
   readonly close?: number;
@@ -94,7 +94,7 @@ export interface WorkerPoolOptions {
   readonly healthCheckIntervalSeconds?: number;
 }
 
-/** What a session is. Options of `createSession` count over those of the manager. */
+/** The options of a session. Options of `createSession` override those of the manager. */
 export interface SessionOptions {
   readonly model?: string;
   readonly cwd?: string;
@@ -103,14 +103,14 @@ export interface SessionOptions {
   /** The host's own rules about tool calls, in plain text for the model: what `canUseTool` will refuse, and why. */
   readonly policyDescription?: string;
   readonly permissionMode?: PermissionMode;
-  /** Rules for calls that run without asking, such as `Read` or `Bash(git log *)`. */
+  /** Rules for calls that run without approval, such as `Read` or `Bash(git log *)`. */
   readonly allowedTools?: readonly string[];
   /** Rules for calls that never run. */
   readonly disallowedTools?: readonly string[];
-  /** The built-in tools on offer; all of them when absent. */
+  /** The built-in tools that are offered; all of them if absent. */
   readonly coreTools?: readonly string[];
   readonly additionalDirectories?: readonly string[];
-  /** How turns are worked on: `react`, `tot`, `got`, `agot`, or one of `agents`. */
+  /** The agent that processes turns: `react`, `tot`, `got`, `agot`, or one of `agents`. */
   readonly agent?: string;
   readonly agents?: Readonly<Record<string, AgentDefinition>>;
   readonly tools?: readonly ToolServer[];
@@ -118,10 +118,10 @@ export interface SessionOptions {
   readonly mcpServers?: Readonly<Record<string, McpServerConfig | readonly Tool[]>>;
   /** Decides about calls that need permission. Without it they are denied. */
   readonly onPermissionRequest?: PermissionHandler;
-  /** Told of every hook event. Use `hooks` to be told of some. */
+  /** Receives every hook event. Use `hooks` for single events. */
   readonly onHookEvent?: HookHandler;
   readonly hooks?: HookTable;
-  /** Settings files that count; none by default. */
+  /** The settings files that are read; none by default. */
   readonly settingSources?: readonly SettingSource[];
   /** Settings of this session alone. */
   readonly settings?: Readonly<Record<string, unknown>>;
@@ -145,16 +145,16 @@ export interface SessionOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What all sessions of a manager share. */
+/** The options that all sessions of a manager share. */
 export interface AgentManagerOptions extends SessionOptions {
   /** The `qwen` program. Otherwise `QWEN_BIN`, then the bundled one, then PATH. */
   readonly binaryPath?: string;
   readonly workerPool?: WorkerPoolOptions;
-  /** Makes the connection to the hub in another way than as a child process. */
+  /** Connects to the hub in another way than through a child process. */
   readonly transport?: TransportFactory;
 }
 
-/** What one turn is. */
+/** The options of one turn. */
 export interface TurnOptions<S = undefined> {
   readonly signal?: AbortSignal;
   readonly model?: string;

@@ -13,7 +13,7 @@ export type PromptPart =
 
 export type Prompt = string | readonly PromptPart[];
 
-/** One prompt, or prompts that come one after the other, each a turn of its own. */
+/** One prompt, or several prompts, each of which is a separate turn. */
 export type PromptInput = Prompt | AsyncIterable<Prompt>;
 
 export function isPromptStream(input: PromptInput): input is AsyncIterable<Prompt> {
@@ -22,7 +22,7 @@ export function isPromptStream(input: PromptInput): input is AsyncIterable<Promp
 
 const PART_TYPES: ReadonlySet<unknown> = new Set<PromptPart['type']>(['text', 'image', 'file']);
 
-/** Throws a TypeError for what is no prompt. */
+/** Throws a TypeError if the value is not a prompt. */
 export function checkPrompt(input: unknown): void {
   if (typeof input === 'string') return;
   if (typeof input === 'object' && input !== null) {

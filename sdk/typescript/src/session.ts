@@ -26,7 +26,7 @@ import { TurnReader } from './wire/reader.js';
 type Output<S> = S extends SchemaInput ? InferSchema<S> : unknown;
 type AnyTurnOptions = TurnOptions<SchemaInput | undefined>;
 
-/** What became of a steering prompt: it joined the running turn, or it is a turn of its own. */
+/** The outcome of a steering prompt: it joined the running turn, or it became a separate turn. */
 export type SteerOutcome = { readonly joined: true } | { readonly joined: false; readonly turn: Turn };
 
 interface OpenPrompt {
@@ -111,7 +111,7 @@ export class Session {
     return this.#lastResult;
   }
 
-  /** What the worker announced: protocol version, capabilities, program. */
+  /** The worker's announcement: protocol version, capabilities, program. */
   get handshake(): Handshake | undefined {
     return this.#worker.handshake;
   }
@@ -122,8 +122,8 @@ export class Session {
   }
 
   /**
-   * Sends a prompt and returns its messages. Prompts of a session are worked on one after the other. With a stream of
-   * prompts the iteration goes on until the stream has ended and the last prompt has its result.
+   * Sends a prompt and returns its messages. Prompts of a session run one after the other. With a stream of
+   * prompts the iteration continues until the stream has ended and the last prompt has its result.
    */
   stream<S extends SchemaInput | undefined = undefined>(prompt: PromptInput, options: TurnOptions<S> = {}): Turn<Output<S>> {
     checkPrompt(prompt);
@@ -155,7 +155,7 @@ export class Session {
     });
   }
 
-  /** Ends the running turn with a `cancelled` result. The session goes on. */
+  /** Ends the running turn with a `cancelled` result. The session continues. */
   async interrupt(): Promise<void> {
     const [promptId] = this.#prompts.keys();
     if (promptId !== undefined) await this.#cancel(promptId);
@@ -169,7 +169,7 @@ export class Session {
     await this.request('set_permission_mode', { mode }, options);
   }
 
-  /** Puts files back to where they were before a prompt. Works between turns. */
+  /** Restores files to their state before a prompt. Works between turns. */
   async rewindFiles(promptId: string, options: { dryRun?: boolean; signal?: AbortSignal } = {}): Promise<{ filesChanged: string[] }> {
     const fields = { user_message_id: promptId, dry_run: options.dryRun ?? false };
     return (await this.request('rewind_files', fields, options)) as { filesChanged: string[] };
@@ -220,7 +220,7 @@ export class Session {
     return turn;
   }
 
-  /** Aborts the turn when its signal or its time-out says so. */
+  /** Aborts the turn when its signal aborts or its time-out expires. */
   #watch(turn: Turn, { signal, timeoutMs = this.#options.timeouts?.turn }: AnyTurnOptions): void {
     const onAbort = (): void => { turn.abort(new AbortError(signal?.reason)); };
     if (signal?.aborted) onAbort();

@@ -30,7 +30,7 @@ const ABORT_GRACE_MS = 3000;
 
 /**
  * The messages of a turn, as they come. Iterate over it, or call `result()`. It ends after the terminal record, or
- * throws an error that says why there is none. A consumer that is slower than the worker slows the worker down.
+ * throws an error that states why there is none. A consumer that is slower than the worker slows the worker down.
  */
 export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
   readonly #host: TurnHost;
@@ -73,7 +73,7 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     return [...this.#prompts.keys()];
   }
 
-  /** The result of the turn, of the last one when the input was a stream. Messages that nobody reads are dropped. */
+  /** The result of the turn, of the last one when the input was a stream. Unread messages are dropped. */
   async result(): Promise<TurnResult<T>> {
     if (!this.#isSettled) {
       this.#discard();
@@ -89,7 +89,7 @@ export class Turn<T = unknown> implements AsyncIterable<AgentMessage> {
     return (await this.result()).text;
   }
 
-  /** Ends the turn; its terminal record follows. The session goes on. */
+  /** Ends the turn; its terminal record follows. The session continues. */
   async interrupt(): Promise<void> {
     await Promise.all(this.promptIds.map((promptId) => this.#host.cancel(promptId)));
   }

@@ -100,7 +100,7 @@ func (c *Conn) refuse(message string) {
 	}
 }
 
-// dispatch passes a line to its session, or an answer to whoever asked.
+// dispatch passes a line to its session, or an answer to the caller that asked.
 func (c *Conn) dispatch(line []byte) {
 	envelope := ReadEnvelope(line)
 	if envelope.Type == wire.ControlResponseTypeControlResponse {

@@ -84,7 +84,7 @@ class AgentDefinition:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a prompt may cost. At a limit the turn ends with its cause and what there is."""
+    """Limits of a prompt. At a limit the turn ends with the limit as its cause and the results so far."""
 
     max_turns: int | None = None
     """Model calls for one prompt."""
@@ -100,22 +100,22 @@ class Limits:
 
 @dataclass(frozen=True)
 class Timeouts:
-    """In seconds. Each is named in the error that it causes."""
+    """Time-outs in seconds. Each is named in the error that it causes."""
 
     start: float = 30.0
     """From the start of the process to its handshake."""
     control: float = 60.0
     """For the answer to a control request, such as `set_model`."""
     callback: float = 60.0
-    """For permission callbacks and hooks; then a question counts as denied."""
+    """For permission callbacks and hooks; after it, the request is denied."""
     tool: float = 600.0
     """For a message to an MCP server in this process, such as a tool call."""
     close: float = 5.0
-    """For the polite end of the process; then it is killed."""
+    """For the process to end by itself; after it, the process is killed."""
     heartbeat_interval: float = 2.0
     """How often the hub asks a worker for a sign of life."""
     heartbeat: float = 10.0
-    """Without a sign of life for so long the hub kills a worker; it counts as crashed."""
+    """The hub kills a worker that gives no sign of life for this time; it counts as crashed."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class WorkerPoolOptions:
 
 @dataclass(frozen=True)
 class SettingsProfile:
-    """A whole set of settings that takes the place of all settings files.
+    """A complete set of settings that replaces all settings files.
 
     Each layer is a mapping, or the path of a file. The profile is written to a private temporary directory for the worker
     and removed when the session is closed.
@@ -164,7 +164,7 @@ class SettingsProfile:
 
 @dataclass(kw_only=True, eq=False)
 class QwenAgentOptions:
-    """Everything that can be said about a session. All of it is optional."""
+    """The options of a session. All of them are optional."""
 
     # The model and its instructions
     model: str | None = None
@@ -175,7 +175,7 @@ class QwenAgentOptions:
     policy_description: str | None = None
     """The host's own rules about tool calls, in plain text for the model: what `can_use_tool` will refuse, and why."""
     agent: str | None = None
-    """`react`, `tot`, `got`, `agot`, or the name of a sub-agent that the session itself is."""
+    """`react`, `tot`, `got`, `agot`, or the name of a sub-agent that runs the session."""
     effort: str | None = None
     """How hard the model thinks: `low`, `medium`, `high`, …"""
     fallback_models: Sequence[str] = ()
@@ -194,11 +194,11 @@ class QwenAgentOptions:
     """`plan`, `default`, `auto-edit` or `yolo`."""
     can_use_tool: CanUseTool | None = None
     allowed_tools: Sequence[str] = ()
-    """Rules for calls that run without a question, such as `Bash(git log *)`."""
+    """Rules for calls that run without approval, such as `Bash(git log *)`."""
     disallowed_tools: Sequence[str] = ()
     """Rules for tools and calls that are refused."""
     core_tools: Sequence[str] | None = None
-    """The built-in tools on offer; all when None."""
+    """The built-in tools that are offered; all if None."""
     hooks: Hooks | None = None
     sandbox: bool | Literal["auto"] | None = None
     limits: Limits = field(default_factory=Limits)
@@ -210,22 +210,22 @@ class QwenAgentOptions:
 
     # Sessions
     session_id: str | None = None
-    """The id of a new session; minted when None."""
+    """The id of a new session; generated if None."""
     resume: str | None = None
-    """The id of a session to go on with."""
+    """The id of a session to continue."""
     continue_session: bool = False
-    """Go on with the latest session of `cwd`."""
+    """Continue the latest session of `cwd`."""
     fork_session: bool = False
-    """With `resume` or `continue_session`: go on in a new session and leave the old one as it is."""
+    """With `resume` or `continue_session`: continue in a new session and leave the old one unchanged."""
     resume_at: str | None = None
-    """With `resume`: go on from this prompt or checkpoint and not from the end."""
+    """With `resume`: continue from this prompt or checkpoint instead of the end."""
     persist_session: bool = True
     session_store: SessionStore | None = None
-    """Where sessions are kept besides the local disk."""
+    """Stores sessions in addition to the local disk."""
 
     # Settings
     setting_sources: Sequence[SettingSource] = ()
-    """Which settings files count: `user`, `project`; by default none."""
+    """The settings files that are read: `user`, `project`; none by default."""
     settings: Mapping[str, Any] | StrPath | None = None
     """Settings for this session: a mapping, or the path of a file."""
     settings_profile: SettingsProfile | Mapping[str, Any] | str | None = None
@@ -235,9 +235,9 @@ class QwenAgentOptions:
     # The process
     binary_path: StrPath | None = None
     worker_pool: WorkerPool | WorkerPoolOptions | Mapping[str, Any] | None = None
-    """The hub of the session: one that is open and shared, or the options of the client's own."""
+    """The hub of the session: an open one that is shared, or options for the client's own hub."""
     tenant: str | None = None
-    """In a pool: whose session this is. Workers are never shared between tenants."""
+    """In a pool: the tenant that owns the session. Workers are never shared between tenants."""
     transport: Transport | None = None
     """Reaches the hub, or a single worker, in another way than as a child process."""
     extra_args: Sequence[str] = ()

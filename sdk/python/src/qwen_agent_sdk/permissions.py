@@ -58,7 +58,7 @@ class PermissionResult:
 
     @classmethod
     def ask(cls, message: str = "") -> PermissionResult:
-        """The callback leaves the decision to a person. In a session without one that is a denial."""
+        """The callback leaves the decision to a user. In a session without one that is a denial."""
         return cls("ask", message)
 
     def to_wire(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class ToolPermissionContext:
     blocked_path: str | None = None
     agent_id: str | None = None
     confirmation: Mapping[str, Any] | None = None
-    """What a person may be shown: a diff, a command, a server's tool, a plan."""
+    """What a user may be shown: a diff, a command, a server's tool, a plan."""
     raw: Mapping[str, Any] = field(default_factory=dict)
 
 

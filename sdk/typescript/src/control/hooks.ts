@@ -41,7 +41,7 @@ export interface HookResult {
   readonly stopReason?: string;
   readonly decision?: 'block' | 'approve';
   readonly reason?: string;
-  /** Words for people. */
+  /** A message for users. */
   readonly systemMessage?: string;
   readonly suppressOutput?: boolean;
   readonly permissionDecision?: 'allow' | 'deny' | 'ask' | 'defer';
@@ -62,7 +62,7 @@ export interface HookMatcher {
   /** Tool names, such as `Edit|Write` or `mcp__*`; everything when absent. */
   readonly matcher?: string;
   readonly handler: HookHandler;
-  /** Milliseconds until the worker goes on without an answer; 60,000 when absent. */
+  /** Milliseconds until the worker continues without an answer; 60,000 if absent. */
   readonly timeoutMs?: number;
   /** What a failure means: `continue` (the default) or `block`. */
   readonly onFailure?: 'continue' | 'block';

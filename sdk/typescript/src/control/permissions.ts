@@ -15,7 +15,7 @@ export interface PermissionRequest {
   readonly blockedPath: string | undefined;
   /** The sub-agent that makes the call. */
   readonly agentId: string | undefined;
-  /** What a person can be shown: a diff, a command, an MCP call, a plan. */
+  /** What a user can be shown: a diff, a command, an MCP call, a plan. */
   readonly confirmation: ConfirmationRecord | undefined;
 }
 

@@ -28,7 +28,7 @@ export interface Tool {
   readonly name: string;
   readonly description: string;
   readonly input: SchemaInput;
-  /** Hints for people and models, such as `readOnlyHint`. They grant nothing. */
+  /** Hints for users and models, such as `readOnlyHint`. They grant nothing. */
   readonly annotations: Record<string, unknown> | undefined;
   run(args: unknown, context: ToolContext): Promise<ToolResult>;
 }

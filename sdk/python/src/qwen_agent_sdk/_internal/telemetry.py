@@ -17,7 +17,7 @@ _SCOPE = "qwen_agent_sdk"
 
 
 class TurnSpan:
-    """The span of one turn; a no-op where nobody traces."""
+    """The span of one turn; a no-op without tracing."""
 
     def __init__(self, span: Any, telemetry: Telemetry, attributes: Mapping[str, Any]) -> None:
         self._span = span

@@ -194,7 +194,7 @@ class AsyncClient:
     async def interrupt(self, prompt_id: str | None = None) -> bool:
         """Ends the running turn, or withdraws a queued prompt. Its result comes with the status `cancelled`.
 
-        Returns False if there was nothing to end. The session goes on.
+        Returns False if there was nothing to end. The session continues.
         """
         answer = await self._open.cancel(prompt_id)
         return answer.get("status") == "ok"
@@ -238,7 +238,7 @@ class AsyncClient:
         return await AsyncClient(self.options.replace(**changes)).connect()
 
     async def resume(self, session_id: str | None = None) -> None:
-        """Goes on with another session, or with this one in a new worker."""
+        """Continues with another session, or with this one in a new worker."""
         target = session_id if session_id is not None else self.session_id
         await self.close()
         self.options = self.options.replace(

@@ -83,7 +83,7 @@ class AgentUsage(Usage):
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call that the model asks for. `arguments` is empty where `raw_arguments` is no JSON object."""
+    """A call that the model requests. `arguments` is empty if `raw_arguments` is not a JSON object."""
 
     id: str
     name: str

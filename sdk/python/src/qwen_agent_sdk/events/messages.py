@@ -262,7 +262,7 @@ class ResultMessage(_AnyFormat):
 
     @property
     def permission_denials(self) -> list[PermissionDenial]:
-        """Calls that were refused: by a rule, by a callback, or because nobody answered."""
+        """Calls that were refused: by a rule, by a callback, or because no one answered."""
         denials = [as_object(item) for item in as_list(self.turn.get("permission_denials"))]
         return [
             PermissionDenial(
@@ -306,7 +306,7 @@ class ResultMessage(_AnyFormat):
 
 
 class ErrorMessage(_WorkerError):
-    """A recoverable error: the worker refused one line and goes on."""
+    """A recoverable error: the worker refused one line and continues."""
 
     def _error_owner(self) -> JsonObject:
         return as_object(self.raw.get("metadata"))

@@ -7,7 +7,7 @@ from .control import ControlCancel, ControlRequest, ControlResponse
 
 
 class ToolDisplay(Event):
-    """A tool passes through its states; `result_display` is what people are shown of its work."""
+    """A tool passes through its states; `result_display` is shown to users."""
 
     model_name = "ToolDisplayRecord"
 
@@ -173,7 +173,7 @@ class UnknownEvent(Event):
 
 
 class MalformedLine(UnknownEvent):
-    """A line that is no JSON object; `line` is its text, cut after 4096 characters."""
+    """A line that is not a JSON object; `line` is its text, cut after 4096 characters."""
 
     def __init__(self, line: str, problem: str) -> None:
         super().__init__({"type": "malformed_line", "line": line[:4096], "problem": problem})

@@ -56,7 +56,7 @@ class PendingRequests(Generic[T]):
         return answers[0]
 
     def resolve(self, request_id: str, answer: T) -> bool:
-        """Hands an answer to whoever waits for it; tells whether anybody does."""
+        """Passes an answer to the waiting caller; returns False if there is none."""
         waiting = self._waiting.get(request_id)
         if waiting is None:
             return False

@@ -202,7 +202,7 @@ class HubConnection:
         return ()
 
     def resolve(self, answer: ControlResponse) -> None:
-        """Hands an answer to whoever asked, whatever session it names."""
+        """Passes an answer to the caller that asked, whichever session it names."""
         if not self._requests.resolve(answer.request_id, answer.response):
             for session in self.sessions.values():
                 if session.resolve(answer):

@@ -269,7 +269,7 @@ public final class AgentManager implements AutoCloseable {
     }
 
     /**
-     * Runs one prompt in a new session, on a thread of its own. Cancelling the future interrupts the turn.
+     * Runs one prompt in a new session, on a separate thread. Cancelling the future interrupts the turn.
      *
      * @param prompt the prompt
      * @return the result to come

@@ -1,7 +1,7 @@
 package io.github.qwenagent;
 
 /**
- * Observes what the agent does, and may refuse, change or add to it. It runs on a thread of its own, as {@link CanUseTool} does.
+ * Observes what the agent does, and may refuse, change or add to it. It runs on a separate thread, as {@link CanUseTool} does.
  */
 @FunctionalInterface
 public interface Hook {

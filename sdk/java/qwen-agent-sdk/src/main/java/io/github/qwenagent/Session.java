@@ -183,7 +183,7 @@ public final class Session implements AutoCloseable {
     }
 
     /**
-     * Runs a turn on a thread of its own. Cancelling the future interrupts the turn.
+     * Runs a turn on a separate thread. Cancelling the future interrupts the turn.
      *
      * @param prompt the prompt
      * @return the result to come; it fails as {@link #run(String)} does
@@ -193,7 +193,7 @@ public final class Session implements AutoCloseable {
     }
 
     /**
-     * Runs a turn on a thread of its own. Cancelling the future interrupts the turn.
+     * Runs a turn on a separate thread. Cancelling the future interrupts the turn.
      *
      * @param prompt the prompt
      * @param options the options of the turn
@@ -205,7 +205,7 @@ public final class Session implements AutoCloseable {
 
     /**
      * Adds a prompt to the running turn before its next model call and returns once it has joined. Without a running turn, or
-     * if that ends before, the prompt is a turn of its own, whose result is returned.
+     * if that ends before, the prompt is a separate turn, whose result is returned.
      *
      * @param prompt the prompt
      * @return what became of it

@@ -68,7 +68,7 @@ public final class Turn implements Iterable<Message>, AutoCloseable {
     }
 
     /**
-     * Returns the messages as a publisher for one subscriber, which is served on a thread of its own. Cancelling the
+     * Returns the messages as a publisher for one subscriber, which is served on a separate thread. Cancelling the
      * subscription interrupts the turn. Nothing is read ahead of what the subscriber requests.
      *
      * @return a publisher

@@ -9,7 +9,7 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
-/** Writes whole lines in the order in which they were given, on a thread of its own: no caller waits for a pipe that is full. */
+/** Writes whole lines in the order in which they were given, on a separate thread: no caller waits for a pipe that is full. */
 final class LineWriter {
     /** A line that waits. */
     private static final class Line {
