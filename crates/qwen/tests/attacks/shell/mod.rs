@@ -2,6 +2,8 @@
 //! its first program, it must leave no trace and be listed; beside it its harmless twin must run; and where
 //! everything is allowed it must leave a trace, or it would be no attack.
 
+mod acp;
+
 use serde::Deserialize;
 use serde_json::json;
 
