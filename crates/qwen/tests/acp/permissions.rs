@@ -277,6 +277,26 @@ fn an_untrusted_repository_changes_neither_mode_nor_rules() {
 }
 
 #[test]
+fn a_deadline_of_the_users_settings_denies_and_withdraws_the_request() {
+    let mock = MockModel::with(asks());
+    let program = program(&mock);
+    std::fs::create_dir_all(program.qwen_home_path()).unwrap();
+    let settings = r#"{"acp": {"permissionTimeout": 0.2}}"#;
+    std::fs::write(program.qwen_home_path().join("settings.json"), settings).unwrap();
+    let mut editor = Editor::with(program, &json!({}));
+    let session = editor.session();
+    let id = editor.prompt(&session, "Go");
+    let request = editor.permission();
+    let withdrawn = editor.until(|frame| frame["method"] == "$/cancel_request").pop().unwrap();
+    assert_eq!(withdrawn["params"]["requestId"], request["id"]);
+    editor.select(&request, "allow_once");
+    let (frames, response) = editor.response(id);
+    assert_eq!(response["result"]["stopReason"], "end_turn", "{response}");
+    assert_eq!(status(&frames, "c1"), "failed", "{frames:#?}");
+    assert!(!made(&editor), "an answer after the deadline changes nothing");
+}
+
+#[test]
 fn a_closed_connection_denies() {
     let mock = MockModel::with(asks());
     let mut editor = Editor::start(&mock);

@@ -117,6 +117,11 @@ impl EditorConnection<'_> {
         if let Err(error) = &settings.credentials {
             return Err(RpcError::new(AUTH_REQUIRED, &*error.message));
         }
+        if let Some(timeout) =
+            settings.permission_timeout.filter(|_| self.run.supervision.question_timeout.is_none())
+        {
+            args.push(format!("--question-timeout={}", timeout.as_secs_f64()));
+        }
         Ok(Opening { settings, options: WorkerOptions { cwd, args, mcp_servers } })
     }
 

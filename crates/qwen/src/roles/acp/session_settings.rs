@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use qwen_dialects::Dialect;
 use qwen_dialects::Format;
@@ -21,6 +22,8 @@ pub struct SessionSettings {
     /// Further models that the settings name.
     pub other_models: Vec<Arc<str>>,
     pub effort: Option<String>,
+    /// After which a permission request is refused; none means no deadline.
+    pub permission_timeout: Option<Duration>,
     /// Whether a model can be called, or why not.
     pub credentials: Result<(), ErrorInfo>,
     /// Where rules for always are saved.
@@ -43,6 +46,8 @@ pub fn resolve(run: &Run, cwd: Option<&Path>) -> Result<SessionSettings, ErrorIn
     let may_skip_approval =
         settings.permissions.disable_bypass_permissions_mode != Some(true) && !run.configuration.restricted;
     let effort = settings.model.effort.clone();
+    // The flag counts more.
+    let permission_timeout = run.supervision.question_timeout.or(settings.acp.permission_timeout);
     let other_models: Vec<Arc<str>> =
         settings.model.fallback_models.iter().flatten().map(|name| name.as_str().into()).collect();
     let wire = OutputWire { dialect: Dialect::Acp, format: Some(Format::StreamJson) };
@@ -53,6 +58,7 @@ pub fn resolve(run: &Run, cwd: Option<&Path>) -> Result<SessionSettings, ErrorIn
         model: config.model.name.clone(),
         other_models,
         effort,
+        permission_timeout,
         credentials: config.model.config.as_ref().map(|_| ()).map_err(Clone::clone),
         settings_file: config.workspace.qwen_home.as_ref().map(|home| home.join("settings.json")),
         store: config.session.store.clone(),

@@ -54,6 +54,8 @@ pub struct Settings {
     pub slash_commands: SlashCommands,
     /// The interactive terminal.
     pub terminal: TerminalSettings,
+    /// Editors, which use the Agent Client Protocol.
+    pub acp: Acp,
     /// Environment variables that are used if the environment does not set them.
     pub env: BTreeMap<String, String>,
 }
@@ -469,6 +471,16 @@ pub struct TerminalSettings {
     pub screen_reader: Option<bool>,
     /// Ring the bell and send desktop notifications.
     pub notifications: Option<bool>,
+}
+
+/// Editors that use the Agent Client Protocol. A workspace cannot set any of this.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Acp {
+    /// Seconds after which a permission request without an answer is refused. By default there is no deadline.
+    #[serde(deserialize_with = "words::time")]
+    #[schemars(with = "Option<f64>")]
+    pub permission_timeout: Option<Duration>,
 }
 
 /// Traces. A workspace cannot set any of this.

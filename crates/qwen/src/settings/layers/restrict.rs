@@ -20,6 +20,7 @@ const FORBIDDEN: &[&str] = &[
     "output.format",
     "telemetry",
     "terminal",
+    "acp",
     "security",
     "sessions",
     "tools.sandboxNetwork",
