@@ -66,7 +66,7 @@ public final class Session implements AutoCloseable {
         folder.set(fields.folder());
         hub.register(id, new SessionReceiver(this, control, attachments));
         try {
-            request("open", fields.fields());
+            request("open", fields.fields(), timeouts().start());
         } catch (QwenException e) {
             // There is no session that `close` could end.
             isClosing = true;
@@ -373,10 +373,14 @@ public final class Session implements AutoCloseable {
      * @return its answer
      */
     public Json request(String subtype, Map<String, ?> fields) {
+        return request(subtype, fields, timeouts().request());
+    }
+
+    private Json request(String subtype, Map<String, ?> fields, Duration limit) {
         throwIfUnusable();
         flow.changeAsked(1);
         try {
-            return Json.of(hub.request(id, subtype, fields, timeouts().request()));
+            return Json.of(hub.request(id, subtype, fields, limit));
         } finally {
             flow.changeAsked(-1);
         }

@@ -17,16 +17,12 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 
 /** Programs that are not a hub. The list is shared by the languages. */
 class BrokenProgramsTest extends SuiteTest {
-    /** Programs with children, which this SDK does not end: sdk/BEHAVIOURS.md has the reason. */
-    private static final Set<String> WITH_CHILDREN = Set.of("endless line", "floods standard error", "ignores signals");
-
     @Test
     void aBrokenProgramIsAnErrorThatNamesItsCause() throws IOException {
         String list = Files.readString(Place.root().resolve("sdk/broken-programs.json"));
@@ -34,7 +30,6 @@ class BrokenProgramsTest extends SuiteTest {
         assertTrue(programs.size() >= 20);
         List<Executable> checks = programs.stream()
                 .map(program -> (Map<?, ?>) program)
-                .filter(program -> !WITH_CHILDREN.contains(String.valueOf(program.get("kind"))))
                 .<Executable>map(program -> () -> check(program))
                 .toList();
         assertAll(checks);
@@ -50,8 +45,7 @@ class BrokenProgramsTest extends SuiteTest {
         Files.writeString(path, content);
         Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rwxr-xr-x"));
         Duration second = Duration.ofSeconds(1);
-        // A program that greets and answers nothing is found by the time-out of requests.
-        Timeouts timeouts = Timeouts.defaults().withStart(second).withRequest(second).withClose(second);
+        Timeouts timeouts = Timeouts.defaults().withStart(second).withClose(second);
         AgentOptions options = AgentOptions.builder().binaryPath(path).timeouts(timeouts).logger(new RecordingLogger()).build();
         long began = System.nanoTime();
         QwenException wrong = assertThrows(QwenException.class, () -> {

@@ -103,8 +103,10 @@ public final class HubConnection {
             throw (QwenException) e.getCause();
         } catch (TimeoutException e) {
             killAndWait();
+            String tail = errors.tail();
             throw new QwenException.Protocol(config.program() + " wrote no handshake within " + describe(config.startTimeout())
-                    + " (start time-out). It may not be a qwen program.", e);
+                    + " (start time-out). It may not be a qwen program"
+                    + (tail.isBlank() ? "." : "; the end of its standard error: " + tail.strip()), e);
         }
     }
 

@@ -57,9 +57,11 @@ final class HubProcess {
         return process.pid();
     }
 
-    /** Ends the process at once; its workers follow. */
+    /** Ends the process and all that it started at once: a program that is not a hub may leave its children behind. */
     void kill() {
+        List<ProcessHandle> started = process.descendants().toList();
         process.destroyForcibly();
+        started.forEach(ProcessHandle::destroyForcibly);
     }
 
     boolean waitFor(long milliseconds) throws InterruptedException {
