@@ -160,8 +160,8 @@ impl Permissions {
     }
 
     /// Adds a worktree that we created to the workspace until it is removed.
-    pub(crate) fn add_worktree(&self, directory: &Path) {
-        self.policy.write().unwrap_or_else(PoisonError::into_inner).add_worktree(directory);
+    pub(crate) fn add_worktree(&self, directory: &Path, cwd: &Path) {
+        self.policy.write().unwrap_or_else(PoisonError::into_inner).add_worktree(directory, cwd);
     }
 
     /// Removes a directory that was added in the course of the session.
@@ -169,7 +169,7 @@ impl Permissions {
         self.policy.write().unwrap_or_else(PoisonError::into_inner).remove_directory(directory);
     }
 
-    /// True if a rule that denies or asks names paths that do not follow the workspace's directories.
+    /// True if a rule that denies or asks names paths in the workspace that are absolute.
     pub(crate) fn restricts_fixed_paths(&self) -> bool {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).restricts_fixed_paths()
     }

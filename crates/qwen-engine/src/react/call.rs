@@ -260,6 +260,7 @@ async fn attempt(
     let answers = context.structured.is_some() && structured::is_tool(&judged.name);
     let by_host = context.host_tools.contains(&tool.spec().name);
     check_arguments(judged, tool.as_ref(), answers, by_host)?;
+    check_mode(context, judged, tool.as_ref())?;
     // Every command of a sub-agent starts in its working directory.
     let carries_directory = !cx.emit.is_in_call() && !context.in_background;
     guarded_call::set_directories(judged, tool.as_ref(), context, carries_directory)?;
@@ -345,12 +346,17 @@ fn find_tool<'a>(context: &'a TurnContext, judged: &mut Arc<ToolCall>) -> Result
     if !answers {
         *judged = guarded_call::guard(judged, tool.as_ref(), context);
     }
-    let is_exit = tool.declaration().is_some_and(|declaration| declaration.kind == ToolKind::ExitPlan);
-    if is_exit && context.session.process.permissions.mode() != "plan" {
-        let text = format!("{} is for plan mode only, and the session is not in plan mode.", judged.name);
-        return Err(NotRun::Failed("not_in_plan_mode", text));
-    }
     Ok(tool)
+}
+
+/// Fails for a plan outside plan mode: no one is asked to approve it.
+fn check_mode(context: &TurnContext, call: &ToolCall, tool: &dyn Tool) -> Result<(), NotRun> {
+    let is_exit = tool.declaration().is_some_and(|declaration| declaration.kind == ToolKind::ExitPlan);
+    if !is_exit || context.session.process.permissions.mode() == "plan" {
+        return Ok(());
+    }
+    let text = format!("{} is for plan mode only, and the session is not in plan mode.", call.name);
+    Err(NotRun::Failed("not_in_plan_mode", text))
 }
 
 /// Fails if the arguments do not match the tool's schema: no permission question is asked about a call that

@@ -282,7 +282,7 @@ impl Tool for AgentTool {
     /// because what it does meanwhile is not.
     fn only_reads(&self, call: &ToolCall) -> bool {
         let Ok(request) = SubagentRequest::read(call, &self.scope.definitions) else { return true };
-        if request.background {
+        if request.background || request.is_isolated {
             return false;
         }
         let is_harmless = |kind: ToolKind| kind.only_reads() || kind == ToolKind::Session;

@@ -53,8 +53,7 @@ impl Worktree {
         }
         if permissions.restricts_fixed_paths() {
             // They would not protect the copies of these files.
-            return Err("permission rules name absolute paths or paths relative to the working directory; rules that \
-                        begin with a single slash cover worktrees"
+            return Err("permission rules that deny or ask name absolute paths in the workspace; relative ones cover worktrees too"
                 .to_owned());
         }
         let Some(base) = &context.session.resources.worktrees else {
@@ -71,14 +70,14 @@ impl Worktree {
         let commit = (*commit).to_owned();
         let mut worktree = Self { place, root, cwd, entry: None, commit, context: context.clone() };
         // git needs a directory that does not exist yet, in one that its sandbox can write.
-        permissions.add_worktree(&worktree.place);
+        permissions.add_worktree(&worktree.place, &worktree.place);
         let add = format!("{ADD} {} {}", quoted(&worktree.root), worktree.commit);
         let added = run_git(context, &add, context.directory()).await;
         permissions.remove_directory(&worktree.place);
         match added {
             Ok(_) => {
                 worktree.entry = find_entry(&worktree.root);
-                permissions.add_worktree(&worktree.root);
+                permissions.add_worktree(&worktree.root, &worktree.cwd);
                 Ok(worktree)
             }
             Err(problem) => {

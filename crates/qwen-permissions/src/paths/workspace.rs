@@ -12,6 +12,9 @@ pub(crate) struct Workspace {
     /// The directories, as given and as they really are.
     roots: Vec<PathBuf>,
     home: Option<PathBuf>,
+    /// Directories in worktrees that correspond to the working directory: patterns that are relative to it, or to the
+    /// workspace, apply there too.
+    mirrors: Vec<PathBuf>,
 }
 
 /// A path as written and as it really is.
@@ -32,7 +35,7 @@ impl ResolvedPath {
 
 impl Workspace {
     pub(crate) fn new(roots: impl IntoIterator<Item = PathBuf>, home: Option<PathBuf>) -> Self {
-        let mut workspace = Self { roots: Vec::new(), home };
+        let mut workspace = Self { roots: Vec::new(), home, mirrors: Vec::new() };
         for root in roots {
             workspace.add(&root);
         }
@@ -53,6 +56,19 @@ impl Workspace {
         let written = normal(root);
         let real = follow_links(&written);
         self.roots.retain(|known| *known != written && Some(known) != real.as_ref());
+        self.mirrors.retain(|mirror| {
+            !mirror.starts_with(&written) && !real.as_ref().is_some_and(|real| mirror.starts_with(real))
+        });
+    }
+
+    pub(crate) fn add_mirror(&mut self, directory: &Path) {
+        let written = normal(directory);
+        let real = follow_links(&written);
+        self.mirrors.extend(std::iter::once(written).chain(real));
+    }
+
+    pub(crate) fn mirrors(&self) -> &[PathBuf] {
+        &self.mirrors
     }
 
     pub(crate) fn roots(&self) -> &[PathBuf] {

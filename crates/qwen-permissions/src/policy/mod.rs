@@ -222,8 +222,10 @@ impl Policy {
 
     /// Adds a worktree that we created to the workspace. It lies below our own state, whose name is protected
     /// elsewhere.
-    pub fn add_worktree(&mut self, directory: &Path) {
+    /// `cwd` is the directory in it that corresponds to the working directory.
+    pub fn add_worktree(&mut self, directory: &Path, cwd: &Path) {
         self.add_directory(directory);
+        self.workspace.add_mirror(cwd);
         self.added.push(directory.to_owned());
         self.worktrees.push(directory.to_owned());
     }
@@ -235,11 +237,10 @@ impl Policy {
         self.workspace.remove(directory);
     }
 
-    /// True if a rule that denies or asks names paths that do not follow the workspace's directories: it does not
-    /// cover a copy of the workspace that becomes a part of it.
+    /// True if a rule that denies or asks names absolute paths in the workspace: it does not cover a worktree.
     pub fn restricts_fixed_paths(&self) -> bool {
         let is_fixed =
-            |rule: &Rule| matches!(&rule.scope, Scope::Path(pattern) if !pattern.follows_workspace());
+            |rule: &Rule| matches!(&rule.scope, Scope::Path(pattern) if pattern.is_fixed_in(&self.workspace));
         self.deny.iter().chain(&self.ask).any(is_fixed)
     }
 

@@ -111,9 +111,15 @@ impl PathPattern {
         })
     }
 
-    /// True if the pattern applies below each directory of the workspace.
-    pub(crate) fn follows_workspace(&self) -> bool {
-        self.anchor == Anchor::Workspace && self.up == 0
+    /// True if the pattern names absolute paths in the workspace, so that it does not cover a copy of the workspace.
+    pub(crate) fn is_fixed_in(&self, workspace: &Workspace) -> bool {
+        let base = match self.anchor {
+            Anchor::Workspace | Anchor::WorkingDirectory => return false,
+            Anchor::Root => Path::new("/"),
+            Anchor::Home => workspace.home().unwrap_or(Path::new("/")),
+        };
+        let start = base.join(&self.literal_start);
+        workspace.roots().iter().any(|root| root.starts_with(&start) || start.starts_with(root))
     }
 
     pub(crate) fn bases(&self, workspace: &Workspace, cwd: &Path) -> Vec<PathBuf> {
@@ -127,6 +133,9 @@ impl PathPattern {
             let base = if self.anchor == Anchor::Home { bases.pop() } else { Some(cwd.to_owned()) };
             let place = base.map(|base| workspace.place(&base, cwd));
             bases = place.iter().flat_map(ResolvedPath::forms).map(Path::to_owned).collect();
+        }
+        if matches!(self.anchor, Anchor::Workspace | Anchor::WorkingDirectory) {
+            bases.extend_from_slice(workspace.mirrors());
         }
         for base in &mut bases {
             for _ in 0..self.up {

@@ -30,6 +30,7 @@ impl Terminal {
         let composer = layout(&self.composer.editor, "> ", columns, (height / COMPOSER_SHARE).max(1));
         let mut caret = composer.caret;
         let mut has_caret = true;
+        self.questions.begin_frame();
         if self.questions.is_open() {
             let panel = self.questions.panel(columns, height.saturating_sub(1), self.now);
             has_caret = panel.caret.is_some();

@@ -100,6 +100,7 @@ impl Questions {
 
     /// Handles an input that was pressed before the user could read the question.
     fn leave_to_composer(&mut self, action: Option<KeyAction>) -> QuestionOutcome {
+        let is_on_screen = self.is_on_screen;
         let Presentation::Open(open) = &mut self.presentation else { return QuestionOutcome::Passed };
         match action {
             // Pressed to open it, which has happened in the meantime.
@@ -108,7 +109,7 @@ impl Questions {
                 self.close_by_user();
                 QuestionOutcome::Taken
             }
-            Some(KeyAction::Interrupt) if open.is_noticed() => {
+            Some(KeyAction::Interrupt) if open.is_noticed() || is_on_screen => {
                 self.close_by_user();
                 QuestionOutcome::Taken
             }

@@ -70,13 +70,24 @@ pub enum QuestionOutcome {
 pub struct Questions {
     waiting: VecDeque<QuestionView>,
     presentation: Presentation,
+    /// True if the frame that was written last shows the oldest question. It may have been closed and opened again
+    /// since then.
+    is_on_screen: bool,
+    /// True if the frame that was drawn last shows it.
+    is_drawn: bool,
     check_rule: fn(&str) -> Result<(), String>,
 }
 
 impl Questions {
     /// No questions. `check_rule` judges the rules that the user edits.
     pub fn new(check_rule: fn(&str) -> Result<(), String>) -> Self {
-        Self { waiting: VecDeque::new(), presentation: Presentation::Banner, check_rule }
+        Self {
+            waiting: VecDeque::new(),
+            presentation: Presentation::Banner,
+            is_on_screen: false,
+            is_drawn: false,
+            check_rule,
+        }
     }
 
     /// Adds a question after the others.
@@ -104,6 +115,7 @@ impl Questions {
         self.waiting.remove(at);
         if at == 0 {
             self.presentation = Presentation::Banner;
+            (self.is_on_screen, self.is_drawn) = (false, false);
         }
         true
     }
@@ -195,13 +207,20 @@ impl Questions {
 
     /// Records that the last frame was written. What it shows is visible from now on.
     pub fn frame_written(&mut self, now: Millis) {
+        self.is_on_screen = self.is_drawn;
         if let Presentation::Open(open) = &mut self.presentation {
             open.frame_written(now);
         }
     }
 
+    /// Records that a frame begins, which does not contain the question yet.
+    pub fn begin_frame(&mut self) {
+        self.is_drawn = false;
+    }
+
     /// Records that something else is on the screen.
     pub fn hide(&mut self) {
+        self.is_on_screen = false;
         if let Presentation::Open(open) = &mut self.presentation {
             open.hide();
         }
@@ -217,6 +236,7 @@ impl Questions {
 
     fn answer_with(&mut self, reply: &Value, save_rule: Option<String>, words: &str) -> QuestionOutcome {
         self.presentation = Presentation::Banner;
+        (self.is_on_screen, self.is_drawn) = (false, false);
         let Some(question) = self.waiting.pop_front() else { return QuestionOutcome::Taken };
         let words = format!("{} {words}", question.title);
         let Some((request_id, call)) = question.asked else {

@@ -72,6 +72,7 @@ impl Questions {
         }
         let is_measured = push_subject(&subject, room, columns, &mut open.scroll, &mut rows);
         open.draw(now, is_measured && has_answers);
+        self.is_drawn = true;
         let above = rows.len();
         rows.extend(bottom.rows);
         let caret = bottom.caret.map(|caret| Caret { row: caret.row + above, ..caret });

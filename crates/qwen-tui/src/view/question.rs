@@ -4,6 +4,7 @@ use qwen_events::{Confirmation, ToolCall, visible_text};
 use serde_json::Value;
 
 use super::diff;
+use super::tool::summary;
 use crate::markdown::Rendered;
 use crate::text::{Color, Style, StyledLine, visible_line};
 
@@ -34,7 +35,11 @@ pub fn subject(call: &ToolCall, confirmation: &Confirmation) -> (String, Vec<Ren
         Confirmation::Info { prompt, urls } => {
             let mut lines = shown(prompt);
             lines.extend(urls.iter().flat_map(|url| shown(url)));
-            (format!("Allow {}?", visible_line(&call.name)), lines)
+            let title = match reach(call) {
+                Some(_) => format!("{}?", summary(call)),
+                None => format!("Allow {}?", visible_line(&call.name)),
+            };
+            (title, lines)
         }
     }
 }
@@ -61,13 +66,25 @@ pub fn description(call: &ToolCall) -> Option<String> {
     (!text.is_empty()).then(|| visible_line(text))
 }
 
+/// What a call reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    File,
+    Tree,
+}
+
+/// What a built-in tool reads; none for any other tool.
+fn reach(call: &ToolCall) -> Option<Reach> {
+    match &*call.name {
+        "read_file" | "Read" => Some(Reach::File),
+        "list_directory" | "LS" | "glob" | "Glob" | "grep_search" | "Grep" => Some(Reach::Tree),
+        _ => None,
+    }
+}
+
 /// The rule that is offered for a call that reads a place outside the workspace.
 pub fn offer_reading_rule(call: &ToolCall) -> Option<String> {
-    let is_tree = match &*call.name {
-        "read_file" | "Read" => false,
-        "list_directory" | "LS" | "glob" | "Glob" | "grep_search" | "Grep" => true,
-        _ => return None,
-    };
+    let is_tree = reach(call)? == Reach::Tree;
     let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
     let path = arguments.get(if is_tree { "path" } else { "file_path" })?.as_str()?.strip_prefix('/')?;
     // A rule is one line, and these characters would make it a pattern.

@@ -21,6 +21,11 @@ fn always_offers_a_rule_for_reading_outside_the_workspace() {
         ("Grep", json!({"pattern": "x", "path": "/srv/logs/"}), "Read(//srv/logs/**)"),
     ] {
         let mut stage = reading(tool, &arguments);
+        let screen = stage.screen();
+        assert!(
+            screen.contains("? Read /srv/notes.txt?") || screen.contains("? Search x in /srv/logs/?"),
+            "{screen}"
+        );
         stage.answer("a");
         let screen = stage.screen();
         assert!(screen.contains(&format!("> {rule}")), "{screen}");

@@ -122,8 +122,8 @@ fn isolation_is_refused_with_the_reason_where_a_worktree_cannot_be_created() {
         (refused(&[], "default", false), "not a git repository"),
         (refused(&[], "plan", true), "plan mode"),
         (
-            refused(&["--disallowed-tools", "Read(main.txt)"], "default", true),
-            "relative to the working directory",
+            refused(&["--disallowed-tools", "Read(//**/main.txt)"], "default", true),
+            "absolute paths in the workspace",
         ),
     ] {
         assert!(told.starts_with("The sub-agent was not started") && told.contains(cause), "{told}");
@@ -145,5 +145,22 @@ fn the_sub_agent_tool_has_no_arguments_without_effect() {
         named.sort_unstable();
         assert_eq!(named, ["description", "isolation", "prompt", "run_in_background", "subagent_type"]);
         assert!(!agent.to_string().contains("no effect"), "{agent}");
+    }
+}
+
+#[test]
+fn rules_for_paths_of_the_workspace_apply_in_a_worktree() {
+    let mock = MockModel::with([isolated()]);
+    let rules = "Read(secret.txt),Edit(/main.txt)";
+    let program = headless(&mock, "yolo").args(["--disallowed-tools", rules]);
+    make_repository(&program);
+    mock.push(Reply::call("c2", "read_file", r#"{"file_path":"secret.txt"}"#));
+    let change = json!({"file_path": "main.txt", "old_string": "one", "new_string": "two"}).to_string();
+    mock.push(Reply::call("c3", "edit", &change));
+    mock.push(Reply::text("Nothing."));
+    mock.push(Reply::text("done"));
+    assert_eq!(program.run().code, Some(0));
+    for (at, rule) in [(2, "Read(secret.txt)"), (3, "Edit(/main.txt)")] {
+        assert!(result(&mock, at).contains(&format!("The rule {rule} denies it.")), "{}", result(&mock, at));
     }
 }

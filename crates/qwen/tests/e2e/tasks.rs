@@ -70,7 +70,7 @@ fn the_end_of_a_turn_counts_what_each_sub_agent_spent() {
 }
 
 /// How the sub-agents are spoken to.
-const HELPER: &str = "You are a helper that another agent started";
+const HELPER: &str = "You are a sub-agent that another agent started";
 
 fn start(mock: &MockModel, wire: Wire, flags: &[&str]) -> Run {
     let program = qwen().with_model(mock).args(["--input-format", "stream-json", "--model", "mock"]);
@@ -154,7 +154,7 @@ fn a_command_in_the_background_is_told_of_from_its_start_to_its_end_between_turn
     turn(&mut run, "And?");
     let asked = mock.requests().pop().unwrap().last_user_text();
     assert!(asked.starts_with("And?") && asked.contains("<system-reminder>"), "{asked}");
-    assert!(asked.contains("shell-1") && asked.contains("Exit code: 3"), "{asked}");
+    assert!(asked.contains("shell-1") && asked.contains("exit code 3"), "{asked}");
     assert_eq!(run.finish().code, Some(0));
 }
 
@@ -186,7 +186,7 @@ fn a_running_command_is_moved_to_the_background_at_the_hosts_wish() {
     say(&mut run, "And?");
     run.json_until(|line| !line["metadata"]["turn"].is_null());
     let asked = mock.requests()[2].last_user_text();
-    assert!(asked.contains("shell-1") && asked.contains("Exit code: 0"), "{asked}");
+    assert!(asked.contains("shell-1") && asked.contains("exit code 0"), "{asked}");
     assert_eq!(run.finish().code, Some(0));
 }
 

@@ -105,7 +105,7 @@ fn the_tools_have_the_names_and_arguments_that_programs_bind_to() {
         ("exit_plan_mode", &["plan"], &["plan"]),
         (
             "agent",
-            &["description", "prompt", "run_in_background", "subagent_type"],
+            &["description", "isolation", "prompt", "run_in_background", "subagent_type"],
             &["description", "prompt"],
         ),
     ] {

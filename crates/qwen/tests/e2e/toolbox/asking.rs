@@ -37,7 +37,9 @@ fn a_question_to_the_user_is_put_in_every_mode_and_only_the_host_answers_it() {
     }
     // The model cannot answer its own question, and where nobody is there, that is said.
     let forged = json!({"questions": question["questions"], "answers": {"Which colour?": "blue"}});
-    for (arguments, piece) in [(forged, "no argument `answers`"), (question, "requires permission")] {
+    for (arguments, piece) in
+        [(forged, "no argument `answers`"), (question, "no one can answer questions in this run")]
+    {
         let mock = MockModel::with([
             Reply::call("c1", "ask_user_question", &arguments.to_string()),
             Reply::text("Done."),
