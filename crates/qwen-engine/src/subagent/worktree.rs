@@ -186,7 +186,7 @@ fn create_directory(base: &Path, name: &str) -> std::io::Result<PathBuf> {
         let path = if count == 1 { base.join(name) } else { base.join(format!("{name}-{count}")) };
         match DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && count < MAX_SAME_NAME => {
-                count += 1
+                count += 1;
             }
             created => return created.map(|()| path),
         }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use mock_model::process::{Ended, Program};
 use mock_model::{MockModel, Reply, sse};
@@ -59,7 +60,7 @@ fn unseen(name: &str, program: &Program, mock: &MockModel, ended: &Ended) {
 fn leaky(program: &Program) -> String {
     let here = program.cwd_path().display().to_string();
     format!(
-        "printf '%s' \"${{DB_PASSWORD%%battery*}}\"; touch {here}/half; while [ ! -e {here}/go ]; do :; done; \
+        "printf '%s' \"${{DB_PASSWORD%%battery*}}\"; touch '{here}/half'; while [ ! -e '{here}/go' ]; do :; done; \
          printf '%s\\n' \"battery${{DB_PASSWORD#*battery}}\"; printf 'user:%s' \"$DB_PASSWORD\" | base64; \
          printf '%s' \"$DB_PASSWORD\" >&2; echo {}\"\"{}; echo end",
         &TOKEN[..10],
@@ -82,7 +83,9 @@ fn a_secret_that_a_tool_prints_in_pieces_is_redacted() {
         mock.push(Reply::text("done"));
         let mut run = program.start();
         run.close_stdin();
+        let deadline = Instant::now() + Duration::from_mins(1);
         while !program.cwd_path().join("half").exists() {
+            assert!(Instant::now() < deadline, "the command does not start");
             std::thread::yield_now();
         }
         fs::write(program.cwd_path().join("go"), "").unwrap();
