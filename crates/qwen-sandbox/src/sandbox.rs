@@ -327,6 +327,11 @@ impl SandboxLease {
         &self.placeholders
     }
 
+    /// True if a path is in a place that commands may write.
+    pub(crate) fn may_write(&self, path: &Path) -> bool {
+        self.sandbox.policy.writable_paths().iter().any(|place| path.starts_with(place))
+    }
+
     /// True if a file that exists is missing or unreadable in the sandbox.
     pub fn hides(&self, file: &Path) -> bool {
         self.sandbox.policy.hides(file)

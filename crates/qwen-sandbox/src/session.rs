@@ -11,6 +11,7 @@ use crate::git_excludes;
 use crate::process::{BeforeExec, Environment};
 use crate::scratch::Scratch;
 use crate::system_temp::{MountPoints, SYSTEM_TEMP, SystemTemp, open_to_all};
+use crate::variables;
 use crate::{
     OpenedSandbox, ProcessRole, SandboxLease, SandboxLimits, SandboxMode, SandboxPolicy, SandboxWatcher,
     TEMP_VARIABLES, Tampering, open, sandboxed_env_removals,
@@ -302,6 +303,10 @@ impl ProcessSandbox {
         }
         for name in TEMP_VARIABLES {
             env.set(name, temp);
+        }
+        let is_writable = |place: &Path| self.lease.as_ref().is_some_and(|lease| lease.may_write(place));
+        for (name, place) in variables::replaced_caches(&env, is_writable) {
+            env.set(name, temp.join(place));
         }
         let mut settings: Vec<(&str, OsString)> =
             self.git_settings.iter().map(|(name, value)| (*name, OsString::from(value))).collect();

@@ -1,5 +1,9 @@
 //! Environment variables of sandboxed processes.
 
+use std::path::{Path, PathBuf};
+
+use crate::process::Environment;
+
 /// Variables that refer to sockets and desktops outside the sandbox. They are removed.
 pub fn sandboxed_env_removals() -> &'static [&'static str] {
     &[
@@ -24,6 +28,26 @@ pub fn sandboxed_env_removals() -> &'static [&'static str] {
         "GIT_ASKPASS",
         "SSH_ASKPASS",
     ]
+}
+
+/// Caches below the home directory without which a program fails: the variables that move them, and their places in
+/// the private temporary directory. Those that the user placed, and those that commands may write, stay.
+pub(crate) fn replaced_caches(
+    env: &Environment,
+    is_writable: impl Fn(&Path) -> bool,
+) -> Vec<(&'static str, &'static str)> {
+    let Some(home) = env.get("HOME").map(PathBuf::from) else { return Vec::new() };
+    let caches = env.get("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
+    let mut replaced = Vec::new();
+    if env.get("GOCACHE").is_none() && !is_writable(&caches) {
+        replaced.push(("GOCACHE", ".cache/go-build"));
+    }
+    // Installing without network reads what is there.
+    let npm = home.join(".npm");
+    if env.get("npm_config_cache").is_none() && !npm.exists() && !is_writable(&npm) {
+        replaced.push(("npm_config_cache", ".cache/npm"));
+    }
+    replaced
 }
 
 /// Variables that have to point at the private temporary directory.

@@ -98,6 +98,9 @@ impl Policy {
         if let Some(reason) = &analysis.unanalysable {
             return ask(&format!("Its effect cannot be determined: {reason}."));
         }
+        if analysis.defines_functions {
+            return ask("It defines a function, which no rule covers.");
+        }
         match coverage.by_rules() {
             Ok(Covering::Rule(rule)) => {
                 ruled(Verdict::Allow, format!("The rule {} allows it.", rule.text()), rule)

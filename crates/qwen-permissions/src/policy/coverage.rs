@@ -71,6 +71,9 @@ impl<'a> Coverage<'a> {
         if let Some(reason) = &self.analysis.unanalysable {
             return Err(reason.clone());
         }
+        if self.analysis.defines_functions {
+            return Err("it defines a function".to_owned());
+        }
         for invocation in &self.analysis.invocations {
             self.surroundings(invocation, false)?;
             self.reads(invocation)?;

@@ -98,6 +98,15 @@ impl OptionEntry {
     }
 }
 
+/// True if a word is an option whose value is a pattern that the shell does not find: `--include=*.md`. Even if it finds
+/// names, each begins with the option, and any value is harmless.
+fn is_pattern_option(word: &Word) -> bool {
+    let Word::Dynamic(dynamic) = word else { return false };
+    let given = dynamic.prefix.split_once('=').map(|(name, _)| name);
+    dynamic.glob.is_some()
+        && given.is_some_and(|name| matches!(name, "--include" | "--exclude" | "--exclude-dir"))
+}
+
 impl Grammar {
     pub(super) fn entries(&self) -> impl Iterator<Item = OptionEntry> {
         self.options.split_whitespace().map(OptionEntry::parse)
@@ -179,6 +188,10 @@ impl Grammar {
     /// Reads the options in one word. Returns the index after them and their values.
     fn option(&self, arguments: &Arguments<'_>, index: usize, read: &mut Read) -> Result<usize, Refusal> {
         let option = OptionWord { arguments, index };
+        if self.style == Style::Getopt && is_pattern_option(&arguments.words[index]) {
+            let (name, _) = arguments.words[index].known_prefix().split_once('=').unwrap_or_default();
+            return self.long_option(&format!("{}=", name.trim_start_matches('-')), &option, read);
+        }
         // A pattern for file names must not become further options; a literal is what it seems.
         let text = arguments.words[index].literal().ok_or_else(|| option.refuse())?;
         match text.strip_prefix("--") {

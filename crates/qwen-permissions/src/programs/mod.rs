@@ -53,6 +53,9 @@ pub(crate) fn examine(words: &[Word], named: &[bool]) -> Result<Use, Refusal> {
     };
     let arguments = Arguments { words, named };
     let name = basename(program);
+    if prints_its_version(name, &words[1..]) {
+        return Ok(Use { only_reads: program == name, ..Use::default() });
+    }
     let used = match name {
         "find" => find::examine(arguments),
         "git" => git::examine(arguments),
@@ -73,6 +76,23 @@ pub(crate) fn examine(words: &[Word], named: &[bool]) -> Result<Use, Refusal> {
     }?;
     // A rule may name a program by its path; only a program found by its plain name is known.
     Ok(Use { only_reads: used.only_reads && program == name, ..used })
+}
+
+/// True if a program is one that prints its version and does nothing else. `cargo` and `rustc` may be programs that a
+/// file of the workspace names.
+fn prints_its_version(name: &str, arguments: &[Word]) -> bool {
+    let [argument] = arguments else { return false };
+    let option = argument.literal().unwrap_or("");
+    match name {
+        "node" | "npm" | "pnpm" | "yarn" | "tsc" => matches!(option, "--version" | "-v"),
+        "go" => option == "version",
+        "java" | "javac" => matches!(option, "-version" | "--version"),
+        "python" | "python3" | "pip" | "pip3" => matches!(option, "--version" | "-V"),
+        "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "make" | "cmake" | "ninja" | "docker"
+        | "kubectl" | "curl" | "wget" | "ruby" | "php" | "perl" | "bash" | "deno" | "bun" | "uv" | "rg"
+        | "fd" => option == "--version",
+        _ => false,
+    }
 }
 
 /// True if it is known how a program uses its words. An unknown program may run them.

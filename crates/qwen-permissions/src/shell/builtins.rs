@@ -40,10 +40,12 @@ pub(super) fn refusal(words: &[Word]) -> Option<String> {
     };
     let unreadable = match name {
         "." | "source" => !activates_environment(arguments),
-        "alias" | "bind" | "caller" | "compgen" | "complete" | "compopt" | "coproc" | "declare" | "dirs"
-        | "disown" | "enable" | "eval" | "fc" | "function" | "getopts" | "hash" | "history" | "let"
-        | "local" | "logout" | "mapfile" | "popd" | "pushd" | "readarray" | "readonly" | "select"
-        | "shopt" | "suspend" | "trap" | "typeset" | "unalias" | "unset" => true,
+        "alias" | "bind" | "caller" | "compgen" | "complete" | "compopt" | "coproc" | "dirs" | "disown"
+        | "enable" | "eval" | "fc" | "function" | "getopts" | "hash" | "history" | "let" | "logout"
+        | "mapfile" | "popd" | "pushd" | "readarray" | "select" | "shopt" | "suspend" | "unalias"
+        | "unset" => true,
+        "declare" | "typeset" | "local" | "readonly" => arguments.iter().any(|word| word.literal().is_none()),
+        "trap" => arguments.iter().any(|word| word.literal().is_none()),
         "read" => !arguments.iter().all(|word| {
             word.literal().is_some_and(|word| matches!(word, "-r" | "-d" | "") || is_plain_variable(word))
         }),
@@ -57,12 +59,30 @@ pub(super) fn refusal(words: &[Word]) -> Option<String> {
         }),
         "printf" => has(&["-v"]) || arguments.first().is_some_and(Word::may_hide_an_option),
         "test" | "[" => has(&["-v", "-R"]),
-        "wait" => has(&["-p"]) || arguments.iter().any(Word::may_hide_an_option),
+        "wait" => {
+            has(&["-p"]) || arguments.iter().any(|word| word.may_hide_an_option() && !is_shell_number(word))
+        }
         "export" => arguments.iter().any(|word| word.literal().is_none()),
         _ => false,
     };
     unreadable.then(|| format!("what {} does cannot be seen from its words", basename(name)))
 }
+
+/// True if a word is a number that the shell counts: `$!`.
+fn is_shell_number(word: &Word) -> bool {
+    matches!(word, Word::Dynamic(dynamic) if dynamic.without_variables && !dynamic.made && dynamic.prefix.is_empty())
+}
+
+/// True if a function of this name changes what the rest of a line means.
+pub(super) fn is_taken(name: &str) -> bool {
+    is_keyword(name) || COMMANDS_OF_BASH.split(' ').any(|command| command == name)
+}
+
+/// Builtins of bash, which take precedence over programs of the same name.
+pub(super) const COMMANDS_OF_BASH: &str = ". : [ alias bg bind break builtin caller cd command compgen complete compopt continue \
+declare dirs disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd \
+printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask \
+unalias unset wait";
 
 /// True if a script that the shell itself runs is the one that activates a Python environment. Its text is as
 /// unknown as that of any program that a line names, and it does nothing to the rest of the line.

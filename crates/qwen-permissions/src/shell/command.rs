@@ -21,6 +21,9 @@ impl Reader<'_> {
             match part.kind() {
                 "variable_assignment" => {
                     let assignment = self.assignment(part);
+                    if children(part).iter().any(|child| child.kind() == "array") {
+                        self.reject("it has an array in front of a command in it");
+                    }
                     invocation.assignments.push(assignment);
                 }
                 "command_name" => {
@@ -36,10 +39,7 @@ impl Reader<'_> {
                     self.reject("it has a subshell in it where bash expects none");
                     self.statement(part, in_background);
                 }
-                _ => {
-                    let word = self.word(part);
-                    invocation.words.push(word);
-                }
+                _ => invocation.words.extend(self.words(part)),
             }
         }
         invocation.words.extend(dash.then(|| Word::Literal("-".to_owned())));
@@ -73,8 +73,15 @@ impl Reader<'_> {
             match part.kind() {
                 "variable_name" => self.text(part).clone_into(&mut name),
                 "=" | "+=" | "comment" => {}
-                "subscript" | "array" => {
-                    self.reject("it sets an array");
+                "array" => {
+                    if !is_ordinary_array(&name) {
+                        self.reject("it sets an array that the shell uses itself");
+                    }
+                    self.elements(part);
+                    value = Word::anything();
+                }
+                "subscript" => {
+                    self.reject("it sets an element of an array");
                     self.anything(part, false);
                     value = Word::anything();
                 }
@@ -85,6 +92,22 @@ impl Reader<'_> {
             self.reject("it has an assignment in it that is not understood");
         }
         Assignment { name, value, in_loop: false }
+    }
+
+    /// The elements of an array. One with an index is evaluated.
+    fn elements(&mut self, array: Node<'_>) {
+        for element in children(array) {
+            match element.kind() {
+                "(" | ")" | "comment" => {}
+                _ if self.text(element).starts_with('[') => {
+                    self.reject("it sets an element of an array");
+                    self.anything(element, false);
+                }
+                _ => {
+                    self.word(element);
+                }
+            }
+        }
     }
 
     /// A redirection. The grammar counts words after it to it, which bash gives to the command.
@@ -253,15 +276,13 @@ impl Reader<'_> {
         }
     }
 
-    /// `export NAME=value`; its relatives evaluate what they are given.
+    /// `export NAME=value` and its relatives, which may evaluate what is no plain assignment.
     pub(super) fn declaration(&mut self, node: Node<'_>, in_background: bool) {
         let mut invocation = SimpleCommand { in_background, ..SimpleCommand::default() };
+        let is_export = node.child(0).is_some_and(|first| first.kind() == "export");
         for part in children(node) {
             match part.kind() {
                 "export" | "declare" | "typeset" | "readonly" | "local" => {
-                    if part.kind() != "export" {
-                        self.reject(format!("{} evaluates what it is given", part.kind()));
-                    }
                     invocation.words.push(Word::Literal(part.kind().to_owned()));
                 }
                 "variable_assignment" => {
@@ -275,8 +296,9 @@ impl Reader<'_> {
                 "comment" => {}
                 _ => {
                     let word = self.word(part);
-                    if word.literal().is_none() {
-                        self.reject("export evaluates what it is given");
+                    let is_flag = |word: &str| matches!(word, "-r" | "-x" | "-g" | "-a");
+                    if word.literal().is_none_or(|text| !is_export && !is_flag(text)) {
+                        self.reject("a declaration evaluates what it is given");
                     }
                     invocation.words.push(word);
                 }
@@ -353,6 +375,27 @@ impl Reader<'_> {
 fn is_descriptor(word: &str) -> bool {
     let digits = word.strip_suffix('-').unwrap_or(word);
     !word.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// True if a variable is neither one of the shell's own nor one that programs are found by.
+fn is_ordinary_array(name: &str) -> bool {
+    const SHELL: [&str; 14] = [
+        "BASH",
+        "COMP",
+        "DIRSTACK",
+        "ENV",
+        "EUID",
+        "FUNCNAME",
+        "GIT",
+        "GROUPS",
+        "HOME",
+        "IFS",
+        "LD_",
+        "PATH",
+        "PIPESTATUS",
+        "PS",
+    ];
+    !name.is_empty() && !SHELL.iter().any(|start| name.starts_with(start))
 }
 
 /// True if bash takes a word at the beginning of a command for an assignment.

@@ -8,7 +8,20 @@ use super::quoting::{StringPart, parts_of_string, quoted_text};
 use super::statement::Reader;
 use super::word::WordBuilder;
 
+/// Most words that the braces of one word become.
+const MAX_BRACE_WORDS: usize = 64;
+
 impl Reader<'_> {
+    /// Reads a word that may be several: lists in braces are written out where they are plain.
+    pub(super) fn words(&mut self, node: Node<'_>) -> Vec<Word> {
+        let is_text = matches!(node.kind(), "word" | "concatenation") && self.has_a_bare_brace(node);
+        let mut words = Vec::new();
+        if is_text && write_out_braces(self.text(node), &mut words) {
+            return words.into_iter().map(Word::Literal).collect();
+        }
+        vec![self.word(node)]
+    }
+
     /// Reads a word, and the commands inside of it.
     pub(super) fn word(&mut self, node: Node<'_>) -> Word {
         let raw = self.text(node);
@@ -133,6 +146,9 @@ impl Reader<'_> {
                 ..,
                 "}",
             ] => &parts[3..parts.len() - 1],
+            ["${", "subscript", "}"] | ["${", "#", "subscript", "}"] if self.is_plain_subscript(&parts) => {
+                return;
+            }
             _ => {
                 self.reject("it has an expansion in it that is not understood");
                 self.anything(node, false);
@@ -142,6 +158,16 @@ impl Reader<'_> {
         for value in values {
             self.default_value(*value);
         }
+    }
+
+    /// True if a subscript is a number or all of the array, and so needs no evaluation.
+    fn is_plain_subscript(&self, parts: &[Node<'_>]) -> bool {
+        let subscript = parts.iter().find(|part| part.kind() == "subscript");
+        let inside = subscript.and_then(|subscript| self.text(*subscript).split_once('['));
+        inside.and_then(|(_, index)| index.strip_suffix(']')).is_some_and(|index| {
+            matches!(index, "@" | "*")
+                || (!index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit()))
+        })
     }
 
     /// The word inside of `${…}`, where quotes mean other things than elsewhere.
@@ -162,6 +188,24 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Appends the words that bash makes of one with lists in braces. False where the word is not plain enough.
+fn write_out_braces(raw: &str, words: &mut Vec<String>) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./,{}-".contains(&byte);
+    if !raw.bytes().all(is_plain) || raw.contains("..") || words.len() >= MAX_BRACE_WORDS {
+        return false;
+    }
+    let Some((before, rest)) = raw.split_once('{') else {
+        let is_word = !raw.contains('}');
+        words.push(raw.to_owned());
+        return is_word;
+    };
+    let Some((list, after)) = rest.split_once('}') else { return false };
+    if before.contains('}') || list.contains('{') || !list.contains(',') {
+        return false;
+    }
+    list.split(',').all(|item| write_out_braces(&format!("{before}{item}{after}"), words))
 }
 
 /// True if bash may make several words of one because of its braces: there is a list or a range between them.

@@ -202,6 +202,7 @@ impl Layout<'_> {
                     ";" | "&" | "|" | "&&" | "||" | "|&" | ";;" => {
                         after == "(" || (after == ")" && before != "|")
                     }
+                    "(" if matches!(parent.kind(), "function_definition" | "array") => after == ")",
                     "(" | "$(" | "<(" | ">(" => after == "<",
                     _ => false,
                 };
@@ -354,7 +355,8 @@ fn closes_a_list(node: Node<'_>) -> bool {
 /// True if a line break between two parts of a node means no more than a blank, or ends a command.
 fn newline_may_stand(parent: Node<'_>, previous: Node<'_>, next: Node<'_>) -> bool {
     match parent.kind() {
-        "program"
+        "array"
+        | "program"
         | "subshell"
         | "compound_statement"
         | "do_group"

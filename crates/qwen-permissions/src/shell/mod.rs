@@ -43,6 +43,8 @@ pub struct Analysis {
     pub invocations: Vec<SimpleCommand>,
     /// Why there may be more to it than was found; none means that the list is complete.
     pub unanalysable: Option<String>,
+    /// It defines functions: what their names do then is known, but no rule that allows a command means them.
+    pub defines_functions: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

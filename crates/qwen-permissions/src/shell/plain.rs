@@ -1,7 +1,7 @@
 //! Command lines with which bash would do nothing but start a program: its name and words that mean
 //! themselves.
 
-use super::builtins::is_keyword;
+use super::builtins::{COMMANDS_OF_BASH, is_keyword};
 
 /// The words of a line that is only a call of a program. None when bash has anything else to do with it, or
 /// may have: an expansion, an operator, an assignment, a separate command.
@@ -61,12 +61,6 @@ fn same_without_bash(name: &str, arguments: &[String]) -> bool {
         _ => !COMMANDS_OF_BASH.split(' ').any(|command| command == name),
     }
 }
-
-/// Builtins of bash, which take precedence over programs of the same name.
-const COMMANDS_OF_BASH: &str = ". alias bg bind break builtin caller cd command compgen complete compopt continue \
-declare dirs disown enable eval exec exit export fc fg getopts hash help history jobs kill let local logout mapfile popd \
-printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap type typeset ulimit umask \
-unalias unset wait";
 
 #[cfg(test)]
 mod tests {

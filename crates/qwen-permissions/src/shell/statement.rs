@@ -7,7 +7,7 @@ use tree_sitter::Node;
 
 use super::heredoc::lost_dash;
 use super::layout::{children, is_statement, text_of};
-use super::{Analysis, Assignment, RedirectionKind, SimpleCommand, Word, note};
+use super::{Analysis, Assignment, RedirectionKind, SimpleCommand, Word, builtins, note};
 
 /// Reads a tree into an analysis.
 pub(super) struct Reader<'a> {
@@ -55,14 +55,34 @@ impl Reader<'_> {
             "variable_assignment" | "variable_assignments" => self.bare_assignments(node, in_background),
             "test_command" => self.test_command(node, in_background),
             "declaration_command" => self.declaration(node, in_background),
-            "function_definition" => {
-                self.reject("it defines a function");
-                self.anything(node, in_background);
-            }
+            "function_definition" => self.function(node, in_background),
             kind => {
                 let reason = format!("it has a part in it that is not understood ({kind})");
                 self.reject(reason);
                 self.anything(node, in_background);
+            }
+        }
+    }
+
+    /// A function: its body is as good as any other part of the line. Its arguments are only known when it runs.
+    fn function(&mut self, node: Node<'_>, in_background: bool) {
+        self.analysis.defines_functions = true;
+        for part in children(node) {
+            match part.kind() {
+                "function" | "(" | ")" | "comment" => {}
+                "word" => {
+                    let name = self.text(part);
+                    let is_plain =
+                        name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+                    if !is_plain || builtins::is_taken(name) {
+                        self.reject("it defines a function in the place of a command of the shell");
+                    }
+                }
+                "compound_statement" => self.statement(part, in_background),
+                _ => {
+                    self.reject("it defines a function in a way that is not understood");
+                    self.anything(part, in_background);
+                }
             }
         }
     }

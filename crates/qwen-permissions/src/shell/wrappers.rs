@@ -88,11 +88,24 @@ pub(super) fn find_inner(words: &[Word]) -> Found {
         "doas" => after_options(words, 0, false, &options("nL", "u", "", "")),
         "chroot" => after_options(words, 1, false, &options("", "", "", "userspec groups")),
         "busybox" | "toybox" => after_options(words, 0, false, &options("", "", "", "")),
+        "trap" => Ok(trap(words)),
         "watch" => watch(words),
         "coproc" => Ok(Some(coproc(words))),
         "parallel" => Err("parallel builds its commands itself".to_owned()),
         _ => Ok(launched(name, words)),
     }
+}
+
+/// `trap SCRIPT SIGNAL…`: the script runs later, in the same shell.
+fn trap(words: &[Word]) -> Option<Wrapper> {
+    let [_, script, signal, ..] = words else { return None };
+    let (script, signal) = script.literal().zip(signal.literal())?;
+    let is_signal = !signal.is_empty() && signal.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !is_signal || script.starts_with('-') {
+        return None;
+    }
+    let inner = Inner::Script { text: script.to_owned(), word: 1 };
+    Some(Wrapper { transparent: true, inners: vec![inner], unreadable: None })
 }
 
 /// Programs that start another one and also have their own effects: options without and with a value, and how

@@ -162,6 +162,31 @@ fn a_denied_subcommand_is_found_behind_options() {
 }
 
 #[test]
+fn a_denied_program_is_found_in_arrays_functions_and_traps() {
+    Desk::new(Mode::Yolo).deny(&["Bash(rm *)"]).all(
+        Verdict::Deny,
+        &[
+            "a=(x $(rm file))",
+            "a=(\n x # b\n \"$(rm file)\"\n)",
+            "f() { rm file; }; f",
+            "function f { (rm file); }",
+            "f() { g() { rm file; }; g; }; f",
+            "trap 'rm file' EXIT",
+            "trap 'echo; rm file' INT TERM",
+            "local x=$(rm file)",
+            "declare x=`rm file`",
+            "rm {a,b}",
+        ],
+    );
+    Desk::new(Mode::Yolo)
+        .deny(&["Bash(git push *)"])
+        .all(Verdict::Ask, &["f() { git \"$1\"; }; f push", "git $1"]);
+    Desk::new(Mode::Yolo)
+        .deny(&["Bash(git push *)"])
+        .all(Verdict::Deny, &["git {push,origin}", "git -C {x,push} y"]);
+}
+
+#[test]
 fn what_cannot_be_analysed_asks_while_a_rule_watches() {
     let unreadable = &[
         "eval \"$x\"",
@@ -182,7 +207,23 @@ fn what_cannot_be_analysed_asks_while_a_rule_watches() {
         "bash <<< 'x'",
         "/bin/r? file",
         "alias x=rm; x file",
-        "trap 'x' EXIT",
+        "trap \"$x\" EXIT",
+        "trap 'eval \"$x\"' EXIT",
+        "a=([x]=1); echo \"${a[0]}\"",
+        "a[x]=1",
+        "echo \"${a[x]}\"",
+        "PATH=(x); git status",
+        "BASH_CMDS=(git ./x); git status",
+        "a=(x) git status",
+        "cd() { :; }; cd src",
+        "f() { \"$@\"; }; f rm file",
+        "f() { eval x; } > out",
+        "function echo { x; }",
+        "declare -i x=y",
+        "declare -n x=y",
+        "local \"x=$y\"",
+        "wait -p x",
+        "wait \"$x\"",
         "ls\rrm file",
         "python -c \"import os; os.system('rm file')\"",
         "perl -e 'system(\"rm file\")'",
@@ -213,6 +254,17 @@ fn work_goes_on_beside_a_denied_program() {
             "npm test",
             "cargo build --release",
             "uv run pytest -q",
+            "files=(a b c); echo \"${files[@]}\" \"${#files[@]}\" \"${files[0]}\"",
+            "files=($(ls)); for f in \"${files[@]}\"; do cat \"$f\"; done",
+            "files=(\n  a\n  b\n)\necho \"${files[*]}\"",
+            "greet() { echo \"hello $1\"; }; greet x",
+            "function greet { local name=$1; local -r x=1 y; echo \"$name\"; }; greet x",
+            "trap 'echo bye' EXIT; ls",
+            "trap 'kill $p' EXIT INT TERM; sleep 1 & p=$!; wait $!",
+            "trap - EXIT",
+            "sleep 1 & wait $!",
+            "declare x=1; readonly y=2; echo $x $y",
+            "mkdir -p src/{a,b}/{c,d} && touch src/{a,b}.rs",
             "source .venv/bin/activate && pytest -q",
             ". ~/envs/x/bin/activate; pip list",
             "python -c 'print(1)'",

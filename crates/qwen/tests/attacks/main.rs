@@ -10,6 +10,7 @@
 mod bounds;
 mod denied;
 mod dialler;
+mod everyday;
 mod git;
 mod guardian;
 mod harness;
