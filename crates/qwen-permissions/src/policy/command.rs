@@ -21,6 +21,7 @@ use crate::programs::{only_names_things, runs_its_arguments};
 use crate::rules::command_pattern::{CommandPattern, Found};
 use crate::rules::path_pattern::PathPattern;
 use crate::rules::{Rule, Scope};
+use crate::shell::options::is_listed;
 use crate::shell::{self, Analysis, Redirection, RedirectionKind, SimpleCommand, Word};
 
 impl Policy {
@@ -167,8 +168,8 @@ impl Policy {
                 }
                 let in_words = (0..analysis.invocations.len()).map(|at| line.finds(pattern, at)).max();
                 let inside = pattern.program().is_some_and(|program| {
-                    analysis.invocations.iter().any(|invocation| may_run(invocation, program))
-                        || writes_and_runs(analysis, program)
+                    let runs = |invocation| may_run(invocation, program) || sets_code(invocation, program);
+                    analysis.invocations.iter().any(runs) || writes_and_runs(analysis, program)
                 });
                 in_words.unwrap_or(Found::No).max(if inside { Found::Perhaps } else { Found::No })
             }
@@ -446,6 +447,47 @@ fn may_run(invocation: &SimpleCommand, program: &str) -> bool {
     let words = (1..invocation.words.len()).filter(|at| !is_resolved(*at)).map(|at| &invocation.words[at]);
     (words.chain(given).any(names_it) && (runs || programs::examine(&invocation.words, &[]).is_err()))
         || passes_on(invocation, program)
+}
+
+/// True if a command sets a variable in which programs look for a command, and `program` is named in it.
+fn sets_code(invocation: &SimpleCommand, program: &str) -> bool {
+    const ENDS: [&str; 22] = [
+        "ASKPASS",
+        "BROWSER",
+        "CLOSE",
+        "COMMAND",
+        "DIFF",
+        "EDITOR",
+        "FLAGS",
+        "HELPER",
+        "LINKER",
+        "OPEN",
+        "OPT",
+        "OPTIONS",
+        "OPTS",
+        "PAGER",
+        "RSH",
+        "RUNNER",
+        "RUSTC",
+        "SHELL",
+        "SSH",
+        "VISUAL",
+        "WRAPPER",
+        "script_shell",
+    ];
+    let takes_a_command = |name: &str| {
+        ENDS.iter().any(|end| name.ends_with(end))
+            || name.starts_with("GIT_CONFIG_")
+            || is_listed("AR AS CC CPP CXX FC LD MAKE", name)
+    };
+    let unquoted = |text: &str| Word::Literal(text.replace(['"', '\'', '\\'], ""));
+    let names_it = |value: &Word| match value {
+        Word::Literal(text) => names_program(value, program) || names_program(&unquoted(text), program),
+        Word::Dynamic(dynamic) => {
+            names_program(value, program) || names_program(&unquoted(&dynamic.tail), program)
+        }
+    };
+    invocation.assignments.iter().any(|set| takes_a_command(&set.name) && names_it(&set.value))
 }
 
 /// True if a command may copy or move a program to another name.

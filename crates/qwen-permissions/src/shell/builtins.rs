@@ -68,6 +68,14 @@ pub(super) fn refusal(words: &[Word]) -> Option<String> {
     unreadable.then(|| format!("what {} does cannot be seen from its words", basename(name)))
 }
 
+/// True if a shell runs what is in a variable, or in the file that it names.
+pub(super) fn is_shell_code(name: &str) -> bool {
+    matches!(
+        name,
+        "BASH_ENV" | "ENV" | "PS0" | "PS1" | "PS2" | "PS4" | "PROMPT_COMMAND" | "SHELLOPTS" | "BASHOPTS"
+    ) || name.starts_with("BASH_FUNC_")
+}
+
 /// True if a word is a number that the shell counts: `$!`.
 fn is_shell_number(word: &Word) -> bool {
     matches!(word, Word::Dynamic(dynamic) if dynamic.without_variables && !dynamic.made && dynamic.prefix.is_empty())

@@ -312,7 +312,14 @@ impl Reader<'_> {
         let index = self.analysis.invocations.len();
         let in_background = invocation.in_background;
         let words = invocation.words.clone();
-        self.analysis.invocations.push(invocation);
+        if let Some(assignment) = invocation.assignments.iter().find(|set| builtins::is_shell_code(&set.name))
+        {
+            let name = assignment.name.clone();
+            self.analysis.invocations.push(invocation);
+            self.reject(format!("a shell takes commands from the variable {name}"));
+        } else {
+            self.analysis.invocations.push(invocation);
+        }
         let Some(first) = words.first() else { return };
         let Some(program) = first.literal() else {
             self.reject("the name of a command in it is only known when it runs");

@@ -187,6 +187,33 @@ fn a_denied_program_is_found_in_arrays_functions_and_traps() {
 }
 
 #[test]
+fn a_denied_program_is_found_in_variables_that_hold_commands() {
+    Desk::new(Mode::Yolo).deny(&["Bash(rm *)"]).all(
+        Verdict::Ask,
+        &[
+            "GIT_EDITOR='rm file;' git commit --allow-empty",
+            "EDITOR='r\"\"m file;' git commit",
+            "export GIT_SSH_COMMAND='rm file;'; git fetch",
+            "env GIT_EXTERNAL_DIFF='rm file;' git diff",
+            "TAR_OPTIONS='--checkpoint=1 --checkpoint-action=exec=rm\\ file' tar cf x.tar src",
+            "CC='rm file;' make x.o",
+            "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.pager GIT_CONFIG_VALUE_0='rm file' git -p log",
+            "RSYNC_RSH=\"$x rm file\" rsync a:b c",
+            "MAKEFLAGS='--eval=$(shell rm file)' make",
+        ],
+    );
+    Desk::new(Mode::Yolo).deny(&["Bash(rm *)"]).all(
+        Verdict::Allow,
+        &[
+            "GIT_PAGER=cat git log",
+            "CC=clang make",
+            "RUSTFLAGS='-C opt-level=1' cargo build",
+            "NOTE='rm it later'; echo \"$NOTE\"",
+        ],
+    );
+}
+
+#[test]
 fn what_cannot_be_analysed_asks_while_a_rule_watches() {
     let unreadable = &[
         "eval \"$x\"",
@@ -223,6 +250,14 @@ fn what_cannot_be_analysed_asks_while_a_rule_watches() {
         "declare -n x=y",
         "local \"x=$y\"",
         "wait -p x",
+        "BASH_ENV=<(echo rm file) bash -c true",
+        "echo 'r\"\"m file' > e; BASH_ENV=e bash -c true",
+        "PS4='$(rm file)'; set -x; echo",
+        "export PS4=x; set -x; echo",
+        "declare -x ENV=e; sh -i",
+        "for PS4 in 'x'; do set -x; done",
+        "env 'BASH_FUNC_ls%%=() { x; }' bash -c ls",
+        "env PROMPT_COMMAND=x bash",
         "wait \"$x\"",
         "ls\rrm file",
         "python -c \"import os; os.system('rm file')\"",
