@@ -57,7 +57,7 @@ impl Policy {
             return ruled(Verdict::Ask, format!("It may do what the rule {} denies.", rule.text()), rule);
         }
         if let Some(rule) =
-            self.shows_denied_objects(&line.git, &git_directories(analysis, coverage, cwd), cwd)
+            self.shows_denied_objects(&line.git, analysis, &git_directories(analysis, coverage, cwd), cwd)
         {
             let reason = format!(
                 "Git may show content that the rule {} denies, from its objects. Name other paths after --.",

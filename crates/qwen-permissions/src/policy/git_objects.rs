@@ -8,12 +8,12 @@ use qwen_events::{Behavior, ToolKind};
 use qwen_git::index::{Index, object_bytes};
 use qwen_git::layout;
 
-use crate::git::command_line::GitActions;
+use crate::git::command_line::{GitActions, subcommand_index};
 use crate::paths::workspace::ResolvedPath;
 use crate::policy::Policy;
 use crate::rules::{Rule, Scope};
-use crate::shell::Word;
 use crate::shell::options::is_listed;
+use crate::shell::{Analysis, SimpleCommand, Word};
 
 /// Subcommands that print no content of tracked files, with the options that [`shows_by_options`] leaves.
 const PRINTS_NO_CONTENT: &str = "add am apply bisect branch check-attr check-ignore check-mailmap check-ref-format checkout \
@@ -48,6 +48,7 @@ impl Policy {
     pub(crate) fn shows_denied_objects(
         &self,
         actions: &[Option<GitActions>],
+        analysis: &Analysis,
         directories: &[PathBuf],
         cwd: &Path,
     ) -> Option<&Rule> {
@@ -61,7 +62,8 @@ impl Policy {
             .flat_map(|actions| &actions.commands)
             .filter(|words| words.first().and_then(Word::literal) == Some("git") && prints_objects(words))
             .collect();
-        let is_incomplete = actions.iter().flatten().any(|actions| actions.is_incomplete);
+        let is_incomplete = actions.iter().flatten().any(|actions| actions.is_incomplete)
+            || (actions.iter().flatten().next().is_some() && analysis.invocations.iter().any(moves_git));
         if may_show.is_empty() && !is_incomplete {
             return None;
         }
@@ -164,6 +166,25 @@ impl Policy {
     }
 }
 
+/// True if a command gives git another working tree, repository or index: what it checks out there is not protected.
+fn moves_git(invocation: &SimpleCommand) -> bool {
+    const VARIABLES: &str = "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR";
+    let sets =
+        |word: &Word| word.known_prefix().split_once('=').is_some_and(|(name, _)| is_listed(VARIABLES, name));
+    let is_git = invocation.program_name() == Some("git");
+    let end = subcommand_index(&invocation.words).unwrap_or(invocation.words.len());
+    let options = invocation.words.iter().take(end).map(Word::known_prefix);
+    let mut moving = options.filter(|text| text.starts_with("--git-dir") || text.starts_with("--work-tree"));
+    (is_git && moving.next().is_some())
+        || invocation.assignments.iter().any(|set| is_listed(VARIABLES, &set.name))
+        || (!is_git && invocation.words.iter().any(sets))
+}
+
+/// True if a word names a repository by its place on this machine.
+fn is_local(text: &&str) -> bool {
+    text.starts_with(['.', '/', '~']) || text.starts_with("file:") || text.contains("../")
+}
+
 /// True if a path from the root of a repository is neither denied nor above what is.
 fn is_other_object(path: &str, denied: &[PathBuf]) -> bool {
     let path = path.trim_end_matches('/');
@@ -207,6 +228,10 @@ fn prints_objects(words: &[Word]) -> bool {
             let action = texts.iter().find(|text| !text.starts_with('-')).copied().unwrap_or("list");
             !is_listed("list lock move prune remove repair unlock", action)
         }
+        // Into a directory or a repository that no rule is about.
+        "read-tree" if texts.iter().any(|text| is_option(text, "--prefix")) => true,
+        "submodule" if texts.contains(&"add") => true,
+        "fetch" | "pull" | "push" | "remote" if texts.iter().any(is_local) => true,
         _ if is_listed(PRINTS_NO_CONTENT, subcommand) => hides_option || shows_by_options(subcommand, &texts),
         _ => true,
     }

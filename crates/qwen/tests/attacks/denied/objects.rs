@@ -51,13 +51,64 @@ fn git_shows_no_denied_content_by_any_name() {
 }
 
 #[test]
+fn git_puts_no_denied_content_from_packs_elsewhere() {
+    if !has_sandbox() {
+        return;
+    }
+    #[rustfmt::skip]
+    let rows = [
+        "git read-tree --prefix=copy/ -u HEAD; grep -rh 9f copy", "git read-tree --pref copy/ -u HEAD; grep -rh 9f copy",
+        "git init -q n; cd n; git fetch -q .. main; git checkout -q FETCH_HEAD; grep -rh 9f .",
+        "git init -q n; cd n; git pull -q .. main; grep -rh 9f .", "git init -q n; git push -q ./n HEAD:x; cd n; git checkout -q x; grep -rh 9f .",
+        "git init -q n; cd n; git remote add o file://$OLDPWD; git fetch -q o; git checkout -q o/main; grep -rh 9f .",
+        "mkdir n; git --work-tree=n checkout -f -- .; grep -rh 9f n", "mkdir n; GIT_WORK_TREE=n git checkout -f -- .; grep -rh 9f n",
+        "mkdir n; export GIT_WORK_TREE=n; git reset -q --hard; grep -rh 9f n", "mkdir n; env GIT_WORK_TREE=n git restore .; grep -rh 9f n",
+        "mkdir n; git --work-tree n restore .; grep -rh 9f n", "mkdir n; cd n; GIT_DIR=../.git GIT_WORK_TREE=. git checkout -f; grep -rh 9f .",
+        "mkdir n; cp -r .git n.git; git --git-dir=n.git --work-tree=n checkout -f; grep -rh 9f n",
+        "git submodule add -q ./ sm; grep -rh 9f sm", "mkdir n; git -C n --git-dir=../.git --work-tree=. checkout -f; grep -rh 9f n",
+    ];
+    each(&rows, |command| {
+        let scene = denying(RULES);
+        git_output(scene.here(), &["gc", "-q"]);
+        let played = run(&scene, command);
+        if played.leaks(SECRET) {
+            return Err(format!("{command}: {}", played.result("c1")));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn another_index_leaves_no_denied_path_out_of_a_commit() {
+    if !has_sandbox() {
+        return;
+    }
+    #[rustfmt::skip]
+    let rows = [
+        "GIT_INDEX_FILE=/tmp/i git add -A; GIT_INDEX_FILE=/tmp/i git commit -qm x", "export GIT_INDEX_FILE=/tmp/i; git add public; git commit -qm x",
+        "env GIT_INDEX_FILE=/tmp/i git commit -qm x --allow-empty",
+    ];
+    each(&rows, |command| {
+        let scene = denying(RULES);
+        let listing =
+            || git_output(scene.here(), &["ls-tree", "-r", "HEAD", "--", "private", "secret.txt", "conf"]);
+        let before = listing();
+        let played = run(&scene, command);
+        if listing() != before {
+            return Err(format!("{command}: {}", played.result("c1")));
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn git_looks_at_everything_else_without_a_question() {
     if !has_sandbox() {
         return;
     }
     #[rustfmt::skip]
     let rows = [
-        "git status", "git status --short --branch", "git diff", "git diff public", "git diff -- public", "git log", "git log --oneline -5",
+        "git fetch", "git remote add x https://example.org/x.git || true", "git status", "git status --short --branch", "git diff", "git diff public", "git diff -- public", "git log", "git log --oneline -5",
         "git log --stat -- public", "git log -n 3 --format='%h %s'", "git log --graph --all --decorate", "git log -- public", "git log -p -- public",
         "git show --stat -- public", "git show --name-only HEAD", "git show HEAD:public", "git show HEAD -- public", "git diff HEAD -- public",
         "git diff --stat HEAD", "git diff --cached --name-only", "git blame public", "git grep one", "git grep -n one -- public", "git branch -a",
