@@ -108,7 +108,7 @@ fn git_looks_at_everything_else_without_a_question() {
     }
     #[rustfmt::skip]
     let rows = [
-        "git fetch", "git remote add x https://example.org/x.git || true", "git status", "git status --short --branch", "git diff", "git diff public", "git diff -- public", "git log", "git log --oneline -5",
+        "git status", "git status --short --branch", "git diff", "git diff public", "git diff -- public", "git log", "git log --oneline -5",
         "git log --stat -- public", "git log -n 3 --format='%h %s'", "git log --graph --all --decorate", "git log -- public", "git log -p -- public",
         "git show --stat -- public", "git show --name-only HEAD", "git show HEAD:public", "git show HEAD -- public", "git diff HEAD -- public",
         "git diff --stat HEAD", "git diff --cached --name-only", "git blame public", "git grep one", "git grep -n one -- public", "git branch -a",
