@@ -205,6 +205,33 @@ pub fn session_log_directory(
     Some(cwd.join(home).join("sessions"))
 }
 
+/// The flags that choose how a session begins. They can be given once.
+const SESSION_FLAGS: [(&str, &str); 3] =
+    [("--model", "-m"), ("--approval-mode", "--permission-mode"), ("--agent", "--agent")];
+
+/// Removes the flags of all workers that a session replaces with its own.
+fn remove_replaced(args: &mut Vec<String>, own: &[String]) {
+    let is_flag = |arg: &str, flag: &str| {
+        arg.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    };
+    for (flag, alias) in SESSION_FLAGS {
+        let is_meant = |arg: &str| is_flag(arg, flag) || is_flag(arg, alias);
+        if !own.iter().any(|arg| is_meant(arg)) {
+            continue;
+        }
+        let mut at = 0;
+        while at < args.len() {
+            if !is_meant(&args[at]) {
+                at += 1;
+                continue;
+            }
+            let has_value = args[at].contains('=');
+            let end = (at + if has_value { 1 } else { 2 }).min(args.len());
+            args.drain(at..end);
+        }
+    }
+}
+
 impl WorkerKeys for Rc<RefCell<Keys>> {
     fn key(&mut self, tenant: &str, options: &SessionOptions) -> Result<Arc<WorkerKey>, ErrorInfo> {
         self.borrow_mut().key(tenant, options)
@@ -246,6 +273,7 @@ impl WorkerKeys for Keys {
         }
         env.extend(known.env.into_iter().map(|(name, value)| (name.into(), Some(value.into()))));
         env.extend(options.env.iter().map(|(name, value)| (name.into(), value.as_ref().map(Into::into))));
+        remove_replaced(&mut args, &options.args);
         args.extend(options.args.iter().cloned());
         let cwd = options.cwd.as_ref().map(PathBuf::from);
         if let Some(cwd) = &cwd
@@ -269,5 +297,21 @@ impl WorkerKeys for Keys {
             ..SpawnSpec::default()
         };
         Ok(WorkerKey { tenant: tenant.to_owned(), spec, profile: summary, binary }.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_replaces_the_flags_of_all_workers() {
+        let texts = |words: &str| words.split(' ').map(str::to_owned).collect::<Vec<String>>();
+        let mut args =
+            texts("--model a --agent=tot --no-stdin -m b --model-timeout 3 --model=c --approval-mode plan");
+        remove_replaced(&mut args, &texts("--model=d --permission-mode yolo"));
+        assert_eq!(args, texts("--agent=tot --no-stdin --model-timeout 3"));
+        remove_replaced(&mut args, &texts("--verbose"));
+        assert_eq!(args.len(), 4);
     }
 }
