@@ -20,10 +20,12 @@ mod server;
 mod sessions;
 mod token;
 mod turn;
+mod websocket;
 
 pub use listen::Listener;
 pub use mcp::McpLines;
 pub use options::{DEFAULT_ADDRESS, Listen, ServeError, ServeLimits, ServeOptions, TlsFiles};
+pub use page::recording;
 pub use server::{McpParts, ServeParts, SessionParts, serve, serve_mcp};
 pub use sessions::StoredSessions;
 pub use token::Tokens;

@@ -16,6 +16,7 @@ use crate::page;
 use crate::respond::{HttpReply, Refusal, empty, json_reply};
 use crate::server::{Call, Server};
 use crate::token::Access;
+use crate::websocket;
 
 /// True for what needs no token: nothing there depends on a session.
 pub fn is_public(head: &Parts) -> bool {
@@ -45,6 +46,9 @@ pub async fn route(
         return Err(Refusal::new(StatusCode::FORBIDDEN, "read_only", message));
     }
     match segments[0] {
+        "api" if segments == ["api", "ws"] && call.head.method == Method::GET => {
+            websocket::open(server, call, admission.access)
+        }
         "api" => api::route(server, call, &segments[1..]).await,
         "ag-ui" if segments.len() == 1 && call.head.method == Method::POST => agui::run(server, call).await,
         "mcp" if segments.len() == 1 => mcp::serve_http(server, call).await,

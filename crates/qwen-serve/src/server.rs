@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use crate::daemon::{self, Daemon};
 use crate::gate::Gate;
 use crate::listen::{IncomingConnection, Listener};
-use crate::mcp::{McpLines, McpServer, serve_lines};
+use crate::mcp::{AgentServer, McpLines, serve_lines};
 use crate::openai::Responses;
 use crate::options::{ServeError, ServeOptions};
 use crate::respond::{HttpReply, Refusal, protect};
@@ -68,7 +68,7 @@ pub struct Server {
     pub gate: Gate,
     pub sessions: Rc<Sessions>,
     pub responses: Responses,
-    pub mcp: Rc<McpServer>,
+    pub mcp: Rc<AgentServer>,
     pub daemon: Daemon,
     connections: Cell<usize>,
 }
@@ -103,7 +103,7 @@ pub async fn serve(parts: ServeParts) -> Result<u8, ServeError> {
     let gate = Gate::new(&listener.address, listener.has_tls(), &options.origins, tokens);
     let responses = Responses::open(&options.state.join("responses"));
     let responses = responses.map_err(|error| directory_failed(&options, &error))?;
-    let mcp = Rc::new(McpServer::new(sessions.clone()));
+    let mcp = Rc::new(AgentServer::new(sessions.clone()));
     let connections = Cell::new(0);
     let daemon = Daemon::default();
     let server = Rc::new(Server { gate, sessions: sessions.clone(), responses, mcp, daemon, connections });
@@ -132,7 +132,7 @@ pub async fn serve_mcp(parts: McpParts) -> Result<u8, ServeError> {
     let McpParts { lines, sessions } = parts;
     let SessionParts { hub, store, stored, options, mut signals } = sessions;
     let (sessions, mut intake) = start_sessions(&hub, store, stored, &options)?;
-    let server = Rc::new(McpServer::new(sessions.clone()));
+    let server = Rc::new(AgentServer::new(sessions.clone()));
     let code = tokio::select! {
         () = serve_lines(server, lines) => 0,
         _ = &mut intake => hub.exit_code().unwrap_or(1),
@@ -182,7 +182,8 @@ async fn serve_connection(server: Rc<Server>, accepted: IncomingConnection) {
             .timer(TokioTimer::new())
             .header_read_timeout(limits.header_time)
             .max_buf_size(MAX_HEAD)
-            .serve_connection(TokioIo::new(connection), service);
+            .serve_connection(TokioIo::new(connection), service)
+            .with_upgrades();
         let mut http = std::pin::pin!(http);
         let mut closing = server.sessions.closing();
         tokio::select! {

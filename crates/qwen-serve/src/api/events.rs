@@ -8,12 +8,16 @@ use qwen_events::SessionId;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::whole::MessageJoiner;
 use crate::respond::{HttpReply, Refusal, event_stream};
 use crate::server::{Call, Server};
 use crate::sessions::{Session, SessionLines, Sessions};
 
 /// The client's delay before it reconnects, in milliseconds.
 const RETRY: &str = "retry: 2000\n\n";
+
+/// How many lines before its position a reader of whole messages begins.
+const LOOK_BACK: u64 = 20_000;
 
 /// How many pieces may wait for the connection.
 const QUEUED: usize = 2;
@@ -23,23 +27,37 @@ const PIECE: usize = 64 * 1024;
 
 /// The events of one session after the last one that the client has.
 pub fn session(server: &Rc<Server>, call: &Call, session: Rc<Session>) -> Result<HttpReply, Refusal> {
-    check_projection(call)?;
+    let is_partial = check_projection(call)?;
     let last = session.last();
     let after = match last_event_id(call) {
         None => last,
         Some(text) => text.parse::<u64>().map_err(|_| invalid_id())?,
     };
     let (pieces, stream) = SseWriter::new(&server.sessions);
-    tokio::task::spawn_local(write_session(server.sessions.clone(), session, after, pieces));
+    let joiner = (!is_partial).then(MessageJoiner::default);
+    tokio::task::spawn_local(write_session(server.sessions.clone(), session, after, joiner, pieces));
     Ok(event_stream(stream))
 }
 
-async fn write_session(sessions: Rc<Sessions>, session: Rc<Session>, after: u64, mut writer: SseWriter) {
+async fn write_session(
+    sessions: Rc<Sessions>,
+    session: Rc<Session>,
+    after: u64,
+    mut joiner: Option<MessageJoiner>,
+    mut writer: SseWriter,
+) {
     // A number that was never assigned belongs to another life of the session.
     let is_future = after > session.last();
-    let mut follower = sessions.follow(&session, after);
+    // The position may be within a message, whose beginning is needed to join it.
+    let start = if joiner.is_some() { after.saturating_sub(LOOK_BACK) } else { after };
+    // Lines up to this number are only read to join those that follow.
+    let mut skipped = if start < after { after } else { 0 };
+    let mut follower = sessions.follow(&session, start);
     if !writer.write(Bytes::from_static(RETRY.as_bytes())).await {
         return;
+    }
+    if is_future {
+        skipped = 0;
     }
     if is_future && !write_snapshot(&sessions, &session, &mut writer, &mut follower).await {
         return;
@@ -58,9 +76,18 @@ async fn write_session(sessions: Rc<Sessions>, session: Rc<Session>, after: u64,
                 let size = lines.iter().map(|line| line.text.len() + 40).sum();
                 let mut text = Vec::with_capacity(size);
                 for line in lines {
-                    push_event(&mut text, &line.number.to_string(), &line.text);
+                    let shown = joiner.as_mut().map(|joiner| joiner.take(&line));
+                    for line in shown.unwrap_or_else(|| vec![line]) {
+                        if line.number > skipped {
+                            push_event(&mut text, &line.number.to_string(), &line.text);
+                        }
+                    }
                 }
-                writer.write(text.into()).await
+                text.is_empty() || writer.write(text.into()).await
+            }
+            SessionLines::TooOld if skipped > 0 => {
+                follower.skip_to(std::mem::take(&mut skipped));
+                true
             }
             SessionLines::TooOld => write_snapshot(&sessions, &session, &mut writer, &mut follower).await,
             SessionLines::Ended => {
@@ -91,7 +118,10 @@ async fn write_snapshot(
 
 /// The events of all sessions.
 pub fn all(server: &Rc<Server>, call: &Call) -> Result<HttpReply, Refusal> {
-    check_projection(call)?;
+    if !check_projection(call)? {
+        let message = "The events of all sessions come in pieces. Follow one session with `partial=false`.";
+        return Err(Refusal::bad_request("invalid_partial", message));
+    }
     let timeline = &server.sessions.timeline;
     let position = match last_event_id(call) {
         None => Some(timeline.end()),
@@ -157,8 +187,8 @@ async fn write_all(server: Rc<Server>, position: Option<u64>, mut writer: SseWri
     }
 }
 
-/// Refuses projections that this server does not have.
-fn check_projection(call: &Call) -> Result<(), Refusal> {
+/// Refuses projections that this server does not have. True if messages come in pieces.
+fn check_projection(call: &Call) -> Result<bool, Refusal> {
     match call.query("dialect") {
         None | Some("qwen") => {}
         Some(_) => {
@@ -167,8 +197,9 @@ fn check_projection(call: &Call) -> Result<(), Refusal> {
         }
     }
     match call.query("partial") {
-        None | Some("true" | "1") => Ok(()),
-        Some(_) => Err(Refusal::bad_request("invalid_partial", "`partial` must be true.")),
+        None | Some("true" | "1") => Ok(true),
+        Some("false" | "0") => Ok(false),
+        Some(_) => Err(Refusal::bad_request("invalid_partial", "`partial` must be true or false.")),
     }
 }
 

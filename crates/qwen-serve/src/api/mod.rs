@@ -2,10 +2,13 @@
 
 mod approvals;
 mod events;
+mod openapi;
 mod prompts;
 mod sessions;
+mod whole;
 
 pub use self::events::SseWriter;
+pub use self::sessions::session_json;
 use std::rc::Rc;
 
 use hyper::{Method, StatusCode};
@@ -19,6 +22,7 @@ pub async fn route(server: &Rc<Server>, call: Call, path: &[&str]) -> Result<Htt
     let method = call.head.method.clone();
     match (&method, path) {
         (&Method::GET, ["capabilities"]) => Ok(capabilities(server)),
+        (&Method::GET, ["openapi.json"]) => Ok(json_reply(StatusCode::OK, &openapi::document())),
         (&Method::GET, ["events"]) => events::all(server, &call),
         (&Method::GET, ["approvals"]) => Ok(approvals::list(server)),
         (&Method::POST, ["approvals", id]) => approvals::decide(server, call, id).await,
@@ -56,6 +60,7 @@ fn unknown(method: &Method, path: &[&str]) -> Refusal {
     let known = matches!(
         path,
         ["capabilities"
+            | "openapi.json"
             | "events"
             | "approvals"
             | "sessions"
@@ -84,7 +89,7 @@ fn capabilities(server: &Server) -> HttpReply {
             "version": env!("CARGO_PKG_VERSION"),
             "api": "1.0",
             "dialects": ["qwen"],
-            "protocols": ["page", "api", "openai-chat-completions", "openai-responses", "ag-ui"],
+            "protocols": ["page", "api", "websocket", "openai-chat-completions", "openai-responses", "ag-ui", "mcp", "qwen-code-daemon"],
             "workspaces": workspaces,
             "agents": ["react", "tot", "got", "agot"],
             "modes": ["plan", "default", "auto-edit", "yolo"],

@@ -65,7 +65,7 @@ impl EventLog {
         }
     }
 
-    /// Appends an event.
+    /// Appends an event under the next number, and wakes the readers.
     pub fn push(&self, kind: &'static str, data: &Value, prompt_id: Option<&str>, originator: Option<&str>) {
         let id = self.last() + 1;
         let mut envelope =

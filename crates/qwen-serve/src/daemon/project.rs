@@ -54,7 +54,7 @@ impl Projector {
                 let text = plain_text(&value["parts"]);
                 let update =
                     json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": text}});
-                return self.update(update, value["prompt_id"].as_str());
+                return self.update(&update, value["prompt_id"].as_str());
             }
             Some("approval_decided") => {
                 let allowed = value["decision"] == "allow";
@@ -103,7 +103,7 @@ impl Projector {
                     let arguments = serde_json::from_str(&arguments).unwrap_or(Value::Null);
                     let mut call = tool_call(&id, &name, &arguments);
                     call["sessionUpdate"] = "tool_call".into();
-                    self.update(call, Some(prompt_id));
+                    self.update(&call, Some(prompt_id));
                 }
                 return;
             }
@@ -128,10 +128,10 @@ impl Projector {
             | TurnStep::Paused { .. }
             | TurnStep::Notice { .. } => return,
         };
-        self.update(update, Some(prompt_id));
+        self.update(&update, Some(prompt_id));
     }
 
-    fn update(&self, update: Value, prompt_id: Option<&str>) {
+    fn update(&self, update: &Value, prompt_id: Option<&str>) {
         let data = json!({"sessionId": self.session, "update": update});
         self.log.push("session_update", &data, prompt_id, None);
     }

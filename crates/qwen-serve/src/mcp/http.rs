@@ -11,11 +11,11 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::message::{
-    HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, McpError, McpMessage, McpRequest,
-    UNSUPPORTED_VERSION, parse,
+    HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, McpMessage, McpRequest,
+    ProtocolError, UNSUPPORTED_VERSION, parse,
 };
 use super::peer::Peer;
-use super::{HANDSHAKE, McpServer, STATELESS};
+use super::{AgentServer, HANDSHAKE, STATELESS};
 use crate::api::SseWriter;
 use crate::respond::{HttpReply, Refusal, empty, event_stream, json_reply};
 use crate::server::{Call, Server};
@@ -75,7 +75,7 @@ pub async fn serve(server: &Rc<Server>, mut call: Call) -> Result<HttpReply, Ref
             return Ok(empty(StatusCode::NO_CONTENT));
         }
         _ => {
-            let message = "/mcp accepts POST. It has no stream of its own.";
+            let message = "/mcp accepts POST. It offers no stream.";
             return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message));
         }
     }
@@ -88,7 +88,7 @@ pub async fn serve(server: &Rc<Server>, mut call: Call) -> Result<HttpReply, Ref
         McpMessage::Request(request) => request,
         message => {
             if let Some(peer) = call.header(SESSION).and_then(|id| server.mcp.peers.get(id)) {
-                McpServer::note(&peer, message);
+                AgentServer::note(&peer, message);
             }
             return Ok(empty(StatusCode::ACCEPTED));
         }
@@ -117,17 +117,20 @@ pub async fn serve(server: &Rc<Server>, mut call: Call) -> Result<HttpReply, Ref
 }
 
 /// Checks the headers that repeat the body, for programs between client and server that read only those.
-fn check_headers(call: &Call, request: &McpRequest) -> Result<(), McpError> {
+fn check_headers(call: &Call, request: &McpRequest) -> Result<(), ProtocolError> {
     let version = call.header("mcp-protocol-version");
     let in_body = request.meta("protocolVersion");
     let mismatch = |what: &str| {
-        Err(McpError::new(HEADER_MISMATCH, format!("The header {what} is missing or differs from the body.")))
+        Err(ProtocolError::new(
+            HEADER_MISMATCH,
+            format!("The header {what} is missing or differs from the body."),
+        ))
     };
     if in_body.is_null() {
         return match version {
             Some(version) if !HANDSHAKE.contains(&version) => {
                 let message = format!("The protocol version '{version}' is not supported here.");
-                Err(McpError::new(INVALID_REQUEST, message))
+                Err(ProtocolError::new(INVALID_REQUEST, message))
             }
             _ => Ok(()),
         };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::McpServer;
+use super::AgentServer;
 use super::message::{McpMessage, parse};
 use super::peer::Peer;
 
@@ -19,7 +19,7 @@ pub struct McpLines {
 const QUEUED: usize = 16;
 
 /// Serves until the client's lines end; what it started is cancelled then.
-pub async fn serve_lines(server: Rc<McpServer>, lines: McpLines) {
+pub async fn serve_lines(server: Rc<AgentServer>, lines: McpLines) {
     let McpLines { mut incoming, outgoing } = lines;
     let peer = Rc::new(Peer::default());
     let (out, mut messages) = mpsc::channel::<Value>(QUEUED);
@@ -39,7 +39,7 @@ pub async fn serve_lines(server: Rc<McpServer>, lines: McpLines) {
                 let (server, peer, out) = (server.clone(), peer.clone(), out.clone());
                 tokio::task::spawn_local(async move { server.serve(&peer, request, &out).await });
             }
-            Ok(message) => McpServer::note(&peer, message),
+            Ok(message) => AgentServer::note(&peer, message),
             Err(response) => {
                 // A client that is gone ends the lines.
                 let _ = out.send(response).await;

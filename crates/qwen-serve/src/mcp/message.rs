@@ -12,13 +12,13 @@ pub const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// An error as JSON-RPC carries it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct McpError {
+pub struct ProtocolError {
     pub code: i64,
     pub message: String,
     pub data: Option<Value>,
 }
 
-impl McpError {
+impl ProtocolError {
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
@@ -71,7 +71,7 @@ pub enum McpMessage {
 
 /// Parses a message. The error is the response to send.
 pub fn parse(text: &[u8]) -> Result<McpMessage, Value> {
-    let refuse = |id: &Value, code, message: &str| Err(McpError::new(code, message).response(id));
+    let refuse = |id: &Value, code, message: &str| Err(ProtocolError::new(code, message).response(id));
     let Ok(value) = serde_json::from_slice::<Value>(text) else {
         return refuse(&Value::Null, PARSE_ERROR, "The message is not valid JSON.");
     };

@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 pub use self::http::serve as serve_http;
 pub use self::lines::{McpLines, serve_lines};
 use self::message::{
-    INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, McpError, McpMessage, McpRequest,
-    UNSUPPORTED_VERSION, notification,
+    INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, McpMessage, McpRequest,
+    ProtocolError, UNSUPPORTED_VERSION, notification,
 };
 use self::peer::{Outbox, Peer, RunningRequest};
 use self::run::{AgentRun, RunUpdate};
@@ -48,7 +48,7 @@ const PROGRESS: Duration = Duration::from_secs(10);
 const WAITING: usize = 256;
 
 /// The MCP server of a set of sessions.
-pub struct McpServer {
+pub struct AgentServer {
     sessions: Rc<Sessions>,
     tasks: Tasks,
     /// Runs that wait for another attempt of their client, by its state.
@@ -83,7 +83,7 @@ impl ClientTraits {
     }
 }
 
-impl McpServer {
+impl AgentServer {
     pub fn new(sessions: Rc<Sessions>) -> Self {
         let (tasks, waiting) = (Tasks::default(), RefCell::default());
         Self { sessions, tasks, waiting, peers: http::Peers::default() }
@@ -92,7 +92,7 @@ impl McpServer {
     /// Serves a request and sends its response, unless the client cancels it.
     async fn serve(&self, peer: &Rc<Peer>, request: McpRequest, out: &Outbox) {
         let response = match peer.begin(&request.id) {
-            None => Some(Err(McpError::new(INVALID_REQUEST, "A request with this id runs already."))),
+            None => Some(Err(ProtocolError::new(INVALID_REQUEST, "A request with this id runs already."))),
             Some(running) => self.respond(peer, &request, out, running).await.transpose(),
         };
         let response = match response {
@@ -110,13 +110,13 @@ impl McpServer {
         request: &McpRequest,
         out: &Outbox,
         running: RunningRequest,
-    ) -> Result<Option<Value>, McpError> {
+    ) -> Result<Option<Value>, ProtocolError> {
         let version = request.meta("protocolVersion");
         let client = match version.as_str() {
             Some(STATELESS) => ClientTraits::read(request.meta("clientCapabilities"), true),
             _ if !version.is_null() => {
                 let supported: Vec<&str> = std::iter::once(STATELESS).chain(HANDSHAKE).collect();
-                let error = McpError::new(UNSUPPORTED_VERSION, "The protocol version is not supported.");
+                let error = ProtocolError::new(UNSUPPORTED_VERSION, "The protocol version is not supported.");
                 return Err(error.with_data(json!({"supported": supported, "requested": version})));
             }
             _ if request.method == "initialize" => return Ok(Some(initialize(peer, &request.params))),
@@ -126,7 +126,7 @@ impl McpServer {
                 None => {
                     let message =
                         "The request has no protocol version in `_meta`, and there was no `initialize`.";
-                    return Err(McpError::new(INVALID_REQUEST, message));
+                    return Err(ProtocolError::new(INVALID_REQUEST, message));
                 }
             },
         };
@@ -140,13 +140,13 @@ impl McpServer {
             "tasks/get" | "tasks/update" | "tasks/cancel" if client.is_stateless => {
                 if !client.has_tasks {
                     let data = json!({"requiredCapabilities": {"extensions": {task::EXTENSION: {}}}});
-                    let error = McpError::new(MISSING_CAPABILITY, "The client did not declare tasks.");
+                    let error = ProtocolError::new(MISSING_CAPABILITY, "The client did not declare tasks.");
                     return Err(error.with_data(data));
                 }
                 self.tasks.serve(&request.method, &request.params)?
             }
             method => {
-                return Err(McpError::new(METHOD_NOT_FOUND, format!("There is no method '{method}'.")));
+                return Err(ProtocolError::new(METHOD_NOT_FOUND, format!("There is no method '{method}'.")));
             }
         };
         if client.is_stateless {
@@ -163,11 +163,11 @@ impl McpServer {
         client: ClientTraits,
         out: &Outbox,
         mut running: RunningRequest,
-    ) -> Result<Option<Value>, McpError> {
+    ) -> Result<Option<Value>, ProtocolError> {
         let params = &request.params;
         if params["name"] != tool::NAME {
             let message = format!("There is no tool '{}'.", params["name"].as_str().unwrap_or_default());
-            return Err(McpError::new(INVALID_PARAMS, message));
+            return Err(ProtocolError::new(INVALID_PARAMS, message));
         }
         let arguments = if params["arguments"].is_null() { json!({}) } else { params["arguments"].clone() };
         let mut run = match params["requestState"].as_str().filter(|_| client.is_stateless) {
@@ -223,8 +223,8 @@ impl McpServer {
     }
 
     /// Keeps a run for the next attempt of its client, and returns the questions.
-    fn hold(&self, mut run: AgentRun, arguments: Value) -> Result<Value, McpError> {
-        let random = random_id().map_err(|error| McpError::new(-32603, error.to_string()))?;
+    fn hold(&self, mut run: AgentRun, arguments: Value) -> Result<Value, ProtocolError> {
+        let random = random_id().map_err(|error| ProtocolError::new(-32603, error.to_string()))?;
         let state = format!("{random:032x}");
         let open = run.open_questions().iter();
         let requests: serde_json::Map<String, Value> = open
@@ -241,13 +241,13 @@ impl McpServer {
     }
 
     /// The run that waits for this attempt.
-    fn take_waiting(&self, state: &str, arguments: &Value) -> Result<AgentRun, McpError> {
+    fn take_waiting(&self, state: &str, arguments: &Value) -> Result<AgentRun, ProtocolError> {
         let mut waiting = self.waiting.borrow_mut();
         let at = waiting.iter().position(|held| held.state == state && held.arguments == *arguments);
         let held = at.and_then(|at| waiting.remove(at));
         held.map(|held| held.run).ok_or_else(|| {
             let message = "`requestState` is not one of an open request with these arguments.";
-            McpError::new(INVALID_PARAMS, message)
+            ProtocolError::new(INVALID_PARAMS, message)
         })
     }
 

@@ -37,7 +37,7 @@ impl Drop for RunningRequest {
 }
 
 impl Peer {
-    /// Records the handshake.
+    /// Records what the client declares in its handshake.
     pub fn initialize(&self, capabilities: Value) {
         *self.capabilities.borrow_mut() = Some(capabilities);
     }

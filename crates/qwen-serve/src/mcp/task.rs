@@ -9,7 +9,7 @@ use qwen_events::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::message::{INVALID_PARAMS, McpError};
+use super::message::{INVALID_PARAMS, ProtocolError};
 use super::run::{AgentRun, RunUpdate};
 use crate::sessions::now;
 use crate::token::random_id;
@@ -113,8 +113,8 @@ pub struct Tasks {
 
 impl Tasks {
     /// Makes a task of a run and returns its description.
-    pub fn create(&self, run: AgentRun) -> Result<Value, McpError> {
-        let random = random_id().map_err(|error| McpError::new(-32603, error.to_string()))?;
+    pub fn create(&self, run: AgentRun) -> Result<Value, ProtocolError> {
+        let random = random_id().map_err(|error| ProtocolError::new(-32603, error.to_string()))?;
         let task = Rc::new(Task {
             id: format!("task-{random:032x}"),
             created: now(),
@@ -140,13 +140,13 @@ impl Tasks {
     }
 
     /// Serves `tasks/get`, `tasks/update` and `tasks/cancel`.
-    pub fn serve(&self, method: &str, params: &Value) -> Result<Value, McpError> {
+    pub fn serve(&self, method: &str, params: &Value) -> Result<Value, ProtocolError> {
         let id = params["taskId"].as_str().unwrap_or_default();
         let known = self.known.borrow();
         let is_live =
             |task: &&Rc<Task>| task.result.borrow().is_none() || now() < task.created + TIME_TO_LIVE;
         let Some(task) = known.iter().find(|task| task.id == id).filter(is_live) else {
-            return Err(McpError::new(INVALID_PARAMS, format!("There is no task '{id}'.")));
+            return Err(ProtocolError::new(INVALID_PARAMS, format!("There is no task '{id}'.")));
         };
         match method {
             "tasks/get" => return Ok(task.json()),
@@ -154,7 +154,7 @@ impl Tasks {
             _ => {
                 let answers = &params["inputResponses"];
                 if !answers.is_object() {
-                    return Err(McpError::new(INVALID_PARAMS, "`inputResponses` must be an object."));
+                    return Err(ProtocolError::new(INVALID_PARAMS, "`inputResponses` must be an object."));
                 }
                 task.answers.borrow_mut().push(answers.clone());
             }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::turn::{TurnOutcome, TurnStep};
 
-/// The tool's name.
+/// The name of the only tool.
 pub const NAME: &str = "run";
 
 /// The arguments of a call.

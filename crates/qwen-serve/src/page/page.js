@@ -1,15 +1,22 @@
 // The page: sessions, a live transcript, approvals, a prompt. Foreign text only ever becomes text nodes.
-import { get, request, stream, setToken } from '/page/client.js';
-import { Transcript, visible } from '/page/transcript.js';
+import { ApprovalQueue } from '/page/approvals.js';
+import { get, request, setToken, stream } from '/page/client.js';
+import { element, visible } from '/page/markdown.js';
+import { Replay } from '/page/replay.js';
+import { Transcript, promptText } from '/page/transcript.js';
 
 const $ = (id) => document.getElementById(id);
 
-/** How long an approval ignores input after it appears: keys that were typed for something else. */
-const SETTLE = 500;
+const panels = { plan: $('plan'), agents: $('agents'), thoughts: $('thoughts'), usage: $('usage') };
+const transcript = new Transcript($('transcript'), panels, (text) => { $('announcer').textContent = text; });
+const replay = new Replay($('recording'), transcript, () => current && open(current));
+const queue = new ApprovalQueue($('approvals'), attempt, refresh);
 
 let current = null;
 let following = null;
-const shownApprovals = new Map();
+/** The texts of prompts, to show those that wait. */
+const prompts = new Map();
+const titles = new Map();
 
 function report(error) {
   $('error').textContent = error ? error.message : '';
@@ -26,77 +33,57 @@ async function attempt(work) {
 
 async function refresh() {
   const [{ sessions }, { approvals }] = await Promise.all([get('/api/sessions'), get('/api/approvals')]);
-  const items = sessions.map((session) => {
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.textContent = `${session.status === 'idle' ? '' : session.status === 'waiting' ? '● ' : '… '}${visible(session.title || session.id)}`;
-    button.title = session.workspace;
-    button.setAttribute('aria-current', String(session.id === current));
-    button.dataset.id = session.id;
-    button.addEventListener('click', () => open(session.id));
-    const item = document.createElement('li');
-    item.append(button);
-    return item;
-  });
-  $('sessions').replaceChildren(...items);
+  titles.clear();
+  for (const { id, title } of sessions) titles.set(id, title || id);
+  const focused = document.activeElement?.dataset?.id;
+  $('sessions').replaceChildren(...sessions.map(item));
+  if (focused) document.querySelector(`#sessions [data-id="${CSS.escape(focused)}"]`)?.focus();
   const session = sessions.find(({ id }) => id === current);
   $('title').textContent = session ? visible(session.title || session.id) : 'No session';
-  $('status').textContent = session ? session.status : '';
+  $('status').textContent = session?.status ?? '';
+  $('status').className = session ? `chip ${session.status}` : '';
+  for (const id of ['rename', 'fork', 'replay', 'delete', 'mode', 'model', 'cancel', 'steer']) $(id).disabled = !session;
   if (session && document.activeElement !== $('mode')) $('mode').value = session.mode ?? 'default';
   if (session && document.activeElement !== $('model')) $('model').value = session.model ?? '';
-  showApprovals(approvals);
+  $('queue').replaceChildren(...(session?.queued ?? []).map(waiting));
+  const fresh = queue.show(approvals, current, titles);
+  for (const { tool, session_id: id } of fresh) {
+    $('announcer').textContent = `${visible(tool.name)} needs permission`;
+    notify(`${tool.name} needs permission`, titles.get(id) ?? '', id);
+  }
+  document.title = approvals.length ? `(${approvals.length}) qwen` : 'qwen';
 }
 
-function showApprovals(approvals) {
-  const open = new Set(approvals.map(({ id }) => id));
-  for (const [id, element] of shownApprovals) {
-    if (!open.has(id)) {
-      element.remove();
-      shownApprovals.delete(id);
-    }
-  }
-  for (const approval of approvals) {
-    if (!shownApprovals.has(approval.id)) {
-      const element = approvalElement(approval);
-      shownApprovals.set(approval.id, element);
-      $('approvals').append(element);
-    }
-  }
+function item(session) {
+  const status = element('span', `chip ${session.status}`, session.status);
+  status.hidden = session.status === 'idle';
+  const where = element('span', 'where', visible(session.workspace.split('/').slice(-2).join('/')));
+  const button = element('button', '', element('span', 'name', visible(session.title || session.id)), status, where);
+  button.type = 'button';
+  button.title = visible(session.workspace);
+  button.setAttribute('aria-current', String(session.id === current));
+  button.dataset.id = session.id;
+  button.addEventListener('click', () => open(session.id));
+  return element('li', '', button);
 }
 
-function approvalElement({ id, session_id: session, tool, metadata }) {
-  const appeared = performance.now();
-  const element = document.createElement('div');
-  element.className = 'approval';
-  element.setAttribute('role', 'group');
-  element.setAttribute('aria-label', `Permission for ${tool.name}`);
-  const heading = document.createElement('strong');
-  heading.textContent = `${tool.name} needs permission`;
-  const reason = document.createElement('div');
-  reason.textContent = visible(metadata?.reason ?? '');
-  const what = document.createElement('pre');
-  what.textContent = visible(tool.arguments?.command ?? JSON.stringify(tool.arguments, null, 2));
-  element.append(heading, reason, what);
-  for (const [decision, label] of [['allow', 'Allow'], ['deny', 'Deny']]) {
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.textContent = label;
-    button.dataset.decision = decision;
-    button.addEventListener('click', () => {
-      if (performance.now() - appeared < SETTLE) return;
-      attempt(async () => {
-        await request('POST', `/api/approvals/${id}`, { decision });
-        await refresh();
-      });
-    });
-    element.append(button, ' ');
-  }
-  if (session !== current) {
-    const place = document.createElement('span');
-    place.textContent = 'in another session';
-    element.append(place);
-  }
-  return element;
+function waiting(id) {
+  const button = element('button', '', 'Withdraw');
+  button.type = 'button';
+  button.addEventListener('click', () => attempt(async () => {
+    await request('DELETE', `/api/sessions/${current}/prompts/${encodeURIComponent(id)}`);
+    await refresh();
+  }));
+  return element('li', '', 'Waits:', element('span', '', visible(prompts.get(id) ?? id)), button);
+}
+
+function notify(title, body, id) {
+  if (!document.hidden || $('notify').getAttribute('aria-pressed') !== 'true') return;
+  const shown = new Notification(visible(title).slice(0, 100), { body: visible(body).slice(0, 200), tag: id });
+  shown.addEventListener('click', () => {
+    window.focus();
+    open(id);
+  });
 }
 
 async function open(id) {
@@ -104,7 +91,11 @@ async function open(id) {
   following?.abort();
   following = new AbortController();
   const { signal } = following;
-  const transcript = new Transcript($('transcript'));
+  replay.stop();
+  $('recording').hidden = true;
+  $('composer').hidden = false;
+  showMenu(false);
+  transcript.clear();
   await attempt(refresh);
   let last = '0';
   while (!signal.aborted) {
@@ -112,8 +103,10 @@ async function open(id) {
       for await (const event of stream(`/api/sessions/${id}/events`, last, signal)) {
         if (event.id) last = event.id;
         if (event.name === 'deleted') return;
-        if (event.name === 'snapshot') transcript.restart(event.data);
-        else transcript.take(event.data);
+        const { data } = event;
+        if (data.value?.kind === 'prompt') prompts.set(data.value.prompt_id, promptText(data.value.parts));
+        if (event.name === 'snapshot') transcript.restart(data);
+        else transcript.take(data);
       }
     } catch (error) {
       if (signal.aborted) return;
@@ -121,6 +114,23 @@ async function open(id) {
     }
     await new Promise((resolve) => setTimeout(resolve, 1000));
   }
+}
+
+/** Shows the session from its beginning, with a slider. */
+async function record() {
+  following?.abort();
+  const { last_event_id: last } = await get(`/api/sessions/${current}`);
+  const reading = new AbortController();
+  const lines = [];
+  if (last > 0) {
+    for await (const event of stream(`/api/sessions/${current}/events`, '0', reading.signal)) {
+      if (!event.name) lines.push(event.data);
+      if (Number(event.id) >= last) break;
+    }
+    reading.abort();
+  }
+  $('composer').hidden = true;
+  replay.open(lines);
 }
 
 async function watch() {
@@ -132,6 +142,7 @@ async function watch() {
       for await (const event of stream('/api/events', last, undefined, () => attempt(refresh))) {
         if (event.id) last = event.id;
         const { data } = event;
+        if (data.metadata?.turn) notify(`The turn ended: ${data.metadata.turn.status}`, titles.get(data.session_id) ?? '', data.session_id);
         const matters = event.name || data.metadata || data.value || data.type?.startsWith('control_');
         if (matters && !due) {
           due = setTimeout(() => {
@@ -160,15 +171,60 @@ async function submit(path) {
 }
 
 async function create() {
-  const { id } = await request('POST', '/api/sessions', {});
+  const chosen = { workspace: $('workspace').value || undefined, agent: $('agent').value || undefined };
+  const { id } = await request('POST', '/api/sessions', chosen);
   open(id);
   $('prompt').focus();
+}
+
+/** Asks for a text, or for confirmation if `value` is null. Null if the user goes back. */
+function ask(question, value = null) {
+  $('question').textContent = question;
+  $('answer').hidden = value === null;
+  $('answer').value = value ?? '';
+  $('dialog').returnValue = '';
+  $('dialog').showModal();
+  return new Promise((resolve) => {
+    $('dialog').addEventListener('close', () => resolve($('dialog').returnValue === 'ok' ? $('answer').value : null), { once: true });
+  });
+}
+
+async function rename() {
+  const title = await ask('The name of the session', titles.get(current));
+  if (title === null) return;
+  await request('PATCH', `/api/sessions/${current}`, { title });
+  await refresh();
+}
+
+async function remove() {
+  if (await ask('Delete the session with its history?') === null) return;
+  await request('DELETE', `/api/sessions/${current}`);
+  current = null;
+  following?.abort();
+  transcript.clear();
+  await refresh();
+}
+
+function showMenu(isOpen) {
+  document.querySelector('nav').classList.toggle('open', isOpen);
+  $('menu').setAttribute('aria-expanded', String(isOpen));
 }
 
 function showLogin(message) {
   $('app').hidden = true;
   $('login').hidden = false;
   $('login-error').textContent = message ?? '';
+}
+
+async function showOptions() {
+  const { workspaces, agents } = await get('/api/capabilities');
+  const option = (value) => {
+    const made = element('option', '', visible(value));
+    made.value = value;
+    return made;
+  };
+  $('workspace').replaceChildren(...workspaces.map(option));
+  $('agent').replaceChildren(...agents.map(option));
 }
 
 async function start() {
@@ -178,7 +234,7 @@ async function start() {
     history.replaceState(null, '', location.pathname);
   }
   try {
-    await refresh();
+    await Promise.all([refresh(), showOptions()]);
   } catch (error) {
     return showLogin(error.status === 401 && fragment.has('token') ? 'The token is wrong.' : '');
   }
@@ -189,13 +245,14 @@ async function start() {
   if (first) open(first.dataset.id);
 }
 
+const onClick = (id, work) => $(id).addEventListener('click', () => attempt(work));
+
 $('login').addEventListener('submit', (event) => {
   event.preventDefault();
   setToken($('token').value);
   $('token').value = '';
   start();
 });
-$('new').addEventListener('click', () => attempt(create));
 $('composer').addEventListener('submit', (event) => {
   event.preventDefault();
   submit('prompts');
@@ -206,8 +263,23 @@ $('prompt').addEventListener('keydown', (event) => {
     submit('prompts');
   }
 });
-$('steer').addEventListener('click', () => submit('steer'));
-$('cancel').addEventListener('click', () => current && attempt(() => request('POST', `/api/sessions/${current}/cancel`, {})));
-$('mode').addEventListener('change', () => current && attempt(() => request('PATCH', `/api/sessions/${current}`, { mode: $('mode').value })));
-$('model').addEventListener('change', () => current && $('model').value && attempt(() => request('PATCH', `/api/sessions/${current}`, { model: $('model').value })));
+onClick('new', create);
+onClick('steer', () => submit('steer'));
+onClick('cancel', () => current && request('POST', `/api/sessions/${current}/cancel`, {}));
+onClick('rename', rename);
+onClick('delete', remove);
+onClick('replay', record);
+onClick('fork', async () => open((await request('POST', `/api/sessions/${current}/fork`, {})).id));
+onClick('menu', () => showMenu(!document.querySelector('nav').classList.contains('open')));
+onClick('details', () => {
+  const isOpen = panels.plan.parentElement.classList.toggle('open');
+  $('details').setAttribute('aria-expanded', String(isOpen));
+});
+onClick('notify', async () => {
+  const isOn = $('notify').getAttribute('aria-pressed') !== 'true' && await Notification.requestPermission() === 'granted';
+  $('notify').setAttribute('aria-pressed', String(isOn));
+});
+$('mode').addEventListener('change', () => attempt(() => request('PATCH', `/api/sessions/${current}`, { mode: $('mode').value })));
+$('model').addEventListener('change', () => $('model').value && attempt(() => request('PATCH', `/api/sessions/${current}`, { model: $('model').value })));
+document.querySelector('main').addEventListener('pointerdown', (event) => event.target.closest('#menu') || showMenu(false));
 start();

@@ -28,7 +28,7 @@ pub use self::approvals::{Approval, Approvals};
 pub use self::follow::{SessionLines, SessionReader};
 pub use self::intake::run_intake;
 pub use self::record::{Records, SessionRecord, now};
-pub use self::session::Session;
+pub use self::session::{Line, Session};
 pub use self::timeline::Timeline;
 use crate::options::ServeLimits;
 use crate::respond::Refusal;
@@ -75,6 +75,8 @@ pub struct NewSession {
 /// A prompt on its way to the kernel.
 #[derive(Debug, Clone)]
 pub struct NewPrompt {
+    /// The prompt's id, which the session has not had; a random one if absent.
+    pub prompt_id: Option<String>,
     /// The text or the parts of the message.
     pub parts: Value,
     /// True if it joins the running turn.
@@ -90,7 +92,14 @@ pub struct NewPrompt {
 impl NewPrompt {
     /// A message of the user: a text or parts.
     pub fn parts(parts: Value) -> Self {
-        Self { parts, steers: false, further: Map::new(), continues: None, is_conversation: false }
+        Self {
+            prompt_id: None,
+            parts,
+            steers: false,
+            further: Map::new(),
+            continues: None,
+            is_conversation: false,
+        }
     }
 
     /// A conversation in `further`, of which this text is new.
@@ -330,7 +339,12 @@ impl Sessions {
             return Err(Refusal { retry_after: Some(5), ..refusal });
         }
         let random = random_id().map_err(|error| Refusal::internal(error.to_string()))?;
-        let prompt_id = prompt.continues.clone().unwrap_or_else(|| format!("p-{random:032x}"));
+        if prompt.prompt_id.as_ref().is_some_and(|id| session.prompts.borrow().contains(id)) {
+            let message = "A prompt of this session has this id already.";
+            return Err(Refusal::new(StatusCode::CONFLICT, "prompt_id_in_use", message));
+        }
+        let prompt_id =
+            prompt.continues.clone().or(prompt.prompt_id).unwrap_or_else(|| format!("p-{random:032x}"));
         let after = session.last();
         session.used_at.set(Instant::now());
         if !session.prompts.borrow().contains(&prompt_id) {

@@ -22,6 +22,9 @@ pub enum SessionsAction {
         /// the Agent Trajectory Interchange Format
         #[arg(long, default_value = "qwen")]
         dialect: String,
+        /// Write one HTML file that shows the session, with a slider, to FILE or to standard output
+        #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "dialect")]
+        html: Option<PathBuf>,
     },
     /// Write the stream of a session at its original pace
     Replay {

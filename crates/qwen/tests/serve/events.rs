@@ -108,3 +108,29 @@ fn a_stream_ends_when_its_session_is_deleted() {
     assert_eq!(reader.next().unwrap().name.as_deref(), Some("deleted"));
     assert_eq!(reader.next(), None);
 }
+
+#[test]
+fn without_partial_messages_each_message_is_one_event() {
+    let mock = MockModel::with([Reply::new([
+        sse::role(),
+        sse::text("One "),
+        sse::text("two."),
+        sse::finish("stop"),
+        sse::done(),
+    ])]);
+    let server = serve(&mock);
+    let id = server.session();
+    let chunks = server.turn(&id, "a");
+    let path = format!("/api/sessions/{id}/events?partial=false");
+    let whole = server.stream(&path, Some("0")).until(is_end);
+    let messages: Vec<_> =
+        whole.iter().map(Event::json).filter(|line| line["object"] == "chat.completion").collect();
+    assert_eq!(messages.last().unwrap()["choices"][0]["message"]["content"], "One two.");
+    assert!(whole.len() < chunks.len() && whole.iter().all(|event| !event.data.contains("chunk")));
+    assert_eq!(whole.last().unwrap().number(), chunks.last().unwrap().number());
+    // A reconnect anywhere gives the rest of the same events.
+    for cut in 0..whole.len() {
+        let after = whole[..cut].last().map_or(0, Event::number).to_string();
+        assert_eq!(server.stream(&path, Some(&after)).until(is_end), whole[cut..], "cut after {cut}");
+    }
+}

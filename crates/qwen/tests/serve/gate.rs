@@ -352,3 +352,151 @@ fn a_listed_origin_may_use_the_server_from_its_pages() {
     let proxied = [("Host", "app.example.com"), ("Authorization", bearer.as_str())];
     assert_eq!(server.with_headers("GET", "/api/sessions", &proxied, "").status, 200);
 }
+
+#[test]
+fn the_routes_of_other_protocols_pass_the_same_gate() {
+    let mock = MockModel::with([Reply::text("Hi.")]);
+    let program = program(&mock);
+    let server = start(&program);
+    let id = server.session();
+    server.turn(&id, "a secret title");
+    let watch = std::fs::read_to_string(program.qwen_home_path().join("serve/watch-token")).unwrap();
+    let (host, bearer) = (server.host(), format!("Bearer {TOKEN}"));
+    let watcher = format!("Bearer {}", watch.trim());
+    let of = |rest: &str| format!("/session/{id}{rest}");
+    let routes = [
+        ("GET", "/capabilities".to_owned(), ""),
+        ("POST", "/session".to_owned(), "{}"),
+        ("POST", of("/load"), "{}"),
+        ("POST", of("/resume"), "{}"),
+        ("POST", of("/prompt"), r#"{"prompt":[{"type":"text","text":"x"}]}"#),
+        ("POST", of("/cancel"), "{}"),
+        ("GET", of("/events"), ""),
+        ("GET", of("/status"), ""),
+        ("DELETE", of(""), ""),
+        ("PATCH", of("/metadata"), r#"{"displayName":"stolen"}"#),
+        ("POST", of("/permission/x"), "{}"),
+        ("POST", "/permission/x".to_owned(), "{}"),
+        ("GET", "/workspace/%2Ftmp/sessions".to_owned(), ""),
+        ("POST", "/mcp".to_owned(), r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+        ("DELETE", "/mcp".to_owned(), ""),
+    ];
+    let json = ("Content-Type", "application/json");
+    for (method, path, body) in &routes {
+        let query = format!("{path}?token={TOKEN}");
+        let attempts: [(&str, Vec<(&str, &str)>, u16); 6] = [
+            (path, vec![("Host", &host), json], 401),
+            (&query, vec![("Host", &host), json], 401),
+            (path, vec![("Host", &host), ("Cookie", &bearer), json], 401),
+            (path, vec![("Host", &host), ("Authorization", &watcher), json], 403),
+            (path, vec![("Host", "evil.example"), ("Authorization", &bearer), json], 403),
+            (path, vec![("Host", &host), ("Authorization", &bearer), ("Origin", "null"), json], 403),
+        ];
+        for (path, headers, status) in attempts {
+            let answer = server.with_headers(method, path, &headers, body);
+            assert_eq!(answer.status, status, "{method} {path} {headers:?} {answer:?}");
+            assert!(!answer.body.contains("secret"), "{answer:?}");
+        }
+    }
+    unharmed(&mock, &server, &id);
+}
+
+#[test]
+fn ids_that_are_paths_reach_no_file() {
+    let mock = MockModel::with([Reply::text("Hi.")]);
+    let (server, id) = guarded(&mock);
+    let bearer = format!("Bearer {TOKEN}");
+    let host = server.host();
+    for hostile in [
+        "..",
+        "../..",
+        "..%2f..%2ftoken",
+        "%2e%2e%2ftoken",
+        "%00",
+        "x%00y",
+        "/etc/passwd",
+        "%2fetc%2fpasswd",
+        ".",
+        "-rf",
+        "a%0d%0aX:y",
+        "%5c..%5c",
+        &"a".repeat(4000),
+    ] {
+        for (method, path) in [
+            ("GET", format!("/api/sessions/{hostile}")),
+            ("GET", format!("/api/sessions/{hostile}/snapshot")),
+            ("DELETE", format!("/api/sessions/{hostile}")),
+            ("DELETE", format!("/api/sessions/{id}/prompts/{hostile}")),
+            ("GET", format!("/v1/responses/{hostile}")),
+            ("DELETE", format!("/v1/responses/{hostile}")),
+            ("GET", format!("/session/{hostile}/status")),
+            ("GET", format!("/page/{hostile}")),
+            ("GET", format!("/page/../{hostile}")),
+            ("GET", format!("/workspace/{hostile}/sessions")),
+        ] {
+            let answer =
+                server.with_headers(method, &path, &[("Host", &host), ("Authorization", &bearer)], "");
+            assert!(matches!(answer.status, 400 | 404 | 405), "{method} {path} {answer:?}");
+            assert!(!answer.body.contains("root:") && !answer.body.contains(TOKEN), "{answer:?}");
+        }
+    }
+    for id in ["../token", "a/b", "\0", "", " "] {
+        let body = json!({"sessionId": id}).to_string();
+        assert_eq!(server.send("POST", "/session", &body).status, 400, "{id:?}");
+    }
+    unharmed(&mock, &server, &id);
+}
+
+#[test]
+fn a_workspace_through_a_link_out_of_the_workspaces_is_refused() {
+    let mock = MockModel::start();
+    let program = program(&mock);
+    let place = program.home_path().join("inside");
+    std::fs::create_dir(&place).unwrap();
+    std::os::unix::fs::symlink("/etc", place.join("out")).unwrap();
+    std::fs::create_dir(place.join("sub")).unwrap();
+    std::os::unix::fs::symlink(place.join("sub"), place.join("in")).unwrap();
+    let server = start(&program.args(["--workspace", &place.display().to_string()]));
+    let workspace = |rest: &str| place.join(rest).display().to_string();
+    for (path, is_allowed) in [
+        (workspace("sub"), true),
+        (workspace("in"), true),
+        (workspace("out"), false),
+        (workspace("sub/../.."), false),
+        (workspace("missing"), false),
+        ("/etc".to_owned(), false),
+        ("sub".to_owned(), false),
+        (String::new(), false),
+        (format!("{}\0", workspace("sub")), false),
+    ] {
+        let ours = server.post("/api/sessions", json!({"workspace": path}));
+        assert_eq!(ours.status, if is_allowed { 201 } else { 403 }, "{path:?} {ours:?}");
+        let theirs = server.post("/session", json!({"cwd": path, "sessionScope": "thread"}));
+        assert_eq!(theirs.status, if is_allowed { 200 } else { 400 }, "{path:?} {theirs:?}");
+    }
+}
+
+#[test]
+fn slow_heads_and_bodies_are_ended() {
+    let mock = MockModel::start();
+    let server = serve(&mock);
+    let head = format!(
+        "POST /api/sessions HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\n",
+        server.host()
+    );
+    let body = format!("{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{");
+    // Both wait for the same ten seconds.
+    let mut streams: Vec<_> = [head.as_str(), body.as_str(), ""]
+        .into_iter()
+        .map(|sent| {
+            let mut stream = server.connect();
+            stream.write_all(sent.as_bytes()).unwrap();
+            BufReader::new(stream)
+        })
+        .collect();
+    for stream in &mut streams {
+        let answer = read_answer(stream);
+        assert!(matches!(answer.status, 0 | 400 | 408), "{answer:?}");
+    }
+    assert_eq!(server.get("/api/sessions").json()["sessions"], json!([]));
+}

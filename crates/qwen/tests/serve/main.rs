@@ -8,4 +8,7 @@ mod gate;
 mod harness;
 mod lifecycle;
 mod limits;
+mod openapi;
+mod reconnects;
 mod sessions;
+mod websocket;

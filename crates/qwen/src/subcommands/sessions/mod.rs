@@ -1,6 +1,7 @@
 //! `qwen sessions`: the sessions stored on this machine.
 
 mod fork;
+mod html;
 mod listing;
 mod recording;
 mod transcript;
@@ -62,10 +63,13 @@ pub fn run(
     match action {
         SessionsAction::List(args) => list(&store, args, invocation, out)?,
         SessionsAction::Show { id } => show(&store, &find(&store, id)?, out)?,
-        SessionsAction::Export { id, dialect } if dialect == "atif" => {
+        SessionsAction::Export { id, html: Some(file), .. } => {
+            html::export(&store, &find(&store, id)?, file, out)?;
+        }
+        SessionsAction::Export { id, dialect, .. } if dialect == "atif" => {
             trajectory(&store, &find(&store, id)?, out)?;
         }
-        SessionsAction::Export { id, dialect } => {
+        SessionsAction::Export { id, dialect, .. } => {
             stream(&store, &find(&store, id)?, Wire::parse(dialect, Format::StreamJson.name())?, None, out)?;
         }
         SessionsAction::Replay { id, record_dir: Some(directory), end, speed, both, .. } => {
