@@ -63,6 +63,12 @@ bus:
 	tests/fleet/install
 	tests/fleet/bus
 
+# Pictures of the page in target/screenshots, made by its tests.
+.PHONY: screenshots
+screenshots:
+	cargo build --locked -p qwen
+	QWEN_SERVE_SCREENSHOTS=$(CURDIR)/target/screenshots tests/serve/run node
+
 # The Python SDK: lints, types and tests, in a virtual environment under target/.
 test-sdk-python:
 	cargo build --locked -p qwen -p mock-model

@@ -237,6 +237,20 @@ for (const [key, exists] of [['y', true], ['n', false]]) {
   });
 }
 
+test('approvals of the shown session come first', async () => {
+  const other = (await api('POST', 'sessions', {})).id;
+  await api('POST', `sessions/${other}/prompts`, { prompt: 'make a file' });
+  const { page, id } = await opened();
+  await approval(page, other).waitFor();
+  await prompt(page, 'make a file');
+  await approval(page, id).waitFor();
+  await page.waitForFunction((own) => document.querySelector('.approval').dataset.session === own, id);
+  await page.click(`#sessions [data-id="${other}"]`);
+  await page.waitForFunction((own) => document.querySelector('.approval').dataset.session === own, other);
+  await page.close();
+  for (const session of [id, other]) await api('POST', `sessions/${session}/cancel`, {});
+});
+
 test('an approval is decided by touch, with edited arguments', async () => {
   const other = join(workspace, 'other.txt');
   rmSync(other, { force: true });

@@ -1,6 +1,7 @@
 //! MCP on lines: one message a line, in both directions.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -14,6 +15,9 @@ pub struct McpLines {
     pub incoming: mpsc::Receiver<Vec<u8>>,
     pub outgoing: mpsc::Sender<Vec<u8>>,
 }
+
+/// How long requests may take to end after the client has gone.
+const END_LIMIT: Duration = Duration::from_secs(1);
 
 /// How many messages may wait for the client.
 const QUEUED: usize = 16;
@@ -48,6 +52,6 @@ pub async fn serve_lines(server: Rc<AgentServer>, lines: McpLines) {
     }
     peer.cancel_all();
     drop(out);
-    // The responses to requests that had ended are written.
-    let _ = writing.await;
+    // The responses to requests that had ended are written; a request that is still starting is not waited for.
+    let _ = tokio::time::timeout(END_LIMIT, writing).await;
 }

@@ -31,11 +31,8 @@ export class ApprovalQueue {
       if (hadFocus) this.#root.querySelector('.approval')?.focus();
     }
     const fresh = approvals.filter(({ id }) => !this.#shown.has(id));
-    for (const approval of fresh) {
-      const made = this.#make(approval);
-      this.#shown.set(approval.id, made);
-      this.#root.append(made.root);
-    }
+    for (const approval of fresh) this.#shown.set(approval.id, this.#make(approval));
+    this.#arrange(approvals, current);
     for (const { id, session_id: session } of approvals) {
       const { place } = this.#shown.get(id);
       place.textContent = session === current ? '' : `in another session: ${visible(titles.get(session) ?? session)}`;
@@ -43,8 +40,21 @@ export class ApprovalQueue {
     return fresh;
   }
 
+  /** Puts the approvals of the shown session first. Whatever changes its place ignores input anew. */
+  #arrange(approvals, current) {
+    const sorted = [...approvals].sort((a, b) => (b.session_id === current) - (a.session_id === current));
+    const wanted = sorted.map(({ id }) => this.#shown.get(id));
+    const first = wanted.findIndex(({ root }, at) => this.#root.children[at] !== root);
+    if (first < 0) return;
+    const focused = document.activeElement;
+    for (const made of wanted.slice(first)) {
+      made.appeared = performance.now();
+      this.#root.append(made.root);
+    }
+    if (this.#root.contains(focused)) focused.focus();
+  }
+
   #make({ id, session_id: session, tool, metadata }) {
-    const appeared = performance.now();
     const place = element('span', 'quiet place');
     const confirmation = metadata?.confirmation ?? {};
     const root = element('div', 'approval', element('div', 'head', element('strong', '', `${visible(tool.name)} needs permission`), place));
@@ -65,7 +75,7 @@ export class ApprovalQueue {
     edited.setAttribute('aria-label', 'Arguments as JSON');
     const edit = element('details', '', element('summary', '', 'Edit the arguments'), edited);
     const decide = (decision) => {
-      if (performance.now() - appeared < SETTLE) return;
+      if (performance.now() - made.appeared < SETTLE) return;
       this.#attempt(async () => {
         const body = { decision };
         if (decision === 'deny' && message.value.trim()) body.message = message.value;
@@ -85,7 +95,8 @@ export class ApprovalQueue {
     }
     buttons.append(message);
     root.append(edit, buttons);
-    return { root, place, decide };
+    const made = { root, place, decide, appeared: performance.now() };
+    return made;
   }
 
   #what({ arguments: values }, confirmation) {
@@ -99,7 +110,7 @@ export class ApprovalQueue {
   #key(event) {
     const typing = event.target.closest?.('input, textarea, select, [contenteditable]');
     if (typing || event.ctrlKey || event.metaKey || event.altKey || this.#shown.size === 0) return;
-    const all = [...this.#shown.values()];
+    const all = [...this.#shown.values()].sort((a, b) => (a.root.compareDocumentPosition(b.root) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1));
     const focused = all.findIndex(({ root }) => root.contains(document.activeElement));
     const step = { j: 1, k: -1 }[event.key];
     if (step) {

@@ -46,7 +46,7 @@ impl Socket {
         match payload.len() {
             short @ 0..126 => frame.push(0x80 | u8::try_from(short).unwrap()),
             medium => {
-                frame.push(0x80 | 126);
+                frame.push(0xfe);
                 frame.extend_from_slice(&u16::try_from(medium).unwrap().to_be_bytes());
             }
         }
