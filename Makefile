@@ -69,6 +69,13 @@ screenshots:
 	cargo build --locked -p qwen
 	QWEN_SERVE_SCREENSHOTS=$(CURDIR)/target/screenshots tests/serve/run node
 
+# Three bus servers and two nodes on loopback to try them with, until Ctrl-C.
+.PHONY: fleet
+fleet:
+	tests/fleet/install
+	cargo build --locked -p qwen
+	tests/fleet/fleet
+
 # The Python SDK: lints, types and tests, in a virtual environment under target/.
 test-sdk-python:
 	cargo build --locked -p qwen -p mock-model

@@ -44,7 +44,8 @@ impl BusServers {
     #[track_caller]
     pub fn start_with(count: usize, further: &str) -> Self {
         let with_files = |config: String, store: &Path| {
-            format!("{config}jetstream {{ store_dir: {store:?}, sync_interval: always }}\n{further}\n")
+            let store = store.display();
+            format!("{config}jetstream {{ store_dir: \"{store}\", sync_interval: always }}\n{further}\n")
         };
         Self::start_as(count, with_files)
     }
@@ -100,7 +101,7 @@ impl BusServers {
         });
         server.child = Some(child);
         let deadline = Instant::now() + WAIT_LIMIT;
-        while !greets(server.port) {
+        while !is_greeting(server.port) {
             assert!(Instant::now() < deadline, "the server did not start: {}", self.log(index));
             std::thread::yield_now();
         }
@@ -111,7 +112,7 @@ impl BusServers {
         std::fs::read_to_string(self.servers[index].config.with_extension("log")).unwrap_or_default()
     }
 
-    /// Kills a server.
+    /// Kills a server, as a power switch would end its process.
     #[track_caller]
     pub fn kill(&mut self, index: usize) {
         if let Some(mut child) = self.servers[index].child.take() {
@@ -138,7 +139,7 @@ impl BusServers {
     }
 }
 
-fn greets(port: u16) -> bool {
+fn is_greeting(port: u16) -> bool {
     let Ok(mut socket) = TcpStream::connect(("127.0.0.1", port)) else { return false };
     let mut start = [0; 5];
     let limit = socket.set_read_timeout(Some(Duration::from_secs(5)));

@@ -26,20 +26,22 @@ const DEAD_AFTER: Duration = Duration::from_secs(2);
 
 /// One run of a process on the bus. It is written as NAME/INCARNATION.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct BusIdentity {
     /// A name that a restart may have again.
     pub name: String,
     /// Differs in every run.
     pub incarnation: String,
+    /// Where the files of its sessions are; none if they may continue anywhere.
+    pub workspace: Option<String>,
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for BusIdentity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}/{}", self.name, self.incarnation)
     }
 }
 
-/// How to connect.
+/// How to reach the bus and what to allow.
 #[derive(Debug, Clone, Default)]
 pub struct BusOptions {
     /// `nats://HOST:PORT` or `tls://HOST:PORT`; several are separated by commas.
@@ -73,17 +75,17 @@ impl From<BusError> for std::io::Error {
     }
 }
 
-/// A connection.
+/// A connection of this process to the bus.
 pub struct Bus {
     pub(crate) client: Client,
-    /// This process.
-    pub identity: Identity,
+    /// The name of this process on the bus.
+    pub identity: BusIdentity,
     pub(crate) commit_timeout: Duration,
 }
 
 impl Bus {
     /// Connects, and refuses servers that do not give the guarantees.
-    pub async fn connect(options: &BusOptions, identity: Identity) -> Result<Self, BusError> {
+    pub async fn connect(options: &BusOptions, identity: BusIdentity) -> Result<Self, BusError> {
         if !is_bus_name(&identity.name) {
             let message = format!(
                 "The name {:?} cannot be used on the bus. Use 1 to 64 letters, digits, `_` and `-`.",
@@ -92,8 +94,7 @@ impl Bus {
             return Err(BusError::new("invalid_bus_name", message));
         }
         let addresses = addresses(options)?;
-        let settings = settings(options)
-            .await?
+        let settings = settings(options)?
             .name(identity.to_string())
             .connection_timeout(CONNECT_LIMIT)
             .request_timeout(Some(REQUEST_LIMIT))
@@ -225,7 +226,7 @@ fn addresses(options: &BusOptions) -> Result<Vec<ServerAddr>, BusError> {
     Ok(addresses)
 }
 
-async fn settings(options: &BusOptions) -> Result<ConnectOptions, BusError> {
+fn settings(options: &BusOptions) -> Result<ConnectOptions, BusError> {
     let Some(path) = &options.credentials else { return Ok(ConnectOptions::new()) };
     let unusable = |why: String| {
         BusError::new(

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::bus::{Bus, BusError};
 use crate::headers::EventHeaders;
 use crate::session_log::PART_BYTES;
-use crate::stream::{Outcome, Place, Stored};
+use crate::stream::{AppendOutcome, Stored, StreamSubject};
 use crate::streams::Shards;
 use crate::subjects;
 
@@ -57,13 +57,16 @@ impl BusEvents {
         Self { bus, shards, owned: RefCell::default(), cursors: RefCell::default() }
     }
 
-    fn place(&self, session: &SessionId) -> Place {
-        let shard = self.shards.of(session);
-        Place { stream: subjects::event_stream(shard), subject: subjects::event_subject(shard, session) }
+    fn place(&self, session: &SessionId) -> StreamSubject {
+        let shard = self.shards.shard_of(session);
+        StreamSubject {
+            stream: subjects::event_stream(shard),
+            subject: subjects::event_subject(shard, session),
+        }
     }
 
-    fn turn_place(session: &SessionId) -> Place {
-        Place { stream: subjects::TURNS.to_owned(), subject: subjects::turn_subject(session) }
+    fn turn_place(session: &SessionId) -> StreamSubject {
+        StreamSubject { stream: subjects::TURNS.to_owned(), subject: subjects::turn_subject(session) }
     }
 
     /// Reads the state of a session from the leaders of its streams.
@@ -107,15 +110,15 @@ impl BusEvents {
             open: state.open.clone(),
         };
         match self.append_message(session, state.sequence, &headers, Bytes::new()).await {
-            Outcome::At(sequence) => {
+            AppendOutcome::At(sequence) => {
                 let taken =
                     Taken { epoch: headers.epoch, last: state.last, open: state.open.clone(), end: None };
                 let owned = Owned { epoch: headers.epoch, sequence, ..state };
                 self.owned.borrow_mut().insert(session.clone(), owned);
                 Ok(Some(taken))
             }
-            Outcome::Refused => Ok(None),
-            Outcome::Unknown => Err(io::Error::other("the bus does not answer")),
+            AppendOutcome::Refused => Ok(None),
+            AppendOutcome::Unknown => Err(io::Error::other("the bus does not answer")),
         }
     }
 
@@ -134,7 +137,7 @@ impl BusEvents {
         expected: u64,
         headers: &EventHeaders,
         payload: Bytes,
-    ) -> Outcome {
+    ) -> AppendOutcome {
         let is_ours = |stored: &_| EventHeaders::parse(stored).as_ref() == Some(headers);
         self.bus.append(&self.place(session), expected, headers.to_map(), payload, is_ours).await
     }
@@ -146,15 +149,15 @@ impl BusEvents {
         owned: &Owned,
         headers: &EventHeaders,
         payload: &Bytes,
-    ) -> Outcome {
+    ) -> AppendOutcome {
         let outcome = self.append_message(session, owned.sequence, headers, payload.clone()).await;
-        if outcome != Outcome::Refused {
+        if outcome != AppendOutcome::Refused {
             return outcome;
         }
         match self.bus.read_last(&self.place(session)).await {
             Ok(None) => self.append_message(session, 0, headers, payload.clone()).await,
-            Ok(Some(_)) => Outcome::Refused,
-            Err(_) => Outcome::Unknown,
+            Ok(Some(_)) => AppendOutcome::Refused,
+            Err(_) => AppendOutcome::Unknown,
         }
     }
 
@@ -188,16 +191,16 @@ impl BusEvents {
             };
             let bytes = payload.slice(part * PART_BYTES..payload.len().min((part + 1) * PART_BYTES));
             match self.append_part(id, &owned, &headers, &bytes).await {
-                Outcome::At(sequence) => {
+                AppendOutcome::At(sequence) => {
                     owned =
                         Owned { epoch, sequence, last: headers.last().max(owned.last), open: headers.open };
                     self.owned.borrow_mut().insert(id.clone(), owned.clone());
                 }
-                Outcome::Refused => {
+                AppendOutcome::Refused => {
                     self.owned.borrow_mut().remove(id);
                     return Appended::Fenced;
                 }
-                Outcome::Unknown => return Appended::Unknown,
+                AppendOutcome::Unknown => return Appended::Unknown,
             }
         }
         if open.is_none() || count == 0 {

@@ -3,11 +3,12 @@
 use async_nats::HeaderMap;
 use qwen_kernel::ipc::CommitReason;
 
-use crate::bus::Identity;
+use crate::bus::BusIdentity;
 
 const EPOCH: &str = "Q-Epoch";
 const OWNER: &str = "Q-Owner";
 const RELEASED: &str = "Q-Released";
+const WORKSPACE: &str = "Q-Workspace";
 const OFFSET: &str = "Q-Off";
 const BASE: &str = "Q-Base";
 const START: &str = "Q-Start";
@@ -25,6 +26,8 @@ pub struct LogHeaders {
     pub epoch: u64,
     /// The process that wrote it, as NAME/INCARNATION.
     pub owner: String,
+    /// Where the session's files are, as `local:NODE` or `shared:ID`.
+    pub workspace: Option<String>,
     /// True if that process gave the log up with it.
     pub is_released: bool,
     /// The offset of the payload in the log. What earlier messages have from there on is replaced.
@@ -78,6 +81,7 @@ impl LogHeaders {
         Some(Self {
             epoch: number(headers, EPOCH)?,
             owner: text(headers, OWNER)?.to_owned(),
+            workspace: unescaped(WORKSPACE),
             is_released: headers.get(RELEASED).is_some(),
             offset: number(headers, OFFSET)?,
             base: number(headers, BASE),
@@ -85,12 +89,15 @@ impl LogHeaders {
         })
     }
 
-    /// Writes the headers.
+    /// Returns the headers as a message carries them.
     pub fn to_map(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(EPOCH, self.epoch.to_string());
         headers.insert(OWNER, self.owner.as_str());
         headers.insert(OFFSET, self.offset.to_string());
+        if let Some(workspace) = &self.workspace {
+            headers.insert(WORKSPACE, escape(workspace));
+        }
         if self.is_released {
             headers.insert(RELEASED, "1");
         }
@@ -114,7 +121,7 @@ impl LogHeaders {
     }
 
     /// Returns true if a process other than `identity` owns the log.
-    pub fn is_owned_by_other(&self, identity: &Identity) -> bool {
+    pub fn is_owned_by_other(&self, identity: &BusIdentity) -> bool {
         !self.is_released && self.owner != identity.to_string()
     }
 }
@@ -142,7 +149,7 @@ impl EventHeaders {
         })
     }
 
-    /// Writes the headers.
+    /// Returns the headers as a message carries them.
     pub fn to_map(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(EPOCH, self.epoch.to_string());
@@ -228,6 +235,7 @@ mod tests {
                 let headers = LogHeaders {
                     epoch: 7,
                     owner: "n/1".to_owned(),
+                    workspace: Some(format!("local:{name}")),
                     is_released: name.is_empty(),
                     offset: 9,
                     base: Some(3),

@@ -4,19 +4,25 @@
 //! its numbered lines (`QEV-k`). Every append names the message that it must follow, so that the store refuses an
 //! owner that was replaced; no clock is involved. `subjects` and `headers` are pure; `bus` connects and asks,
 //! `stream` appends and reads, `session_log`, `events` and `sessions` implement the kernel's traits, `streams`
-//! creates and verifies the streams.
+//! creates and verifies the streams. `node` offers a machine's workers, `relay` is a hub without workers, and
+//! `heartbeat` is how it learns which nodes live.
 
 mod bus;
 mod events;
 mod headers;
+mod heartbeat;
+mod node;
+mod relay;
 mod session_log;
 mod sessions;
 mod stream;
 mod streams;
 mod subjects;
 
-pub use bus::{Bus, BusError, BusOptions, Identity, is_supported};
+pub use bus::{Bus, BusError, BusIdentity, BusOptions, is_supported};
 pub use events::BusEvents;
+pub use node::BusNode;
+pub use relay::{Relay, RelayParts};
 pub use session_log::BusLog;
 pub use sessions::BusSessions;
 pub use streams::{Shards, StreamOptions, StreamReport, init, report, shards};

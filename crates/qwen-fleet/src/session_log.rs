@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::bus::Bus;
 use crate::headers::LogHeaders;
-use crate::stream::{Outcome, Place, refusal};
+use crate::stream::{AppendOutcome, StreamSubject, refusal};
 use crate::streams::Shards;
 use crate::subjects;
 
@@ -52,12 +52,12 @@ impl BusLog {
         Self { bus, shards, owned: RefCell::default() }
     }
 
-    fn place(&self, session: &SessionId) -> Place {
-        let shard = self.shards.of(session);
-        Place { stream: subjects::log_stream(shard), subject: subjects::log_subject(shard, session) }
+    fn place(&self, session: &SessionId) -> StreamSubject {
+        let shard = self.shards.shard_of(session);
+        StreamSubject { stream: subjects::log_stream(shard), subject: subjects::log_subject(shard, session) }
     }
 
-    fn owned(&self, session: &SessionId) -> Option<Owned> {
+    fn find_owned(&self, session: &SessionId) -> Option<Owned> {
         self.owned.borrow().get(session).cloned()
     }
 
@@ -72,7 +72,7 @@ impl BusLog {
 
     /// True if this process wrote the last message of a log.
     pub fn is_last_writer(&self, session: &SessionId, end: &LogEnd) -> bool {
-        self.owned(session).is_some_and(|owned| owned.sequence == end.sequence)
+        self.find_owned(session).is_some_and(|owned| owned.sequence == end.sequence)
     }
 
     /// Takes a log whose end is known. None if another process was faster.
@@ -80,26 +80,27 @@ impl BusLog {
         let headers = LogHeaders {
             epoch: end.headers.epoch + 1,
             owner: self.bus.identity.to_string(),
+            workspace: self.bus.identity.workspace.clone().or_else(|| end.headers.workspace.clone()),
             is_released: false,
             offset: end.bytes,
             base: None,
             last: end.headers.last.clone(),
         };
         match self.append_message(session, end.sequence, &headers, Bytes::new()).await {
-            Outcome::At(sequence) => {
+            AppendOutcome::At(sequence) => {
                 let position = LogPosition { epoch: headers.epoch, bytes: end.bytes };
                 let owned = Owned { sequence, headers, bytes: end.bytes };
                 self.owned.borrow_mut().insert(session.clone(), owned);
                 Ok(Some(position))
             }
-            Outcome::Refused => Ok(None),
-            Outcome::Unknown => Err(io::Error::other("the bus does not answer")),
+            AppendOutcome::Refused => Ok(None),
+            AppendOutcome::Unknown => Err(io::Error::other("the bus does not answer")),
         }
     }
 
     /// Takes a log again that this process released; none if another one has written to it since.
     pub async fn retake(&self, session: &SessionId) -> io::Result<Option<LogPosition>> {
-        let Some(owned) = self.owned(session) else { return Ok(None) };
+        let Some(owned) = self.find_owned(session) else { return Ok(None) };
         let end = LogEnd { sequence: owned.sequence, headers: owned.headers, bytes: owned.bytes };
         let taken = self.take_at(session, &end).await?;
         if taken.is_none() {
@@ -114,7 +115,7 @@ impl BusLog {
         expected: u64,
         headers: &LogHeaders,
         payload: Bytes,
-    ) -> Outcome {
+    ) -> AppendOutcome {
         let is_ours = |stored: &_| LogHeaders::parse(stored).as_ref() == Some(headers);
         self.bus.append(&self.place(session), expected, headers.to_map(), payload, is_ours).await
     }
@@ -156,7 +157,7 @@ impl BusLog {
         reason: &CommitReason,
     ) -> Appended {
         let is_ours = |owned: &Owned| owned.headers.epoch == epoch && !owned.headers.is_released;
-        let Some(mut owned) = self.owned(id).filter(is_ours) else { return Appended::Fenced };
+        let Some(mut owned) = self.find_owned(id).filter(is_ours) else { return Appended::Fenced };
         let length = owned.bytes;
         let stored = if at < length {
             let Ok(log) = self.read_all(id).await else { return Appended::Unknown };
@@ -183,6 +184,7 @@ impl BusLog {
             let headers = LogHeaders {
                 epoch,
                 owner: self.bus.identity.to_string(),
+                workspace: owned.headers.workspace.clone(),
                 is_released: false,
                 offset,
                 base: (!is_last).then_some(at),
@@ -190,17 +192,17 @@ impl BusLog {
             };
             let payload = Bytes::copy_from_slice(part);
             match self.append_message(id, owned.sequence, &headers, payload).await {
-                Outcome::At(sequence) => {
+                AppendOutcome::At(sequence) => {
                     offset += part.len() as u64;
                     let bytes = if is_last { offset } else { at };
                     owned = Owned { sequence, headers, bytes };
                     self.owned.borrow_mut().insert(id.clone(), owned.clone());
                 }
-                Outcome::Refused => {
+                AppendOutcome::Refused => {
                     self.owned.borrow_mut().remove(id);
                     return Appended::Fenced;
                 }
-                Outcome::Unknown => return Appended::Unknown,
+                AppendOutcome::Unknown => return Appended::Unknown,
             }
         }
         Appended::Ok
@@ -216,7 +218,7 @@ impl BusLog {
     }
 
     async fn give_up(&self, session: &SessionId, epoch: u64) -> Appended {
-        let Some(owned) = self.owned(session).filter(|owned| owned.headers.epoch == epoch) else {
+        let Some(owned) = self.find_owned(session).filter(|owned| owned.headers.epoch == epoch) else {
             return Appended::Fenced;
         };
         if owned.headers.is_released {
@@ -225,16 +227,16 @@ impl BusLog {
         let headers =
             LogHeaders { is_released: true, offset: owned.bytes, base: None, ..owned.headers.clone() };
         match self.append_message(session, owned.sequence, &headers, Bytes::new()).await {
-            Outcome::At(sequence) => {
+            AppendOutcome::At(sequence) => {
                 let owned = Owned { sequence, headers, ..owned };
                 self.owned.borrow_mut().insert(session.clone(), owned);
                 Appended::Ok
             }
-            Outcome::Refused => {
+            AppendOutcome::Refused => {
                 self.owned.borrow_mut().remove(session);
                 Appended::Fenced
             }
-            Outcome::Unknown => Appended::Unknown,
+            AppendOutcome::Unknown => Appended::Unknown,
         }
     }
 

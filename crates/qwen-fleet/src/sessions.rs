@@ -9,13 +9,14 @@ use qwen_kernel::store::{AsyncEvents, AsyncSessionLog, Claimed, LogPosition, Sha
 use crate::bus::{Bus, BusError};
 use crate::events::BusEvents;
 use crate::session_log::BusLog;
-use crate::streams::shards;
+use crate::streams::{Shards, shards};
 
 /// The sessions on a bus.
 pub struct BusSessions {
     bus: Rc<Bus>,
-    log: BusLog,
-    events: BusEvents,
+    pub(crate) log: BusLog,
+    pub(crate) events: BusEvents,
+    pub(crate) shards: Shards,
 }
 
 impl BusSessions {
@@ -26,7 +27,7 @@ impl BusSessions {
         bus.answer_pings().await?;
         let log = BusLog::new(bus.clone(), shards);
         let events = BusEvents::new(bus.clone(), shards);
-        Ok(Self { bus, log, events })
+        Ok(Self { bus, log, events, shards })
     }
 
     async fn claim_both(&self, session: &SessionId, by_force: bool) -> io::Result<Claimed> {

@@ -43,7 +43,7 @@ pub struct Stored {
 
 /// The outcome of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AppendOutcome {
     /// It is stored under this sequence number.
     At(u64),
     /// Another message came first; nothing was stored.
@@ -54,7 +54,7 @@ pub enum Outcome {
 
 /// A subject in a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct StreamSubject {
     pub stream: String,
     pub subject: String,
 }
@@ -65,7 +65,7 @@ fn error_code(reply: &Value) -> Option<u64> {
 
 impl Bus {
     /// Reads the last message of a subject from the leader of its stream.
-    pub(crate) async fn read_last(&self, place: &Place) -> Result<Option<Stored>, BusError> {
+    pub(crate) async fn read_last(&self, place: &StreamSubject) -> Result<Option<Stored>, BusError> {
         let verb = format!("STREAM.MSG.GET.{}", place.stream);
         let reply = self.ask(&verb, &json!({"last_by_subj": place.subject})).await?;
         match error_code(&reply) {
@@ -81,7 +81,7 @@ impl Bus {
     }
 
     /// Reads the last message of a subject, and asks again until `deadline`.
-    async fn look_up(&self, place: &Place, deadline: Instant) -> Option<Option<Stored>> {
+    async fn look_up(&self, place: &StreamSubject, deadline: Instant) -> Option<Option<Stored>> {
         let mut wait = FIRST_LOOKUP;
         loop {
             if let Ok(last) = self.read_last(place).await {
@@ -99,12 +99,12 @@ impl Bus {
     /// among what is stored, in case that its acknowledgement was lost.
     pub(crate) async fn append(
         &self,
-        place: &Place,
+        place: &StreamSubject,
         expected: u64,
         mut headers: HeaderMap,
         payload: Bytes,
         is_ours: impl Fn(&HeaderMap) -> bool,
-    ) -> Outcome {
+    ) -> AppendOutcome {
         set_expected(&mut headers, expected);
         let deadline = Instant::now() + self.commit_timeout;
         loop {
@@ -115,7 +115,7 @@ impl Bus {
                 .and_then(|message| serde_json::from_slice(&message.payload).ok())
                 .unwrap_or_default();
             if let Some(sequence) = reply["seq"].as_u64().filter(|_| error_code(&reply).is_none()) {
-                return Outcome::At(sequence);
+                return AppendOutcome::At(sequence);
             }
             match error_code(&reply) {
                 Some(PREVIOUS_IN_FLIGHT) if Instant::now() < deadline => {
@@ -128,15 +128,17 @@ impl Bus {
                 }
                 _ => {}
             }
-            let Some(last) = self.look_up(place, deadline).await else { return Outcome::Unknown };
+            let Some(last) = self.look_up(place, deadline).await else { return AppendOutcome::Unknown };
             let sequence = last.as_ref().map_or(0, |last| last.sequence);
             match last {
-                Some(last) if sequence > expected && is_ours(&last.headers) => return Outcome::At(sequence),
+                Some(last) if sequence > expected && is_ours(&last.headers) => {
+                    return AppendOutcome::At(sequence);
+                }
                 _ if sequence != expected || error_code(&reply) == Some(WRONG_LAST_SEQUENCE) => {
-                    return Outcome::Refused;
+                    return AppendOutcome::Refused;
                 }
                 // Nothing is stored yet. The same message is sent again, because the first one may still arrive.
-                _ if Instant::now() >= deadline => return Outcome::Unknown,
+                _ if Instant::now() >= deadline => return AppendOutcome::Unknown,
                 _ => tokio::time::sleep(Duration::from_millis(1)).await,
             }
         }
@@ -144,7 +146,7 @@ impl Bus {
 
     /// Reads messages of a subject from sequence number `from` on, from any server that has the stream: the end
     /// may be missing. An empty answer means that there are no more.
-    pub(crate) async fn read_batch(&self, place: &Place, from: u64) -> Result<Vec<Stored>, BusError> {
+    pub(crate) async fn read_batch(&self, place: &StreamSubject, from: u64) -> Result<Vec<Stored>, BusError> {
         let lost =
             || BusError::new("bus_unavailable", format!("The bus did not send what {} has.", place.stream));
         let inbox = self.client.new_inbox();
@@ -173,7 +175,7 @@ impl Bus {
     }
 
     /// Deletes all messages of a subject.
-    pub(crate) async fn purge(&self, place: &Place) -> Result<(), BusError> {
+    pub(crate) async fn purge(&self, place: &StreamSubject) -> Result<(), BusError> {
         let reply =
             self.ask(&format!("STREAM.PURGE.{}", place.stream), &json!({"filter": place.subject})).await?;
         if error_code(&reply).is_some() { Err(refusal(&place.stream, &reply)) } else { Ok(()) }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bus::{Bus, BusError};
 use crate::stream::refusal;
-use crate::subjects::{self, shard_of};
+use crate::subjects;
 
 /// The key of the number of shards in the metadata of a stream.
 const SHARDS_KEY: &str = "qwen-shards";
@@ -21,14 +21,14 @@ const MAX_SHARDS: u32 = 64;
 pub struct Shards(u32);
 
 impl Shards {
-    /// The number.
+    /// Returns the number of shards.
     pub fn count(self) -> u32 {
         self.0
     }
 
     /// Returns the shard of a session.
-    pub fn of(self, session: &SessionId) -> u32 {
-        shard_of(session, self.0)
+    pub fn shard_of(self, session: &SessionId) -> u32 {
+        subjects::shard_of(session, self.0)
     }
 }
 
@@ -70,7 +70,7 @@ fn stream(name: &str, subject: &str, options: &StreamOptions) -> Value {
 }
 
 /// Returns the streams of a bus.
-fn wanted(options: &StreamOptions) -> Vec<Value> {
+fn stream_configs(options: &StreamOptions) -> Vec<Value> {
     let mut streams = Vec::new();
     for shard in 0..options.shards {
         let subject = format!("q1.log.{shard}.*");
@@ -98,7 +98,7 @@ pub async fn init(bus: &Bus, options: &StreamOptions) -> Result<Vec<StreamReport
     }
     let mut missing = Vec::new();
     let mut reports = Vec::new();
-    for config in wanted(options) {
+    for config in stream_configs(options) {
         let name = config["name"].as_str().unwrap_or_default().to_owned();
         let reply = bus.ask(&format!("STREAM.INFO.{name}"), &json!({})).await?;
         if reply["error"]["err_code"] == 10059 {

@@ -40,6 +40,11 @@ pub fn live_subject(shard: u32, session: &SessionId) -> String {
     format!("q1.live.{shard}.{}", token(session))
 }
 
+/// Returns the subject of a node's signs of life.
+pub fn heartbeat_subject(node: &str) -> String {
+    format!("q1.heartbeat.{node}")
+}
+
 /// Returns the subject of a session's entry in [`TURNS`].
 pub fn turn_subject(session: &SessionId) -> String {
     format!("q1.turn.{}", token(session))

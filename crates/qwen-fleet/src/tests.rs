@@ -1,5 +1,4 @@
 //! The stores on real bus servers. They need `tests/fleet/install`; `make test-fleet` runs them.
-#![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,8 +12,8 @@ use tokio::task::LocalSet;
 
 use super::*;
 
-fn identity(name: &str) -> Identity {
-    Identity { name: name.to_owned(), incarnation: "1".to_owned() }
+fn identity(name: &str) -> BusIdentity {
+    BusIdentity { name: name.to_owned(), incarnation: "1".to_owned(), workspace: None }
 }
 
 fn id(text: &str) -> SessionId {

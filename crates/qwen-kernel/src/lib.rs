@@ -23,6 +23,7 @@ pub use manager::{
     SubagentUsage, TurnError, TurnOptions, TurnResult, TurnStream, TurnUsage,
 };
 pub use metrics::{Histogram, Metric, MetricData, Metrics};
+pub use qwen_dialects::qwen::PROTOCOL_VERSION;
 pub use router::{
     Identity, LineRecorder, OnCrash, Router, SessionOptions, TracedPrompt, TurnSpan, TurnTracer, WorkerKeys,
 };

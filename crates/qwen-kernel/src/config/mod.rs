@@ -61,13 +61,13 @@ pub enum TenantIsolation {
 /// The bus that processes on several machines share.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BusConfig {
-    /// `bus.url`
+    /// `bus.url`: the addresses of its servers
     pub url: Option<String>,
-    /// `bus.credentials`: a file
+    /// `bus.credentials`: the file that contains them
     pub credentials: Option<PathBuf>,
     /// `bus.insecure`: plain text to other machines
     pub is_insecure: bool,
-    /// `bus.commit_timeout`
+    /// `bus.commit_timeout`: for how long a line may wait
     pub commit_timeout: Option<Duration>,
 }
 
@@ -85,7 +85,7 @@ pub struct HubConfig {
     pub tenants: BTreeMap<String, TenantConfig>,
     /// How workers of different tenants are separated, `tenants.isolation`.
     pub tenant_isolation: TenantIsolation,
-    /// `bus`
+    /// `bus`: how sessions are shared with other machines
     pub bus: BusConfig,
     /// `events.max_bytes`: the size of a session's stored numbered lines
     pub max_event_bytes: Option<u64>,

@@ -61,8 +61,8 @@ pub trait Front: Send + Sync {
     fn has_handshake(&self) -> bool;
 }
 
-/// The session that a line names.
-pub(crate) fn session_id_of(line: &[u8]) -> Option<SessionId> {
+/// Returns the session that a line names.
+pub fn session_id_of(line: &[u8]) -> Option<SessionId> {
     let text = serde_json::from_str::<Cow<'_, str>>(input::top_level(line, "session_id")?).ok()?;
     SessionId::parse(&text).ok()
 }

@@ -26,7 +26,7 @@ use self::output::ClientOutput;
 pub use self::output::WriteNow;
 use self::polling::AnswerPolling;
 use self::process::Process;
-use self::shared::StoreQueues;
+use self::shared::SharedStores;
 use crate::action::{ProcessSignal, RouterAction};
 use crate::front::OpenParts;
 use crate::ipc::HubMessage;
@@ -82,8 +82,7 @@ struct Shared {
     events: RefCell<HashMap<String, Rc<dyn Events>>>,
     session_logs: Option<SessionLogs>,
     logs: RefCell<LogStores>,
-    shared: Option<Rc<dyn SharedSessions>>,
-    queues: StoreQueues,
+    shared: Option<SharedStores>,
     turn_ends: Option<TurnEnds>,
     log: Option<Box<dyn Fn(&serde_json::Value)>>,
     worker_stderr: Option<WorkerStderr>,
@@ -95,12 +94,18 @@ struct Shared {
     polling: AnswerPolling,
     /// Signalled when there is room for more output.
     room: Notify,
-    /// Signalled when the next deadline changed.
-    timer: Notify,
-    deadline: Cell<Option<Duration>>,
+    timer: Timer,
     started: Instant,
     exit: Cell<Option<u8>>,
     applying: Cell<bool>,
+}
+
+/// When the router is called next without an event.
+#[derive(Default)]
+struct Timer {
+    /// Signalled when the deadline changed.
+    changed: Notify,
+    deadline: Cell<Option<Duration>>,
 }
 
 impl Hub {
@@ -115,8 +120,7 @@ impl Hub {
             events: RefCell::default(),
             session_logs: parts.session_logs,
             logs: RefCell::default(),
-            shared: parts.shared,
-            queues: StoreQueues::default(),
+            shared: parts.shared.map(SharedStores::new),
             turn_ends: parts.turn_ends,
             log: parts.log,
             worker_stderr: parts.worker_stderr,
@@ -125,8 +129,7 @@ impl Hub {
             output: ClientOutput::new(parts.write_now),
             polling: AnswerPolling::default(),
             room: Notify::new(),
-            timer: Notify::new(),
-            deadline: Cell::new(None),
+            timer: Timer::default(),
             started: Instant::now(),
             exit: Cell::new(None),
             applying: Cell::new(false),
@@ -257,9 +260,9 @@ impl Hub {
         }
         let deadline = self.0.router.borrow_mut().next_deadline();
         if let Some(deadline) = deadline
-            && self.0.deadline.replace(deadline) != deadline
+            && self.0.timer.deadline.replace(deadline) != deadline
         {
-            self.0.timer.notify_one();
+            self.0.timer.changed.notify_one();
         }
     }
 
@@ -457,7 +460,7 @@ impl Hub {
 
     async fn run_timer(self) {
         while self.0.exit.get().is_none() {
-            let deadline = self.0.deadline.get();
+            let deadline = self.0.timer.deadline.get();
             let due = async {
                 match deadline {
                     Some(at) => tokio::time::sleep(at.saturating_sub(self.now())).await,
@@ -466,7 +469,7 @@ impl Hub {
             };
             tokio::select! {
                 () = due => self.drive(Router::tick),
-                () = self.0.timer.notified() => {}
+                () = self.0.timer.changed.notified() => {}
             }
         }
     }

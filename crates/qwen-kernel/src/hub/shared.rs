@@ -24,9 +24,28 @@ use crate::worker_pool::WorkerId;
 /// How long the workers of a process that was killed on this machine may have a log open.
 const DYING: Duration = Duration::from_secs(2);
 
-/// The actions that wait, by session. A session that is in the map has a task.
-#[derive(Default)]
-pub(super) struct StoreQueues(RefCell<HashMap<SessionId, VecDeque<RouterAction>>>);
+/// The stores, and the actions that wait for them.
+pub(super) struct SharedStores {
+    sessions: Rc<dyn SharedSessions>,
+    /// By session. A session that is in the map has a task.
+    waiting: RefCell<HashMap<SessionId, VecDeque<RouterAction>>>,
+}
+
+impl SharedStores {
+    pub fn new(sessions: Rc<dyn SharedSessions>) -> Self {
+        Self { sessions, waiting: RefCell::default() }
+    }
+
+    /// Removes the next action of a session; without one, its task ends.
+    fn next_action(&self, session: &SessionId) -> Option<RouterAction> {
+        let mut waiting = self.waiting.borrow_mut();
+        let next = waiting.get_mut(session).and_then(VecDeque::pop_front);
+        if next.is_none() {
+            waiting.remove(session);
+        }
+        next
+    }
+}
 
 /// The session whose stores an action is about.
 fn session_of(action: &RouterAction) -> Option<&SessionId> {
@@ -42,28 +61,20 @@ fn session_of(action: &RouterAction) -> Option<&SessionId> {
 }
 
 impl Hub {
-    pub(super) fn queue_for_store(&self, shared: &Rc<dyn SharedSessions>, action: RouterAction) {
+    pub(super) fn queue_for_store(&self, stores: &SharedStores, action: RouterAction) {
         let Some(session) = session_of(&action).cloned() else { return };
-        let mut queues = self.0.queues.0.borrow_mut();
+        let mut queues = stores.waiting.borrow_mut();
         if let Some(waiting) = queues.get_mut(&session) {
             return waiting.push_back(action);
         }
         queues.insert(session.clone(), VecDeque::from([action]));
-        tokio::task::spawn_local(self.clone().run_store_actions(shared.clone(), session));
+        tokio::task::spawn_local(self.clone().run_store_actions(session));
     }
 
-    async fn run_store_actions(self, shared: Rc<dyn SharedSessions>, session: SessionId) {
-        loop {
-            let next = {
-                let mut queues = self.0.queues.0.borrow_mut();
-                let next = queues.get_mut(&session).and_then(VecDeque::pop_front);
-                if next.is_none() {
-                    queues.remove(&session);
-                }
-                next
-            };
-            let Some(action) = next else { return };
-            self.act_on_shared(&*shared, action).await;
+    async fn run_store_actions(self, session: SessionId) {
+        let Some(stores) = &self.0.shared else { return };
+        while let Some(action) = stores.next_action(&session) {
+            self.act_on_shared(&*stores.sessions, action).await;
             self.apply();
         }
     }

@@ -15,11 +15,11 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// [`Events`] whose calls may take time.
 pub trait AsyncEvents {
-    /// See [`Events::take`].
+    /// Makes the caller the owner, as [`Events::take`] does.
     fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, io::Result<Taken>>;
 
-    /// See [`Events::append`]. [`Appended::Unknown`] means that the store gave up: it has waited for as long as
-    /// it may.
+    /// Appends whole lines, as [`Events::append`] does. [`Appended::Unknown`] means that the store gave up: it has
+    /// waited for as long as it may.
     fn append<'a>(
         &'a self,
         id: &'a SessionId,
@@ -29,25 +29,25 @@ pub trait AsyncEvents {
         open: Option<&'a str>,
     ) -> StoreFuture<'a, Appended>;
 
-    /// See [`Events::read`].
+    /// Reads lines, as [`Events::read`] does.
     fn read<'a>(&'a self, session: &'a SessionId, after: u64, limit: usize) -> StoreFuture<'a, Read>;
 
-    /// See [`Events::last`].
+    /// Returns the number of the last line, as [`Events::last`] does.
     fn last<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, io::Result<u64>>;
 
-    /// See [`Events::delete`].
+    /// Deletes the lines, as [`Events::delete`] does.
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, io::Result<()>>;
 }
 
 /// [`SessionLog`] whose calls may take time.
 pub trait AsyncSessionLog {
-    /// See [`SessionLog::take`].
+    /// Makes the caller the owner, as [`SessionLog::take`] does.
     fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, io::Result<LogOwner>>;
 
-    /// See [`SessionLog::read`].
+    /// Reads the log, as [`SessionLog::read`] does.
     fn read<'a>(&'a self, session: &'a SessionId, from: u64) -> StoreFuture<'a, io::Result<Vec<u8>>>;
 
-    /// See [`SessionLog::append`].
+    /// Appends whole lines, as [`SessionLog::append`] does.
     fn append<'a>(
         &'a self,
         id: &'a SessionId,
@@ -57,13 +57,13 @@ pub trait AsyncSessionLog {
         reason: &'a CommitReason,
     ) -> StoreFuture<'a, Appended>;
 
-    /// See [`SessionLog::release`].
+    /// Gives the ownership up, as [`SessionLog::release`] does.
     fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> StoreFuture<'a, Appended>;
 
-    /// See [`SessionLog::list`].
+    /// Lists the sessions, as [`SessionLog::list`] does.
     fn list(&self) -> StoreFuture<'_, io::Result<Vec<SessionId>>>;
 
-    /// See [`SessionLog::delete`].
+    /// Deletes the log, as [`SessionLog::delete`] does.
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, io::Result<()>>;
 }
 
@@ -80,17 +80,17 @@ pub enum Claimed {
     },
     /// A process that is alive has the session.
     InUse {
-        /// Its name.
+        /// The name of that process.
         owner: String,
     },
 }
 
 /// The stores that processes on several machines share.
 pub trait SharedSessions {
-    /// The numbered lines.
+    /// Returns the store of numbered lines.
     fn events(&self) -> &dyn AsyncEvents;
 
-    /// The logs.
+    /// Returns the store of session logs.
     fn log(&self) -> &dyn AsyncSessionLog;
 
     /// Makes this process the owner of both. It takes the session from an owner that is alive only with

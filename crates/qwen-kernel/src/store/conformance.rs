@@ -30,7 +30,7 @@ fn effect() -> CommitReason {
 
 /// Checks a store of numbered lines.
 pub mod events {
-    use super::*;
+    use super::{ALL, Appended, AsyncEvents, Read, id, text_of};
 
     /// Lines are numbered from one.
     pub async fn check_lines_are_numbered_from_one(store: &dyn AsyncEvents) {
@@ -140,7 +140,7 @@ pub mod events {
         assert_eq!(store.take(&s).await.unwrap().last, 3);
     }
 
-    /// Runs every check.
+    /// Runs every check on sessions that it deletes again.
     pub async fn check_all(store: &dyn AsyncEvents) {
         check_lines_are_numbered_from_one(store).await;
         store.delete(&id("s")).await.unwrap();
@@ -158,7 +158,7 @@ pub mod events {
 
 /// Checks a store of session logs.
 pub mod session_log {
-    use super::*;
+    use super::{Appended, AsyncSessionLog, effect, id, start};
 
     /// What is appended is read.
     pub async fn check_what_is_appended_is_read(log: &dyn AsyncSessionLog) {
@@ -231,7 +231,7 @@ pub mod session_log {
         assert_eq!(log.take(&id("a")).await.unwrap().epoch, 1, "it begins anew");
     }
 
-    /// Runs every check.
+    /// Runs every check on sessions that it deletes again.
     pub async fn check_all(log: &dyn AsyncSessionLog) {
         check_logs_are_listed_and_deleted(log).await;
         for name in ["s", "a", "b"] {

@@ -28,7 +28,7 @@ pub use ignored::IgnoredFlags;
 pub use mcp::{McpAction, McpListArgs, McpServeArgs};
 pub use roles::{AcpFlags, HubArgs, ServeArgs};
 #[cfg(feature = "fleet")]
-pub use roles::{BusAction, BusArgs, BusCheckArgs, BusFlags, BusInitArgs};
+pub use roles::{BusAction, BusArgs, BusCheckArgs, BusFlags, BusInitArgs, NodeArgs};
 pub use sessions::{DeleteArgs, ForkArgs, ListArgs, SessionsAction};
 pub use supervision::{CommitDescriptors, Supervision, descriptors};
 pub use telemetry::TelemetryFlags;
@@ -103,6 +103,9 @@ pub enum Subcommands {
     },
     /// Serve many sessions on a pool of workers, over standard input and output
     Hub(Box<HubArgs>),
+    /// Offer this machine's workers to hubs on a bus
+    #[cfg(feature = "fleet")]
+    Node(Box<NodeArgs>),
     /// Manage the bus that several machines share: init, status, check
     #[cfg(feature = "fleet")]
     Bus {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use qwen_events::{ErrorInfo, ErrorKind};
-use qwen_fleet::{Bus, BusError, BusOptions, BusSessions, Identity};
+use qwen_fleet::{Bus, BusError, BusIdentity, BusOptions, BusSessions};
 use qwen_kernel::config::BusConfig;
 
 use crate::cli::BusFlags;
@@ -54,12 +54,15 @@ pub fn to_error(error: &BusError) -> ErrorInfo {
 }
 
 /// Returns the name of this run of a process.
-pub fn identity(name: &str) -> Identity {
-    Identity { name: name.to_owned(), incarnation: format!("{:016x}", fastrand::u64(..)) }
+pub fn identity(name: &str) -> BusIdentity {
+    BusIdentity { name: name.to_owned(), incarnation: format!("{:016x}", fastrand::u64(..)), workspace: None }
 }
 
 /// Connects to the bus and its streams.
-pub async fn open(options: &BusOptions, identity: Identity) -> Result<(Rc<Bus>, Rc<BusSessions>), ErrorInfo> {
+pub async fn open(
+    options: &BusOptions,
+    identity: BusIdentity,
+) -> Result<(Rc<Bus>, Rc<BusSessions>), ErrorInfo> {
     let bus = Rc::new(Bus::connect(options, identity).await.map_err(|error| to_error(&error))?);
     let sessions = BusSessions::open(bus.clone()).await.map_err(|error| to_error(&error))?;
     Ok((bus, Rc::new(sessions)))

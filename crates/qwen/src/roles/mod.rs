@@ -65,15 +65,7 @@ fn subcommand(command: &Subcommands) -> ExitCode {
         Subcommands::Completions { shell } => {
             print_bytes(subcommands::completions::script(*shell).as_bytes())
         }
-        Subcommands::CompleteValues { kind } => {
-            let values = invocation().and_then(|mut invocation| {
-                run_to_completion(subcommands::completions::values(*kind, &mut invocation))?
-            });
-            match values {
-                Ok(text) => print_bytes(text.as_bytes()),
-                Err(error) => fatal(Dialect::Qwen, None, &error),
-            }
-        }
+        Subcommands::CompleteValues { kind } => completion_values(*kind),
         Subcommands::Hub(args) if args.status => match hub::status(args) {
             Ok(text) => print_bytes(text.as_bytes()),
             Err(error) => fatal(Dialect::Qwen, None, &error),
@@ -83,17 +75,12 @@ fn subcommand(command: &Subcommands) -> ExitCode {
             Err(error) => fatal(Dialect::Qwen, Some(Format::StreamJson), &error),
         },
         #[cfg(feature = "fleet")]
-        Subcommands::Bus { action } => {
-            let report = invocation()
-                .and_then(|invocation| run_to_completion(subcommands::bus::run(action, &invocation))?);
-            match report {
-                Ok(report) => {
-                    let printed = print_bytes(report.text.as_bytes());
-                    if report.is_healthy { printed } else { ExitCode::FAILURE }
-                }
-                Err(error) => fatal(Dialect::Qwen, None, &error),
-            }
-        }
+        Subcommands::Node(args) => match hub::node::prepare(args) {
+            Ok(prepared) => block_on(hub::node::run(prepared)),
+            Err(error) => fatal(Dialect::Qwen, None, &error),
+        },
+        #[cfg(feature = "fleet")]
+        Subcommands::Bus { action } => bus_report(action),
         Subcommands::Serve(args) => match serve::prepare(args) {
             Ok(prepared) => block_on(serve::run(prepared)),
             Err(error) => fatal(Dialect::Qwen, None, &error),
@@ -145,6 +132,29 @@ fn subcommand(command: &Subcommands) -> ExitCode {
                 ExitCode::from(error.exit_code())
             }
         },
+    }
+}
+
+#[cfg(feature = "fleet")]
+fn bus_report(action: &crate::cli::BusAction) -> ExitCode {
+    let report =
+        invocation().and_then(|invocation| run_to_completion(subcommands::bus::run(action, &invocation))?);
+    match report {
+        Ok(report) => {
+            let printed = print_bytes(report.text.as_bytes());
+            if report.is_healthy { printed } else { ExitCode::FAILURE }
+        }
+        Err(error) => fatal(Dialect::Qwen, None, &error),
+    }
+}
+
+fn completion_values(kind: crate::cli::CompletionKind) -> ExitCode {
+    let values = invocation().and_then(|mut invocation| {
+        run_to_completion(subcommands::completions::values(kind, &mut invocation))?
+    });
+    match values {
+        Ok(text) => print_bytes(text.as_bytes()),
+        Err(error) => fatal(Dialect::Qwen, None, &error),
     }
 }
 

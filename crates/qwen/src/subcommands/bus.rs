@@ -22,7 +22,7 @@ pub struct BusReport {
 /// How many round trips are measured.
 const ROUND_TRIPS: u32 = 20;
 
-/// Runs `qwen bus`.
+/// Carries out an action of `qwen bus`.
 pub async fn run(action: &BusAction, invocation: &Invocation) -> Result<BusReport, ErrorInfo> {
     match action {
         BusAction::Init(args) => init(args, invocation).await,

@@ -5,3 +5,4 @@
 mod bad_input;
 mod harness;
 mod hubs;
+mod nodes;

@@ -60,7 +60,7 @@ pub struct HubArgs {
     #[cfg(feature = "fleet")]
     #[command(flatten)]
     pub bus: super::BusFlags,
-    /// With a bus: run the workers of this hub's sessions on this machine
+    /// With --bus: run the sessions on this machine, and not on nodes
     #[cfg(feature = "fleet")]
     #[arg(long)]
     pub local: bool,

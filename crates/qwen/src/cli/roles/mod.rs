@@ -4,10 +4,14 @@ mod acp;
 #[cfg(feature = "fleet")]
 mod bus;
 mod hub;
+#[cfg(feature = "fleet")]
+mod node;
 mod serve;
 
 pub use acp::AcpFlags;
 #[cfg(feature = "fleet")]
 pub use bus::{BusAction, BusArgs, BusCheckArgs, BusFlags, BusInitArgs};
 pub use hub::HubArgs;
+#[cfg(feature = "fleet")]
+pub use node::NodeArgs;
 pub use serve::ServeArgs;

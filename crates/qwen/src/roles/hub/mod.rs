@@ -2,7 +2,11 @@
 //! and copies bytes; everything else is in `qwen-kernel`.
 
 mod endpoint;
+#[cfg(feature = "fleet")]
+mod front;
 mod log;
+#[cfg(feature = "fleet")]
+pub mod node;
 mod record;
 mod turn_ends;
 
@@ -141,8 +145,8 @@ fn bus_options(
     if options.is_some() && args.stand_for_worker {
         return refuse("bad_flag", "a hub that represents one worker cannot use a bus");
     }
-    if options.is_some() && !args.local {
-        let message = "a hub on a bus runs its workers on this machine; confirm that with --local";
+    if options.is_some() && !args.local && !args.worker_args.is_empty() {
+        let message = "a hub on a bus without --local has no workers; give their flags to `qwen node`";
         return refuse("bad_flag", message);
     }
     if options.is_none() && args.local {
@@ -297,6 +301,10 @@ async fn serve(prepared: Prepared) -> u8 {
             return 1;
         }
     };
+    #[cfg(feature = "fleet")]
+    if prepared.bus.is_some() && !prepared.args.local {
+        return front::serve(prepared, output, input, signals).await;
+    }
     let limit = prepared.config.max_event_bytes.unwrap_or(EVENTS_LIMIT);
     let events = event_stores(prepared.state.join("events"), limit);
     let mut router = prepared.router;
