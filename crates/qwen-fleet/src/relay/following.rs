@@ -21,6 +21,10 @@ use crate::subjects::live_subject;
 const CHECK: Duration = Duration::from_millis(250);
 /// After so much silence the last number is asked for: a loss at the end shows no gap.
 const SILENCE: Duration = Duration::from_secs(2);
+/// The same for a session in which the client awaits nothing.
+const IDLE_SILENCE: Duration = Duration::from_secs(10);
+/// How often a line is sent to a node that lives and does not take it.
+const MAX_ATTEMPTS: u32 = 100;
 /// The size of a page of stored lines, in bytes.
 const PAGE: usize = 1 << 20;
 
@@ -40,11 +44,21 @@ pub struct Followed {
     owner: Option<String>,
     awaited: VecDeque<Awaited>,
     heard: Instant,
+    /// True if the client follows what others do in the session.
+    is_attached: bool,
 }
 
 impl Followed {
     pub fn new(relay: Relay, session: SessionId) -> Self {
-        Self { relay, session, seen: 0, owner: None, awaited: VecDeque::new(), heard: Instant::now() }
+        Self {
+            relay,
+            session,
+            seen: 0,
+            owner: None,
+            awaited: VecDeque::new(),
+            heard: Instant::now(),
+            is_attached: false,
+        }
     }
 
     /// Serves the session until the process ends.
@@ -58,7 +72,6 @@ impl Followed {
                 }
             };
             tokio::select! {
-                biased;
                 Some(message) = next_live => self.relay_live(&message).await,
                 next = work.recv() => {
                     let Some(next) = next else { return };
@@ -67,7 +80,9 @@ impl Followed {
                     }
                     self.handle(next).await;
                 }
-                () = tokio::time::sleep(CHECK), if !self.awaited.is_empty() => self.check().await,
+                () = tokio::time::sleep(CHECK), if self.is_attached || !self.awaited.is_empty() => {
+                    self.check().await;
+                },
             }
             let is_busy = !self.awaited.is_empty() || !work.is_empty();
             if !is_busy && self.relay.0.busy.borrow_mut().remove(&self.session) {
@@ -110,7 +125,7 @@ impl Followed {
     async fn deliver(&mut self, awaited: Awaited) {
         let waits = awaited.line.is_prompt || awaited.line.request.is_some();
         let mut excluded = Vec::new();
-        loop {
+        for _ in 0..MAX_ATTEMPTS {
             let owner = match self.owner.clone() {
                 Some(owner) => owner,
                 None => match self.relay.place(&self.session, &excluded).await {
@@ -135,10 +150,16 @@ impl Followed {
                     let is_alive = self.relay.0.parts.bus.is_alive(&owner).await;
                     if matches!(is_alive, Ok(false)) {
                         self.recover().await;
+                    } else {
+                        tokio::time::sleep(CHECK).await;
                     }
                 }
             }
         }
+        let message = "no node takes this line, because the bus does not pass it on; send it again";
+        let error = ErrorInfo::new(ErrorKind::Network, "bus_unavailable", message);
+        let error = ErrorInfo { retryable: true, ..error };
+        self.relay.refuse_line(&self.session, &awaited.line, &error);
     }
 
     async fn attach(&mut self, request_id: &str, nested: bool, after: u64) {
@@ -146,12 +167,15 @@ impl Followed {
         // A turn that a dead process left open has an end for whoever attaches.
         let end = parts.sessions.log.read_end(&self.session).await.ok().flatten();
         let owner = end.map(|end| end.headers).filter(|end| end.is_owned_by_other(&parts.bus.identity));
-        if let Some(owner) = owner
-            && self.relay.0.nodes.is_suspect(&owner.owner)
-            && matches!(parts.bus.is_alive(&owner.owner).await, Ok(false))
-        {
-            // Without it, the client still gets the lines that are stored.
-            let _ = self.relay.close_turn(&self.session).await;
+        if let Some(owner) = owner {
+            if self.relay.0.nodes.is_suspect(&owner.owner)
+                && matches!(parts.bus.is_alive(&owner.owner).await, Ok(false))
+            {
+                // Without it, the client still gets the lines that are stored.
+                let _ = self.relay.close_turn(&self.session).await;
+            } else if owner.workspace.is_some() {
+                self.owner = Some(owner.owner);
+            }
         }
         let parts = &self.relay.0.parts;
         let refuse =
@@ -178,6 +202,7 @@ impl Followed {
         let is_attached = result.is_ok();
         self.relay.write(&parts.writer.control_reply(&self.session, request_id, nested, result));
         if is_attached {
+            self.is_attached = true;
             self.fill_gap().await;
         }
     }
@@ -275,7 +300,8 @@ impl Followed {
         {
             self.recover().await;
         }
-        if self.heard.elapsed() >= SILENCE {
+        let silence = if self.awaited.is_empty() { IDLE_SILENCE } else { SILENCE };
+        if self.heard.elapsed() >= silence {
             self.heard = Instant::now();
             self.fill_gap().await;
         }

@@ -262,3 +262,118 @@ fn a_hub_without_nodes_and_a_second_node_of_a_name_are_refused() {
         assert!(refused.stderr.contains("is not a name on a bus"), "{}", refused.stderr);
     }
 }
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn a_prompt_that_waits_on_a_node_that_is_killed_runs_on_another_once() {
+    let servers = bus(1);
+    let mock = halting();
+    let shared = ["--shared-workspace", "w"];
+    let lost = node(&servers, &mock, "a", &shared);
+    let lost = started(&lost);
+    let mut run = front(&servers).start();
+    run.write_line(named("s", "p1", "go"));
+    run.write_line(named("s", "p2", "and then this"));
+    mock.reached("held");
+    // The answer comes after the node has both prompts.
+    run.write_line(request("st", "hub/status", json!({"session_id": "none"})));
+    let other = node(&servers, &mock, "b", &shared);
+    let _other = started(&other);
+    lost.signal(Signal::KILL);
+    let lines = run.json_until(ends("p2"));
+    assert_eq!(ends_of(&lines), [("p1", "interrupted"), ("p2", "done")]);
+    follow_from(1, &lines);
+    assert_eq!(mock.requests().len(), 2, "p2 ran once");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn a_tool_of_a_killed_node_is_named_and_never_run_again() {
+    let servers = bus(1);
+    let call = json!({"command": "echo ran >> runs; sleep 1000"}).to_string();
+    let mock = MockModel::with([Reply::call("c1", "run_shell_command", &call), Reply::text("Whole.")]);
+    let shared = ["--shared-workspace", "w"];
+    let lost = node(&servers, &mock, "a", &shared);
+    let other = node(&servers, &mock, "b", &shared);
+    let run_a = started(&lost);
+    let mut run = front(&servers).start();
+    run.write_line(named("s", "p1", "go"));
+    let runs = lost.cwd_path().join("runs");
+    let deadline = std::time::Instant::now() + mock_model::WAIT_LIMIT;
+    while !runs.exists() {
+        assert!(std::time::Instant::now() < deadline, "the tool did not start");
+        std::thread::yield_now();
+    }
+    let _other = started(&other);
+    run_a.signal(Signal::KILL);
+    let mut lines = run.json_until(ends("p1"));
+    let message = lines.last().unwrap()["metadata"]["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("run_shell_command (c1)"), "{message}");
+    run.write_line(named("s", "p2", "go on"));
+    lines.extend(run.json_until(ends("p2")));
+    assert_eq!(ends_of(&lines), [("p1", "interrupted"), ("p2", "done")]);
+    assert_eq!(std::fs::read_to_string(&runs).unwrap(), "ran\n");
+    assert!(!other.cwd_path().join("runs").exists(), "the tool ran again");
+    assert_eq!(run.finish().code, Some(0));
+}
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn a_follower_gets_the_end_of_a_turn_whose_hub_and_node_both_died() {
+    let servers = bus(1);
+    let mock = halting();
+    let program = node(&servers, &mock, "a", &[]);
+    let lost = started(&program);
+    let mut driver = front(&servers).start();
+    driver.write_line(named("s", "p1", "go"));
+    mock.reached("held");
+    let mut follower = front(&servers).start();
+    follower.write_line(request("at", "attach", json!({"session_id": "s", "after": 0})));
+    follower.json_until(|line| line["request_id"] == "at");
+    driver.signal(Signal::KILL);
+    lost.signal(Signal::KILL);
+    let lines = follower.json_until(is_end);
+    assert_eq!(ends_of(&lines), [("p1", "interrupted")]);
+    follow_from(1, &lines);
+    assert_eq!(follower.finish().code, Some(0));
+}
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn two_hubs_use_one_session_and_both_see_every_line_with_the_same_number() {
+    let servers = bus(1);
+    let mock = MockModel::with([Reply::text("One."), Reply::text("Two.")]);
+    let program = node(&servers, &mock, "a", &[]);
+    let _node = started(&program);
+    let mut first = front(&servers).start();
+    let mut second = front(&servers).start();
+    first.write_line(named("s", "p1", "go"));
+    let mut one = first.json_until(ends("p1"));
+    second.write_line(request("at", "attach", json!({"session_id": "s", "after": 0})));
+    second.write_line(named("s", "p2", "go on"));
+    let numbered =
+        |lines: Vec<Value>| -> Vec<Value> { lines.into_iter().filter(|line| line["seq"].is_u64()).collect() };
+    let other = numbered(second.json_until(ends("p2")));
+    one.extend(first.json_until(ends("p2")));
+    assert_eq!(numbered(one), other);
+    follow_from(1, &other);
+    for run in [first, second] {
+        assert_eq!(run.finish().code, Some(0));
+    }
+}
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn a_prompt_of_several_megabytes_reaches_a_node_in_parts() {
+    let servers = bus(1);
+    let mock = MockModel::with([Reply::text("Long.")]);
+    let program = node(&servers, &mock, "a", &[]);
+    let _node = started(&program);
+    let mut run = front(&servers).start();
+    let text = format!("{} the end", "word ".repeat(600_000));
+    run.write_line(named("s", "p1", &text));
+    assert_eq!(ends_of(&run.json_until(ends("p1"))), [("p1", "done")]);
+    assert!(mock.requests()[0].body.to_string().contains("the end"), "it arrived whole");
+    assert_eq!(run.finish().code, Some(0));
+}
