@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use crate::subjects::{is_bus_name, node_subject};
+use crate::subjects::{self, is_bus_name, node_subject};
 
 /// How long to wait for a connection, and for the greeting of a server.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
@@ -125,10 +125,9 @@ impl Bus {
         self.client.server_info().connect_urls.len().max(1)
     }
 
-    /// Sends a message to the server and waits until it was processed.
+    /// Asks the leader of a stream and waits for its answer.
     pub async fn round_trip(&self) -> Result<(), BusError> {
-        let lost = |_| BusError::new("bus_unavailable", "The bus does not answer.");
-        self.client.flush().await.map_err(lost)
+        self.ask(&format!("STREAM.INFO.{}", subjects::TURNS), &Value::Null).await.map(drop)
     }
 
     /// Answers pings until the returned task is dropped or the connection ends.

@@ -20,10 +20,11 @@ use qwen_kernel::front::{
 };
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 
 use self::following::Followed;
 use crate::bus::{Bus, BusError};
-use crate::heartbeat::Nodes;
+use crate::heartbeat::{INTERVAL, Nodes};
 use crate::node::SENDER;
 use crate::sessions::BusSessions;
 
@@ -65,6 +66,9 @@ struct Shared {
     ready: Notify,
     /// Signalled when output was written.
     room: Notify,
+    /// The number of requests about the hub that are not answered yet.
+    open_requests: Cell<usize>,
+    started: Instant,
     ending: Cell<Option<u8>>,
     is_stopped: Cell<bool>,
 }
@@ -109,6 +113,8 @@ impl Relay {
             output: RefCell::new(handshake),
             ready: Notify::new(),
             room: Notify::new(),
+            open_requests: Cell::new(0),
+            started: Instant::now(),
             ending: Cell::new(None),
             is_stopped: Cell::new(false),
         }));
@@ -133,7 +139,8 @@ impl Relay {
                 self.0.room.notify_waiters();
                 return Some(output);
             }
-            let is_over = self.0.ending.get().is_some() && self.0.busy.borrow().is_empty();
+            let is_idle = self.0.busy.borrow().is_empty() && self.0.open_requests.get() == 0;
+            let is_over = self.0.ending.get().is_some() && is_idle;
             if is_over || self.0.is_stopped.get() {
                 return None;
             }
@@ -219,15 +226,10 @@ impl Relay {
         let Some(request_id) = input.request_id.as_deref() else { return Ok(false) };
         let result = match subtype {
             "hub/status" => {
-                let identity = &self.0.parts.bus.identity;
-                json!({
-                    "hub": {
-                        "id": identity.name, "incarnation": identity.incarnation,
-                        "version": env!("CARGO_PKG_VERSION"), "draining": self.0.ending.get().is_some(),
-                    },
-                    "machines": self.0.nodes.report(),
-                    "sessions": self.0.sessions.borrow().len(),
-                })
+                let answer = self.clone().report_status(request_id.to_owned(), input.nested);
+                self.0.open_requests.set(self.0.open_requests.get() + 1);
+                tokio::task::spawn_local(answer);
+                return Ok(true);
             }
             "initialize" if input.session_id.is_none() && input.sequence.is_some() => json!({
                 "hub": true, "sequence": true, "session_id": self.0.parts.default_session.as_str(),
@@ -244,6 +246,24 @@ impl Relay {
         let default = &self.0.parts.default_session;
         self.write(&self.0.parts.writer.control_reply(default, request_id, input.nested, result));
         Ok(true)
+    }
+
+    /// Answers `hub/status`, once every node had the time for a heartbeat.
+    async fn report_status(self, request_id: String, nested: bool) {
+        tokio::time::sleep_until(self.0.started + INTERVAL * 2).await;
+        let identity = &self.0.parts.bus.identity;
+        let status = json!({
+            "hub": {
+                "id": identity.name, "incarnation": identity.incarnation,
+                "version": env!("CARGO_PKG_VERSION"), "draining": self.0.ending.get().is_some(),
+            },
+            "machines": self.0.nodes.report(),
+            "sessions": self.0.sessions.borrow().len(),
+        });
+        let default = &self.0.parts.default_session;
+        let result = Ok(Json::trusted(status.to_string()));
+        self.0.open_requests.set(self.0.open_requests.get() - 1);
+        self.write(&self.0.parts.writer.control_reply(default, &request_id, nested, result));
     }
 
     fn session_of(&self, input: &ClientInput<'_>) -> Result<SessionId, ErrorInfo> {

@@ -377,3 +377,39 @@ fn a_prompt_of_several_megabytes_reaches_a_node_in_parts() {
     assert!(mock.requests()[0].body.to_string().contains("the end"), "it arrived whole");
     assert_eq!(run.finish().code, Some(0));
 }
+
+/// All files below a directory that contain a text.
+fn files_with(directory: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .flat_map(|entry| {
+            let path = entry.path();
+            if path.is_dir() {
+                return files_with(&path, text);
+            }
+            let bytes = std::fs::read(&path).unwrap_or_default();
+            let is_found = bytes.windows(text.len()).any(|part| part == text.as_bytes());
+            if is_found { vec![path] } else { Vec::new() }
+        })
+        .collect()
+}
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn a_key_of_a_session_is_in_no_file_of_the_bus() {
+    let servers = bus(1);
+    let call = json!({"command": "echo $PLANTED_API_KEY marker-of-the-tool"}).to_string();
+    let mock = MockModel::with([Reply::call("c1", "run_shell_command", &call), Reply::text("Done.")]);
+    let program = node(&servers, &mock, "a", &[]);
+    let _node = started(&program);
+    let mut run = front(&servers).start();
+    let key = "planted-0123456789-abcdefghij";
+    let env = json!({"session_id": "s", "env": {"PLANTED_API_KEY": key}});
+    run.write_line(request("o", "open", env));
+    run.json_until(|line| line["request_id"] == "o");
+    run.write_line(named("s", "p1", "go"));
+    assert_eq!(ends_of(&run.json_until(ends("p1"))), [("p1", "done")]);
+    assert!(!files_with(servers.directory(), "marker-of-the-tool").is_empty(), "the files are searched");
+    assert_eq!(files_with(servers.directory(), key), Vec::<std::path::PathBuf>::new());
+    assert_eq!(run.finish().code, Some(0));
+}
