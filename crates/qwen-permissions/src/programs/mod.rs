@@ -88,7 +88,7 @@ fn prints_its_version(name: &str, arguments: &[Word]) -> bool {
         "go" => option == "version",
         "java" | "javac" => matches!(option, "-version" | "--version"),
         "python" | "python3" | "pip" | "pip3" => matches!(option, "--version" | "-V"),
-        "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "make" | "cmake" | "ninja" | "docker"
+        "gcc" | "g++" | "clang" | "clang++" | "make" | "cmake" | "ninja" | "docker"
         | "kubectl" | "curl" | "wget" | "ruby" | "php" | "perl" | "bash" | "deno" | "bun" | "uv" | "rg"
         | "fd" => option == "--version",
         _ => false,
