@@ -88,9 +88,10 @@ fn prints_its_version(name: &str, arguments: &[Word]) -> bool {
         "go" => option == "version",
         "java" | "javac" => matches!(option, "-version" | "--version"),
         "python" | "python3" | "pip" | "pip3" => matches!(option, "--version" | "-V"),
-        "gcc" | "g++" | "clang" | "clang++" | "make" | "cmake" | "ninja" | "docker"
-        | "kubectl" | "curl" | "wget" | "ruby" | "php" | "perl" | "bash" | "deno" | "bun" | "uv" | "rg"
-        | "fd" => option == "--version",
+        "gcc" | "g++" | "clang" | "clang++" | "make" | "cmake" | "ninja" | "docker" | "kubectl" | "curl"
+        | "wget" | "ruby" | "php" | "perl" | "bash" | "deno" | "bun" | "uv" | "rg" | "fd" => {
+            option == "--version"
+        }
         _ => false,
     }
 }
