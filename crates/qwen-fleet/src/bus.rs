@@ -1,9 +1,11 @@
 //! The connection to the bus.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, RequestErrorKind, ServerAddr};
 use bytes::Bytes;
@@ -18,11 +20,14 @@ use crate::subjects::{self, is_bus_name, node_subject};
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// How long to wait for the answer to one request; callers that must know ask again.
 const REQUEST_LIMIT: Duration = Duration::from_secs(2);
-/// How often and how long apart a process without a connection is asked again.
-const RECONNECTING_PINGS: u32 = 2;
-const RECONNECTING: Duration = Duration::from_millis(200);
-/// A process that leaves a ping unanswered for so long is dead.
-const DEAD_AFTER: Duration = Duration::from_secs(2);
+/// A process that answers none of so many pings is dead.
+const PINGS: u32 = 3;
+/// How long to wait for the answer to a ping.
+const PING_LIMIT: Duration = Duration::from_millis(500);
+/// How long to wait before a process without a connection is asked again.
+const RECONNECTING: Duration = Duration::from_millis(150);
+/// For how long a process that was found dead is not asked again.
+const DEAD_FOR: Duration = Duration::from_secs(5);
 
 /// One run of a process on the bus. It is written as NAME/INCARNATION.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +86,8 @@ pub struct Bus {
     /// The name of this process on the bus.
     pub identity: BusIdentity,
     pub(crate) commit_timeout: Duration,
+    /// The processes that were found dead, and when.
+    dead: RefCell<HashMap<String, Instant>>,
 }
 
 impl Bus {
@@ -112,7 +119,7 @@ impl Bus {
             );
             return Err(BusError::new("bus_version", message));
         }
-        Ok(Self { client, identity, commit_timeout: options.commit_timeout })
+        Ok(Self { client, identity, commit_timeout: options.commit_timeout, dead: RefCell::default() })
     }
 
     /// The version of the server that this process is connected to.
@@ -148,30 +155,27 @@ impl Bus {
         Ok(())
     }
 
-    /// Finds out whether a process is alive. A process whose connection is closed is dead at once, one that does
-    /// not answer after two seconds.
+    /// Finds out whether a process is alive. A process is dead if its connection is closed, or if it answers
+    /// nothing for a second and a half.
     pub async fn is_alive(&self, owner: &str) -> Result<bool, BusError> {
-        for _ in 0..RECONNECTING_PINGS {
-            if self.is_reached(owner).await? {
-                return Ok(true);
-            }
-            // A process whose bus server was killed is without a connection for a moment.
-            tokio::time::sleep(RECONNECTING).await;
-        }
-        self.is_reached(owner).await
-    }
-
-    async fn is_reached(&self, owner: &str) -> Result<bool, BusError> {
         let Some((name, incarnation)) = owner.split_once('/') else { return Ok(false) };
-        let ping = async_nats::Request::new().timeout(Some(DEAD_AFTER));
-        match self.client.send_request(node_subject(name, incarnation, "ping"), ping).await {
-            Ok(_) => Ok(true),
-            Err(error) => match error.kind() {
-                RequestErrorKind::NoResponders | RequestErrorKind::InvalidSubject => Ok(false),
-                RequestErrorKind::TimedOut if self.is_connected() => Ok(false),
-                _ => Err(BusError::new("bus_unavailable", "The bus cannot be reached.")),
-            },
+        if self.dead.borrow().get(owner).is_some_and(|since| since.elapsed() < DEAD_FOR) {
+            return Ok(false);
         }
+        let subject = node_subject(name, incarnation, "ping");
+        for _ in 0..PINGS {
+            let ping = async_nats::Request::new().timeout(Some(PING_LIMIT));
+            let Err(error) = self.client.send_request(subject.clone(), ping).await else { return Ok(true) };
+            match error.kind() {
+                RequestErrorKind::InvalidSubject => return Ok(false),
+                // A process whose bus server was killed is without a connection for a moment.
+                RequestErrorKind::NoResponders => tokio::time::sleep(RECONNECTING).await,
+                RequestErrorKind::TimedOut if self.is_connected() => {}
+                _ => return Err(BusError::new("bus_unavailable", "The bus cannot be reached.")),
+            }
+        }
+        self.dead.borrow_mut().insert(owner.to_owned(), Instant::now());
+        Ok(false)
     }
 
     /// True while there is a connection to a server.

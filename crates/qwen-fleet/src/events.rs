@@ -12,13 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::bus::{Bus, BusError};
 use crate::headers::EventHeaders;
-use crate::session_log::PART_BYTES;
+use crate::session_log::{PART_BYTES, STALE_READS, STALE_WAIT};
 use crate::stream::{AppendOutcome, Stored, StreamSubject};
 use crate::streams::Shards;
 use crate::subjects;
-
-/// How often a read asks again for lines that the server that answered does not have yet.
-const STALE_READS: u32 = 200;
 
 /// Numbered lines. Batches are one message each, or several parts.
 pub struct BusEvents {
@@ -240,7 +237,7 @@ impl BusEvents {
                     return Read::Lines { first: after + 1, lines: page, last };
                 }
                 // The server that answered is behind the leader, or all lines have expired.
-                Ok(_) => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+                Ok(_) => tokio::time::sleep(STALE_WAIT).await,
             }
             if let Ok(None) = self.bus.read_last(&self.place(session)).await {
                 return Read::TooOld { oldest: last + 1 };

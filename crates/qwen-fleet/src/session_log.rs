@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use qwen_events::SessionId;
@@ -19,6 +20,10 @@ use crate::subjects;
 
 /// The largest payload of a message, in bytes. The default limit of a server is 1 MB with headers.
 pub const PART_BYTES: usize = 512 * 1024;
+
+/// How often and how long apart a read asks again for what the server that answered does not have yet.
+pub const STALE_READS: u32 = 200;
+pub const STALE_WAIT: Duration = Duration::from_millis(5);
 
 /// Session logs. A take is a message with the next epoch; what the former owner sends afterwards does not follow the
 /// message that it expects, so that the bus refuses it.
@@ -126,11 +131,16 @@ impl BusLog {
         let place = self.place(session);
         let mut log = Vec::new();
         let mut next = 1;
+        let mut empty_reads = 0;
         while next <= end.sequence {
             let batch = self.bus.read_batch(&place, next).await?;
             if batch.is_empty() {
-                // The server that answered is behind the leader.
-                tokio::task::yield_now().await;
+                // The server that answered is behind the leader, or the log was deleted meanwhile.
+                empty_reads += 1;
+                if empty_reads > STALE_READS {
+                    return Err(io::Error::other("the bus does not send a log that it has"));
+                }
+                tokio::time::sleep(STALE_WAIT).await;
             }
             for message in batch.iter().filter(|message| message.sequence <= end.sequence) {
                 next = message.sequence + 1;
