@@ -17,6 +17,10 @@ use super::exit;
 /// How long children of the session may take to end.
 const CHILDREN_LIMIT: Duration = Duration::from_secs(1);
 
+/// Linux's `__WALL`: waits for children that do not signal their end, too, such as the first process of a
+/// sandbox's namespace.
+const ALL_CHILDREN: WaitIdOptions = WaitIdOptions::from_bits_retain(0x4000_0000);
+
 /// The commit descriptors of the next process image, once a restart was requested.
 static REQUESTED: Mutex<Option<Vec<OwnedFd>>> = Mutex::new(None);
 
@@ -66,7 +70,7 @@ fn with_descriptors(args: impl Iterator<Item = OsString>, numbers: &str) -> Vec<
 fn children_ended() -> bool {
     let deadline = Instant::now() + CHILDREN_LIMIT;
     loop {
-        match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+        match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | ALL_CHILDREN) {
             Err(Errno::CHILD) => return true,
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),

@@ -65,11 +65,14 @@ fn output_that_is_too_long_is_kept_whole_in_a_file_that_the_result_names() {
 #[test]
 fn a_command_in_the_background_is_looked_at_and_ended() {
     let shop = Shop::new();
-    let started =
-        "echo started; echo $$ > pid; while [ ! -e go ]; do sleep 0.01; done; echo went; sleep 1000";
+    // In the sandbox the command has another process id than here.
+    let mark = format!("background-{}", std::process::id());
+    let started = format!(
+        "echo started; echo {mark} > begun; while [ ! -e go ]; do sleep 0.01; done; echo went; sleep 1000"
+    );
     let told = shop.calls(&[
         ("run_shell_command", json!({"command": started, "is_background": true})),
-        ("run_shell_command", json!({"command": "while [ ! -s pid ]; do sleep 0.01; done"})),
+        ("run_shell_command", json!({"command": "while [ ! -s begun ]; do sleep 0.01; done"})),
         ("shell_task", json!({"task_id": "shell-1", "action": "output"})),
         ("shell_task", json!({"task_id": "shell-1", "action": "kill"})),
         ("shell_task", json!({"task_id": "shell-1", "action": "output"})),
@@ -82,5 +85,5 @@ fn a_command_in_the_background_is_looked_at_and_ended() {
     told[3].well().says(&["was ended"]);
     told[4].well();
     told[5].wrong().says(&["no background task"]);
-    mock_model::process::wait_gone(shop.read("pid").trim().parse().unwrap());
+    mock_model::process::wait_marked_gone(&mark);
 }
