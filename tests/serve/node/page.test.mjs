@@ -182,7 +182,7 @@ for (const [width, colorScheme] of [[1280, 'light'], [1280, 'dark'], [390, 'ligh
     await asked.locator('.programs').waitFor();
     assert.match(await asked.locator('.command').textContent(), /touch tested\.txt/);
     assert.match(await asked.locator('.programs').textContent(), /echo, touch/);
-    assert.match(await asked.locator('.reason').textContent(), /needs an answer/);
+    assert.match(await asked.locator('.reason').textContent(), /requires approval/);
     await picture(page, `command-${width}-${colorScheme}`);
     await page.waitForTimeout(600);
     await asked.locator('[data-decision=allow]').click();
