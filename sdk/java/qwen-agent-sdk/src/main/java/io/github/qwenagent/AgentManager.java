@@ -2,6 +2,7 @@ package io.github.qwenagent;
 
 import io.github.qwenagent.internal.hub.HubConfig;
 import io.github.qwenagent.internal.hub.HubConnection;
+import io.github.qwenagent.internal.threads.Interruptions;
 import io.github.qwenagent.internal.threads.Threads;
 import java.lang.System.Logger.Level;
 import java.nio.file.Files;
@@ -60,6 +61,9 @@ public final class AgentManager implements AutoCloseable {
      * @throws QwenException.Protocol if the program is not a hub of this protocol
      */
     public static AgentManager open(AgentOptions options) {
+        if (Thread.currentThread().isInterrupted()) {
+            throw Interruptions.restore("The hub was not started.");
+        }
         Path program = Binary.find(options.binaryPath);
         Launch.HubArguments arguments = Launch.hubArguments(options.pool);
         try {

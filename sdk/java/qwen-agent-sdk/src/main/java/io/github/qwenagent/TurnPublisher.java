@@ -77,10 +77,6 @@ final class TurnPublisher implements Flow.Publisher<Message> {
 
         @Override
         public void request(long count) {
-            if (count <= 0) {
-                // The source may be waiting for a message.
-                onCancel.run();
-            }
             lock.lock();
             try {
                 if (count <= 0) {
@@ -91,6 +87,10 @@ final class TurnPublisher implements Flow.Publisher<Message> {
                 hasChanged.signal();
             } finally {
                 lock.unlock();
+            }
+            if (count <= 0) {
+                // The source may be waiting for a message. The violation is noted before: it is what the subscriber gets.
+                onCancel.run();
             }
         }
 

@@ -215,6 +215,9 @@ public final class HubConnection {
 
     /** Sends a line under a new request id and waits for the answer to it. */
     public @Nullable Object exchange(String subtype, Map<String, @Nullable Object> line, Duration limit) {
+        if (Thread.currentThread().isInterrupted()) {
+            throw Interruptions.restore("The request " + subtype + " was not sent.");
+        }
         String id = nextRequestId();
         line.put("request_id", id);
         CompletableFuture<@Nullable Object> answer = new CompletableFuture<>();
