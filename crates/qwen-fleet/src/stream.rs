@@ -95,7 +95,7 @@ impl Bus {
         }
     }
 
-    /// Appends a message behind the one with the number `expected`; 0 is none. `is_ours` recognizes the message
+    /// Appends a message after the one with the number `expected`; 0 if there is none. `is_ours` recognizes the message
     /// among what is stored, in case that its acknowledgement was lost.
     pub(crate) async fn append(
         &self,

@@ -266,7 +266,7 @@ fn redacted(context: &SessionContext, facts: Vec<SituationFact>) -> Vec<Situatio
 pub(crate) struct SubagentView<'a> {
     pub tools: &'a Registry,
     pub model: &'a str,
-    /// Its working directory.
+    /// The directory in which its commands start.
     pub cwd: &'a Path,
     /// Its git worktree, described.
     pub worktree: Option<&'a str>,

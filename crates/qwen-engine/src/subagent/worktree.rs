@@ -32,7 +32,7 @@ const MAX_SAME_NAME: usize = 100;
 pub(super) struct Worktree {
     /// The directory that only the worktree is in.
     place: PathBuf,
-    /// Its top directory.
+    /// The root of its checked-out files.
     root: PathBuf,
     /// The directory in it that corresponds to the working directory.
     pub cwd: Arc<Path>,

@@ -175,7 +175,7 @@ struct Stores {
     failed: HashSet<SessionId>,
     /// True if workers' logs are committed to a store.
     commits_logs: bool,
-    /// See [`Router::share_stores`].
+    /// True if the stores are shared with other machines ([`Router::share_stores`]).
     are_shared: bool,
     /// The sessions whose stored lines a client receives, and whose next page waits for room.
     replays: VecDeque<SessionId>,

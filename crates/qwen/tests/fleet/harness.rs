@@ -5,7 +5,7 @@ use mock_model::process::{self, Program};
 use mock_model::{MockModel, WAIT_LIMIT};
 use serde_json::{Value, json};
 
-/// `qwen` in a clean place, which is a machine of its own: nothing is shared with other programs but the bus.
+/// `qwen` in a clean directory, which represents a machine: it shares nothing with other programs but the bus.
 pub fn qwen() -> Program {
     process::qwen(env!("CARGO_BIN_EXE_qwen"))
 }
@@ -25,14 +25,14 @@ pub fn bus(count: usize) -> BusServers {
     }
 }
 
-/// A hub with its workers on a machine of its own.
+/// A hub with its workers on a separate machine.
 pub fn hub(servers: &BusServers, mock: &MockModel) -> Program {
     let args =
         ["hub", "--local", "--bus", &servers.url(), "--min-workers", "0", "--", "--model", "mock", "--yolo"];
     qwen().args(args).with_model(mock)
 }
 
-/// A prompt with a name of its own.
+/// A prompt with an id that the client chose.
 pub fn named(session: &str, prompt_id: &str, text: &str) -> Value {
     json!({"session_id": session, "prompt_id": prompt_id, "input": {"parts": [{"type": "text", "text": text}]}})
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 
-/// A node on a machine of its own.
+/// A node on a separate machine: it shares nothing but the bus.
 fn node(servers: &BusServers, mock: &MockModel, name: &str, further: &[&str]) -> Program {
     let url = servers.url();
     let args = ["node", "--bus", &url, "--name", name, "--min-workers", "0"];

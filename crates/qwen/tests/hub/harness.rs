@@ -37,7 +37,7 @@ pub fn prompt(session: &str, text: &str) -> Value {
     json!({"session_id": session, "input": {"parts": [{"type": "text", "text": text}]}})
 }
 
-/// A prompt with a name of its own.
+/// A prompt with an id that the client chose.
 pub fn named(session: &str, prompt_id: &str, text: &str) -> Value {
     let mut line = prompt(session, text);
     line["prompt_id"] = json!(prompt_id);
