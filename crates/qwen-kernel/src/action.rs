@@ -64,6 +64,10 @@ pub enum RouterAction {
     },
     /// Reads about `limit` bytes of a session's numbered lines after `after`, for a client that attached.
     ReadEvents { session: SessionId, after: u64, limit: usize },
+    /// Finds out whether the process that drives a followed session has died in a turn, and reports it.
+    CheckOwner { session: SessionId },
+    /// Gives up the ownership of a session's numbered lines.
+    ReleaseEvents { session: SessionId },
     /// Finds out whether another process has the session whose worker starts a turn without a log, and reports
     /// it.
     CheckDriver { worker: WorkerId, session: SessionId, commit: u64, prompt_id: String },

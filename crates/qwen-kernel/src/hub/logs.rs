@@ -59,9 +59,10 @@ impl Hub {
         }
     }
 
-    /// True if a process that is not ours has the session's log open.
+    /// True if a process that is not ours owns the session's lines or has its log open.
     pub(super) fn is_driven_elsewhere(&self, session: &SessionId) -> bool {
-        self.session_log_directory(session).is_some_and(|directory| is_locked(&directory, session))
+        self.events_of(session).is_ok_and(|events| events.has_live_owner(session))
+            || self.session_log_directory(session).is_some_and(|directory| is_locked(&directory, session))
     }
 
     /// True if the session has neither a log nor numbered lines.

@@ -307,6 +307,8 @@ impl Hub {
             RouterAction::TakeEvents { .. }
             | RouterAction::Append { .. }
             | RouterAction::ReadEvents { .. }
+            | RouterAction::CheckOwner { .. }
+            | RouterAction::ReleaseEvents { .. }
             | RouterAction::CheckDriver { .. }
             | RouterAction::CommitLog { .. }
             | RouterAction::ReleaseLog { .. } => match &self.0.shared {
@@ -364,6 +366,16 @@ impl Hub {
                 };
                 self.0.router.borrow_mut().send_events(&session, read);
             }
+            RouterAction::CheckOwner { session } => {
+                let is_abandoned = !self.is_driven_elsewhere(&session)
+                    && self.events_of(&session).is_ok_and(|events| events.open_turn(&session).is_some());
+                self.0.router.borrow_mut().note_owner_checked(&session, is_abandoned);
+            }
+            RouterAction::ReleaseEvents { session } => {
+                if let Ok(events) = self.events_of(&session) {
+                    events.release(&session);
+                }
+            }
             RouterAction::CheckDriver { worker, session, commit, prompt_id } => {
                 let is_elsewhere = self.is_driven_elsewhere(&session);
                 let mut router = self.0.router.borrow_mut();
@@ -410,7 +422,7 @@ impl Hub {
     }
 
     /// The store of the lines of a session's tenant.
-    fn events_of(&self, session: &SessionId) -> io::Result<Rc<dyn Events>> {
+    pub(super) fn events_of(&self, session: &SessionId) -> io::Result<Rc<dyn Events>> {
         let tenant = self.tenant_of(session);
         if let Some(open) = self.0.events.borrow().get(&tenant) {
             return Ok(open.clone());

@@ -18,7 +18,6 @@ mod input;
 mod numbering;
 mod output;
 mod recovery;
-mod replay;
 mod reports;
 mod requests;
 mod session;
@@ -33,8 +32,8 @@ use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 use self::admission::Admission;
 use self::history::SessionHistory;
 pub use self::input::HUB_CAPABILITIES;
+pub(crate) use self::numbering::PAGE_BYTES;
 pub use self::recovery::OnCrash;
-pub(crate) use self::replay::PAGE_BYTES;
 use self::reports::WorkerLink;
 use self::session::{Assignment, Session};
 use crate::action::{ClientRequest, ProcessSignal, RouterAction};
@@ -166,6 +165,8 @@ struct Clock {
     has_changed: bool,
     /// Sessions whose append had an unknown outcome and must be retried, and when.
     retries: Vec<(Duration, SessionId)>,
+    /// Sessions that another process drives and a client follows, and when their next lines are read.
+    polls: Vec<(Duration, SessionId)>,
 }
 
 /// What the router knows of its stores.
@@ -370,7 +371,7 @@ impl Router {
             let rests = session.worker().is_some() && session.is_idle() && session.is_resumable;
             queued.or_else(|| rests.then(|| session.active_at + limits.idle_timeout))
         });
-        let retry = self.clock.retries.iter().map(|(at, _)| *at);
+        let retry = self.clock.retries.iter().chain(&self.clock.polls).map(|(at, _)| *at);
         self.clock.wake_at = idle.chain(pool).chain(self.ending.drain_until).chain(retry).min();
         Some(self.clock.wake_at)
     }
@@ -388,6 +389,7 @@ impl Router {
         self.expire_queue();
         self.release_resting();
         self.retry_appends();
+        self.poll_followed();
         if self.ending.drain_until.is_some_and(|at| now >= at) {
             self.end_drain();
         }
@@ -408,6 +410,7 @@ impl Router {
         for id in ids {
             self.close_input_if_done(&id);
         }
+        self.stop_following();
         self.finish_if_over();
     }
 
@@ -431,6 +434,7 @@ impl Router {
         self.ending.drain_until = Some(now + self.pool.limits().drain_timeout);
         self.pool.stop_filling(now, &mut self.actions);
         self.release_idle_for_drain();
+        self.stop_following();
         self.finish_if_over();
     }
 

@@ -139,10 +139,9 @@ impl Router {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.numbering.on = true;
                 if session.numbering.epoch.is_none() {
-                    // Whoever attaches drives the session from now on. On a bus that needs the client's word,
-                    // because the former owner may be on another machine.
-                    let by_force = !self.stores.are_shared || takes_over(input.body);
-                    self.take_events(&id, by_force);
+                    // A session that another process has is followed, unless the client wants to take it over.
+                    let is_ours = session.worker().is_some() && !session.numbering.is_driven_elsewhere();
+                    self.take_events(&id, is_ours || takes_over(input.body));
                 }
             }
             let request = ClientRequest { request_id: request_id.to_owned(), nested: input.nested };
@@ -230,6 +229,7 @@ impl Router {
             session.prompts.backlog.clear();
         } else {
             self.sessions.remove(id);
+            self.actions.push(RouterAction::ReleaseEvents { session: id.clone() });
         }
         self.admission.remove(id);
         self.history.note_closed(id.clone(), &tenant);

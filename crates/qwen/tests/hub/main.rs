@@ -9,6 +9,7 @@ mod chaos;
 mod commits;
 mod fault_worker;
 mod faults;
+mod following;
 mod harness;
 mod isolation;
 mod numbers;

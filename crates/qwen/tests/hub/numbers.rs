@@ -189,7 +189,7 @@ fn a_hub_whose_session_was_taken_over_is_refused_by_the_store() {
     }
     runs[0].write_line(prompt("a", "x"));
     let last = runs[0].json_until(is_end).pop().unwrap()["seq"].as_u64().unwrap();
-    runs[1].write_line(request("at", "attach", json!({"session_id": "a", "after": 0})));
+    runs[1].write_line(request("at", "attach", json!({"session_id": "a", "after": 0, "takeover": true})));
     assert_eq!(answer(&mut runs[1], "at")["last"], last);
     let again = (0..last).map(|_| runs[1].json()["seq"].as_u64().unwrap()).collect::<Vec<_>>();
     assert_eq!(again, (1..=last).collect::<Vec<_>>());

@@ -145,7 +145,7 @@ fn a_turn_that_was_taken_over_starts_no_tool_any_more() {
     first.write_line(named("s", "p1", "go"));
     mock.reached("held");
     let mut second = numbered(&program);
-    second.write_line(request("at", "attach", json!({"session_id": "s", "after": 0})));
+    second.write_line(request("at", "attach", json!({"session_id": "s", "after": 0, "takeover": true})));
     assert_eq!(ends_of(&second.json_until(is_end)), [("p1", "interrupted")]);
     mock.open("held");
     let told = first.json_until(is_end).pop().unwrap();

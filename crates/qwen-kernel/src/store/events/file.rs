@@ -18,6 +18,7 @@ use rustix::fs::FlockOperation;
 
 use crate::store::Appended;
 
+use super::owners::Owners;
 use super::{Events, Follower, Read, Taken, count_lines};
 
 /// Stores numbered lines in files below a directory.
@@ -26,6 +27,7 @@ pub struct FileEvents {
     directory: PathBuf,
     limit: u64,
     open: RefCell<HashMap<SessionId, Chain>>,
+    owners: Owners,
 }
 
 #[derive(Debug)]
@@ -36,6 +38,10 @@ struct Chain {
     length: u64,
     /// Where the last read ended, so that the next one does not begin at the start of the file.
     cursor: Cursor,
+    /// The epoch that this process took; 0 if it did not take the lines.
+    own_epoch: u64,
+    /// True while the process from which the lines were taken is still marked as their owner.
+    lacks_mark: bool,
 }
 
 /// The place of a record.
@@ -83,7 +89,8 @@ impl FileEvents {
     /// A store in `directory`, which is created with mode 0700. About `limit` bytes per session are stored.
     pub fn open(directory: &Path, limit: u64) -> io::Result<Self> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        Ok(Self { directory: directory.to_owned(), limit, open: RefCell::default() })
+        let owners = Owners::open(directory)?;
+        Ok(Self { directory: directory.to_owned(), limit, open: RefCell::default(), owners })
     }
 
     fn path(&self, session: &SessionId) -> PathBuf {
@@ -103,7 +110,14 @@ impl FileEvents {
             let file = options.open(self.path(session))?;
             open.insert(
                 session.clone(),
-                Chain { file, state: State::default(), length: 0, cursor: Cursor::default() },
+                Chain {
+                    file,
+                    state: State::default(),
+                    length: 0,
+                    cursor: Cursor::default(),
+                    own_epoch: 0,
+                    lacks_mark: false,
+                },
             );
         }
         let Some(chain) = open.get_mut(session) else { return Err(io::ErrorKind::NotFound.into()) };
@@ -319,6 +333,8 @@ impl Events for FileEvents {
                 open: chain.state.open.clone(),
             };
             chain.push(&header, &[])?;
+            chain.own_epoch = epoch;
+            chain.lacks_mark = !self.owners.mark(session);
             Ok(Taken { epoch, last: chain.state.last, open: chain.state.open.clone(), ..Taken::default() })
         })
     }
@@ -326,8 +342,10 @@ impl Events for FileEvents {
     fn append(&self, id: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended {
         let done = self.with_chain(id, true, |chain| {
             if chain.state.epoch != epoch || first > chain.state.last + 1 {
+                self.owners.unmark(id);
                 return Ok(Appended::Fenced);
             }
+            chain.lacks_mark = chain.lacks_mark && !self.owners.mark(id);
             if first <= chain.state.last {
                 return Ok(Appended::Ok);
             }
@@ -377,6 +395,26 @@ impl Events for FileEvents {
             return 0;
         }
         self.with_chain(session, false, |chain| Ok(chain.state.last)).unwrap_or(0)
+    }
+
+    fn open_turn(&self, session: &SessionId) -> Option<String> {
+        if !self.path(session).exists() {
+            return None;
+        }
+        self.with_chain(session, false, |chain| Ok(chain.state.open.clone())).ok().flatten()
+    }
+
+    fn has_live_owner(&self, session: &SessionId) -> bool {
+        let is_taken = |chain: &mut Chain| Ok(chain.own_epoch == 0 || chain.own_epoch != chain.state.epoch);
+        self.owners.is_marked_elsewhere(session) && self.with_chain(session, false, is_taken).unwrap_or(true)
+    }
+
+    fn release(&self, session: &SessionId) {
+        if let Some(chain) = self.open.borrow_mut().get_mut(session) {
+            chain.lacks_mark = false;
+            chain.own_epoch = 0;
+        }
+        self.owners.unmark(session);
     }
 
     fn delete(&self, session: &SessionId) -> io::Result<()> {

@@ -105,6 +105,17 @@ impl Events for MemoryEvents {
         self.kept.borrow().get(session).map_or(0, |chain| chain.last)
     }
 
+    fn open_turn(&self, session: &SessionId) -> Option<String> {
+        self.kept.borrow().get(session)?.open.clone()
+    }
+
+    /// The store is in this process only.
+    fn has_live_owner(&self, _session: &SessionId) -> bool {
+        false
+    }
+
+    fn release(&self, _session: &SessionId) {}
+
     fn delete(&self, session: &SessionId) -> io::Result<()> {
         self.kept.borrow_mut().remove(session);
         Ok(())

@@ -2,8 +2,10 @@
 
 mod file;
 mod memory;
+mod owners;
 
 use std::io;
+use std::rc::Rc;
 
 use qwen_events::SessionId;
 
@@ -67,8 +69,56 @@ pub trait Events {
     /// The number of the last line; 0 if there is none.
     fn last(&self, session: &SessionId) -> u64;
 
+    /// The turn that is open after the last line.
+    fn open_turn(&self, session: &SessionId) -> Option<String>;
+
+    /// Returns true if another process, which is alive, took the session's lines and has not given them up.
+    fn has_live_owner(&self, session: &SessionId) -> bool;
+
+    /// Gives up the lines, which this process took; whoever takes them next need not wait for its end.
+    fn release(&self, session: &SessionId);
+
     /// Deletes the session's lines.
     fn delete(&self, session: &SessionId) -> io::Result<()>;
+}
+
+/// A store that several users in this process share.
+impl<T: Events> Events for Rc<T> {
+    fn take(&self, session: &SessionId) -> io::Result<Taken> {
+        T::take(self, session)
+    }
+
+    fn append(&self, id: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended {
+        T::append(self, id, epoch, first, lines, open)
+    }
+
+    fn read(&self, session: &SessionId, after: u64, limit: usize) -> Read {
+        T::read(self, session, after, limit)
+    }
+
+    fn follow(&self, session: &SessionId, after: u64) -> Follower<'_> {
+        T::follow(self, session, after)
+    }
+
+    fn last(&self, session: &SessionId) -> u64 {
+        T::last(self, session)
+    }
+
+    fn open_turn(&self, session: &SessionId) -> Option<String> {
+        T::open_turn(self, session)
+    }
+
+    fn has_live_owner(&self, session: &SessionId) -> bool {
+        T::has_live_owner(self, session)
+    }
+
+    fn release(&self, session: &SessionId) {
+        T::release(self, session);
+    }
+
+    fn delete(&self, session: &SessionId) -> io::Result<()> {
+        T::delete(self, session)
+    }
 }
 
 /// A reader that remembers how far it is.

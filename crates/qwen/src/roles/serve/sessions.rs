@@ -13,7 +13,7 @@ use qwen_dialects::Format;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 use qwen_kernel::config::{HubConfig, Keys};
 use qwen_kernel::front::{Front, LineWriter, QwenFront};
-use qwen_kernel::store::{Appended, Events, FileEvents, Follower, Read, Taken};
+use qwen_kernel::store::{Events, FileEvents};
 use qwen_kernel::{EventStores, Hub, HubParts, Identity, Pool, Router};
 use qwen_serve::{ServeError, ServeOptions, SessionParts};
 use rustix::fs::FlockOperation;
@@ -181,34 +181,5 @@ fn signals() -> io::Result<mpsc::UnboundedReceiver<u8>> {
 
 /// Gives the hub the store that the server reads too.
 fn event_stores(store: Rc<FileEvents>) -> EventStores {
-    Box::new(move |_| Ok(Box::new(SharedEvents(store.clone()))))
-}
-
-/// The one store of the server's sessions.
-struct SharedEvents(Rc<FileEvents>);
-
-impl Events for SharedEvents {
-    fn take(&self, session: &SessionId) -> io::Result<Taken> {
-        self.0.take(session)
-    }
-
-    fn append(&self, id: &SessionId, epoch: u64, first: u64, lines: &[u8], open: Option<&str>) -> Appended {
-        self.0.append(id, epoch, first, lines, open)
-    }
-
-    fn read(&self, session: &SessionId, after: u64, limit: usize) -> Read {
-        self.0.read(session, after, limit)
-    }
-
-    fn follow(&self, session: &SessionId, after: u64) -> Follower<'_> {
-        self.0.follow(session, after)
-    }
-
-    fn last(&self, session: &SessionId) -> u64 {
-        self.0.last(session)
-    }
-
-    fn delete(&self, session: &SessionId) -> io::Result<()> {
-        self.0.delete(session)
-    }
+    Box::new(move |_| Ok(Box::new(store.clone())))
 }

@@ -12,7 +12,7 @@ final class RunningTurn extends CompletableFuture<Result> {
         thread = Threads.create("qwen-run", () -> {
             try {
                 complete(work.get());
-            } catch (RuntimeException e) {
+            } catch (RuntimeException | Error e) {
                 completeExceptionally(e);
             }
         });

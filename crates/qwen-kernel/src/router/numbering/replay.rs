@@ -6,8 +6,8 @@
 
 use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
 
-use super::Router;
-use super::output::with_error_fields;
+use super::super::Router;
+use super::super::output::with_error_fields;
 use crate::action::{ClientRequest, RouterAction};
 use crate::front::OpenParts;
 use crate::store::{Read, count_lines};
@@ -20,7 +20,7 @@ const ROOM_BYTES: usize = 128 * 1024;
 
 /// A request for the stored lines of a session.
 #[derive(Debug)]
-pub(super) struct Replay {
+pub(in crate::router) struct Replay {
     request: ClientRequest,
     /// The last line that the client had when it attached.
     attached_after: u64,
@@ -32,16 +32,20 @@ pub(super) struct Replay {
 
 impl Router {
     /// Sends a client the lines after `after`, once the replays before are complete.
-    pub(super) fn start_replay(&mut self, id: &SessionId, request: ClientRequest, after: u64) {
+    pub(in crate::router) fn start_replay(&mut self, id: &SessionId, request: ClientRequest, after: u64) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let replay = Replay { request, attached_after: after, after, is_answered: false };
+        if std::mem::take(&mut session.numbering.is_polling) {
+            // The client has all lines up to now, and asks for others.
+            session.numbering.replays.pop_front();
+        }
         session.numbering.replays.push_back(replay);
         if session.numbering.replays.len() == 1 {
             self.read_page(id);
         }
     }
 
-    fn read_page(&mut self, id: &SessionId) {
+    pub(in crate::router) fn read_page(&mut self, id: &SessionId) {
         let replay = self.sessions.get(id).and_then(|session| session.numbering.replays.front());
         if let Some(Replay { after, .. }) = replay {
             let after = *after;
@@ -50,7 +54,7 @@ impl Router {
     }
 
     /// Reads the next page of a replay if there is room for it.
-    pub(super) fn continue_replays(&mut self) {
+    pub(in crate::router) fn continue_replays(&mut self) {
         if self.out.len() < ROOM_BYTES
             && let Some(id) = self.stores.replays.pop_front()
         {
@@ -76,6 +80,9 @@ impl Router {
                     self.out.extend_from_slice(&reply);
                 }
                 self.push_stored(first, &lines);
+                if is_complete && self.is_following(id) {
+                    return self.poll_later(id);
+                }
                 if is_complete {
                     return self.finish_replay(id);
                 }
@@ -121,7 +128,7 @@ impl Router {
     }
 
     /// Answers all requests for stored lines with an error.
-    pub(super) fn refuse_replays(&mut self, id: &SessionId, error: &ErrorInfo) {
+    pub(in crate::router) fn refuse_replays(&mut self, id: &SessionId, error: &ErrorInfo) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         for replay in session.numbering.replays.drain(..).filter(|replay| !replay.is_answered) {
             let request = &replay.request;
@@ -132,7 +139,7 @@ impl Router {
     }
 
     /// Ends the first replay of a session: the questions that the client had before follow, then new lines.
-    fn finish_replay(&mut self, id: &SessionId) {
+    pub(in crate::router) fn finish_replay(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Some(replay) = session.numbering.replays.pop_front() else { return };
         let open =

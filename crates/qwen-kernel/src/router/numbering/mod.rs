@@ -1,13 +1,17 @@
 //! Numbering of a session's lines. A numbered line is sent to the client only after it was appended to the
 //! store, so there is nothing to retract when an owner turns out to be stale.
 
+mod following;
+mod replay;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 
+pub(crate) use self::replay::PAGE_BYTES;
+use self::replay::Replay;
 use super::Router;
-use super::replay::Replay;
 use crate::action::RouterAction;
 use crate::front::OpenParts;
 use crate::store::{Appended, Taken};
@@ -61,6 +65,10 @@ pub(super) struct Numbering {
     /// The requests for stored lines; the first is answered. Meanwhile new lines are only stored, because they
     /// follow the older ones.
     pub replays: VecDeque<Replay>,
+    /// True while the first replay has all stored lines and waits for those that another process stores.
+    pub is_polling: bool,
+    /// Since when the process that drives the followed session has been dead, with a turn open.
+    pub abandoned_since: Option<Duration>,
 }
 
 impl Numbering {
@@ -109,6 +117,11 @@ impl Numbering {
         }
         turns.retain(|turn| Some(turn) != running);
         turns
+    }
+
+    /// True while another process stores the session's lines.
+    pub fn is_driven_elsewhere(&self) -> bool {
+        self.is_foreign || self.in_use_since.is_some()
     }
 
     /// Leaves the numbers to another process, which drives the session.
@@ -176,6 +189,7 @@ impl Router {
             Err(why) => self.stop_numbering(id, &why),
         }
         self.append_next(id);
+        self.resume_replay(id);
         self.pump(id);
     }
 
@@ -341,6 +355,7 @@ impl Router {
                     .is_some_and(|session| session.is_closed() && session.numbering.queue.is_empty());
                 if over {
                     self.sessions.remove(id);
+                    self.actions.push(RouterAction::ReleaseEvents { session: id.clone() });
                 }
                 if self.ending.is_input_over || self.ending.drain_until.is_some() {
                     self.finish_if_over();
