@@ -214,6 +214,9 @@ impl Kernel {
                 let read = self.store.read(&session, after, limit);
                 self.router.send_events(&session, read);
             }
+            // Every take succeeds here, so that no session is followed.
+            RouterAction::CheckOwner { session } => self.router.note_owner_checked(&session, false),
+            RouterAction::ReleaseEvents { session } => self.store.release(&session),
             RouterAction::SetPaused { .. } | RouterAction::Report(_) | RouterAction::Warn { .. } => {}
             RouterAction::Exit(code) => self.exit = Some(code),
         }
