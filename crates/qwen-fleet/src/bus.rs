@@ -10,11 +10,14 @@ use std::time::{Duration, Instant};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, RequestErrorKind, ServerAddr};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use qwen_events::SessionId;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use crate::subjects::{self, is_bus_name, node_subject};
+use crate::heartbeat::Timing;
+use crate::metrics::BusMetrics;
+use crate::subjects::{Names, is_bus_name};
 
 /// How long to wait for a connection, and for the greeting of a server.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
@@ -22,8 +25,6 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 const REQUEST_LIMIT: Duration = Duration::from_secs(2);
 /// A process that answers none of so many pings is dead.
 const PINGS: u32 = 3;
-/// How long to wait for the answer to a ping.
-const PING_LIMIT: Duration = Duration::from_millis(500);
 /// How long to wait before a process without a connection is asked again.
 const RECONNECTING: Duration = Duration::from_millis(150);
 /// For how long a process that was found dead is not asked again.
@@ -55,8 +56,29 @@ pub struct BusOptions {
     pub credentials: Option<PathBuf>,
     /// True to send plain text to addresses that are not loopback.
     pub is_insecure: bool,
+    pub tls: TlsOptions,
+    /// What the names of streams and subjects begin with; may be empty.
+    pub prefix: String,
+    /// The number of shards that the streams must have, if it was configured.
+    pub shards: Option<u32>,
+    pub timing: Timing,
+    /// How long after an append further lines of a session are collected.
+    pub coalesce: Duration,
+    /// Nodes delete sessions that are idle for longer.
+    pub log_retention: Duration,
     /// For how long an append may wait for the bus.
     pub commit_timeout: Duration,
+}
+
+/// How to prove identities with TLS.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// True to refuse a server without TLS.
+    pub is_required: bool,
+    /// A PEM file with the certificates that may sign the server's.
+    pub ca: Option<PathBuf>,
+    /// The PEM files with the certificate of this process and its key.
+    pub identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// Why the bus cannot be used.
@@ -85,9 +107,18 @@ pub struct Bus {
     pub(crate) client: Client,
     /// The name of this process on the bus.
     pub identity: BusIdentity,
+    pub(crate) names: Names,
+    pub(crate) timing: Timing,
+    /// The number of shards that the streams must have.
+    pub(crate) shards: Option<u32>,
+    pub(crate) coalesce: Duration,
+    pub(crate) log_retention: Duration,
     pub(crate) commit_timeout: Duration,
+    pub metrics: BusMetrics,
     /// The processes that were found dead, and when.
     dead: RefCell<HashMap<String, Instant>>,
+    /// Where the files of sessions are that were placed elsewhere than this process in general.
+    places: RefCell<HashMap<SessionId, String>>,
 }
 
 impl Bus {
@@ -100,8 +131,23 @@ impl Bus {
             );
             return Err(BusError::new("invalid_bus_name", message));
         }
+        if !options.prefix.is_empty() && !is_bus_name(&options.prefix) {
+            let message = format!(
+                "The prefix {:?} cannot be used on the bus. Use 1 to 64 letters, digits, `_` and `-`.",
+                options.prefix
+            );
+            return Err(BusError::new("invalid_bus_name", message));
+        }
+        let timing = options.timing;
+        if timing.interval.is_zero() || timing.dead_after < timing.interval * 2 {
+            let message = format!(
+                "A node would be dead after {:?} with a heartbeat every {:?}. Use a dead_after of at least two heartbeat intervals.",
+                timing.dead_after, timing.interval
+            );
+            return Err(BusError::new("invalid_bus_options", message));
+        }
         let addresses = addresses(options)?;
-        let settings = settings(options)?
+        let settings = with_tls(settings(options)?, &options.tls)?
             .name(identity.to_string())
             .connection_timeout(CONNECT_LIMIT)
             .request_timeout(Some(REQUEST_LIMIT))
@@ -119,7 +165,19 @@ impl Bus {
             );
             return Err(BusError::new("bus_version", message));
         }
-        Ok(Self { client, identity, commit_timeout: options.commit_timeout, dead: RefCell::default() })
+        Ok(Self {
+            client,
+            identity,
+            names: Names::new(&options.prefix),
+            timing,
+            shards: options.shards,
+            coalesce: options.coalesce,
+            log_retention: options.log_retention,
+            metrics: BusMetrics::default(),
+            commit_timeout: options.commit_timeout,
+            dead: RefCell::default(),
+            places: RefCell::default(),
+        })
     }
 
     /// The version of the server that this process is connected to.
@@ -134,12 +192,12 @@ impl Bus {
 
     /// Asks the leader of a stream and waits for its answer.
     pub async fn round_trip(&self) -> Result<(), BusError> {
-        self.ask(&format!("STREAM.INFO.{}", subjects::TURNS), &Value::Null).await.map(drop)
+        self.ask(&format!("STREAM.INFO.{}", self.names.turn_stream()), &Value::Null).await.map(drop)
     }
 
     /// Answers pings until the returned task is dropped or the connection ends.
     pub async fn answer_pings(&self) -> Result<(), BusError> {
-        let subject = node_subject(&self.identity.name, &self.identity.incarnation, "ping");
+        let subject = self.names.node_subject(&self.identity.name, &self.identity.incarnation, "ping");
         let lost = |error: &dyn fmt::Display| BusError::new("bus_unavailable", format!("{error}"));
         let mut pings = self.client.subscribe(subject).await.map_err(|error| lost(&error))?;
         self.client.flush().await.map_err(|error| lost(&error))?;
@@ -162,9 +220,9 @@ impl Bus {
         if self.dead.borrow().get(owner).is_some_and(|since| since.elapsed() < DEAD_FOR) {
             return Ok(false);
         }
-        let subject = node_subject(name, incarnation, "ping");
+        let subject = self.names.node_subject(name, incarnation, "ping");
         for _ in 0..PINGS {
-            let ping = async_nats::Request::new().timeout(Some(PING_LIMIT));
+            let ping = async_nats::Request::new().timeout(Some(self.timing.ping_limit(PINGS)));
             let Err(error) = self.client.send_request(subject.clone(), ping).await else { return Ok(true) };
             match error.kind() {
                 RequestErrorKind::InvalidSubject => return Ok(false),
@@ -176,6 +234,17 @@ impl Bus {
         }
         self.dead.borrow_mut().insert(owner.to_owned(), Instant::now());
         Ok(false)
+    }
+
+    /// Notes where the files of a session are.
+    pub(crate) fn note_place(&self, session: &SessionId, place: String) {
+        self.places.borrow_mut().insert(session.clone(), place);
+    }
+
+    /// Returns where the files of a session are that this process takes. `recorded` is what its log has.
+    pub(crate) fn place_of(&self, session: &SessionId, recorded: Option<&String>) -> Option<String> {
+        let noted = self.places.borrow().get(session).cloned();
+        noted.or_else(|| self.identity.workspace.clone()).or_else(|| recorded.cloned())
     }
 
     /// True while there is a connection to a server.
@@ -218,7 +287,8 @@ fn addresses(options: &BusOptions) -> Result<Vec<ServerAddr>, BusError> {
         })?;
         let is_loopback = address.host() == "localhost"
             || address.host().trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-        if !address.tls_required() && !is_loopback && !options.is_insecure {
+        let is_plain = !address.tls_required() && !options.tls.is_required;
+        if is_plain && !is_loopback && !options.is_insecure {
             let message = format!(
                 "{text} would send sessions and credentials as plain text to another machine. Use tls://, or --insecure-bus on a network that you trust."
             );
@@ -252,6 +322,28 @@ fn settings(options: &BusOptions) -> Result<ConnectOptions, BusError> {
         }
         _ => Err(unusable("it is neither a credentials document, an NKey seed nor USER:PASSWORD".to_owned())),
     }
+}
+
+/// Adds the files and demands of TLS.
+fn with_tls(mut settings: ConnectOptions, tls: &TlsOptions) -> Result<ConnectOptions, BusError> {
+    let named = tls.identity.iter().flat_map(|(certificate, key)| [certificate, key]).chain(&tls.ca);
+    for path in named {
+        if let Err(error) = std::fs::File::open(path) {
+            let message = format!(
+                "The file {} for TLS to the bus cannot be read: {error}. Correct its name.",
+                path.display()
+            );
+            return Err(BusError::new("bus_tls", message));
+        }
+    }
+    settings = settings.require_tls(tls.is_required);
+    if let Some(ca) = &tls.ca {
+        settings = settings.add_root_certificates(ca.clone());
+    }
+    if let Some((certificate, key)) = &tls.identity {
+        settings = settings.add_client_certificate(certificate.clone(), key.clone());
+    }
+    Ok(settings)
 }
 
 /// Describes why a connection failed.

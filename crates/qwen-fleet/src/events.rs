@@ -9,19 +9,22 @@ use bytes::Bytes;
 use qwen_events::SessionId;
 use qwen_kernel::store::{Appended, AsyncEvents, Read, StoreFuture, Taken, count_lines};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use crate::bus::{Bus, BusError};
 use crate::headers::EventHeaders;
 use crate::session_log::{PART_BYTES, STALE_READS, STALE_WAIT};
 use crate::stream::{AppendOutcome, Stored, StreamSubject};
 use crate::streams::Shards;
-use crate::subjects;
+use crate::subjects::token;
 
 /// Numbered lines. Batches are one message each, or several parts.
 pub struct BusEvents {
     bus: Rc<Bus>,
     shards: Shards,
     owned: RefCell<HashMap<SessionId, Owned>>,
+    /// When lines of a session were last stored.
+    appended: RefCell<HashMap<SessionId, Instant>>,
     /// Where the last read of a session ended: the number of a line and the message that begins with it.
     cursors: RefCell<HashMap<SessionId, (u64, u64)>>,
 }
@@ -51,19 +54,27 @@ struct TurnEntry {
 impl BusEvents {
     /// Uses the streams of a bus.
     pub fn new(bus: Rc<Bus>, shards: Shards) -> Self {
-        Self { bus, shards, owned: RefCell::default(), cursors: RefCell::default() }
+        Self {
+            bus,
+            shards,
+            owned: RefCell::default(),
+            appended: RefCell::default(),
+            cursors: RefCell::default(),
+        }
     }
 
     fn place(&self, session: &SessionId) -> StreamSubject {
         let shard = self.shards.shard_of(session);
+        let names = &self.bus.names;
         StreamSubject {
-            stream: subjects::event_stream(shard),
-            subject: subjects::event_subject(shard, session),
+            stream: names.event_stream(shard),
+            subject: names.event_subject(shard, &token(session)),
         }
     }
 
-    fn turn_place(session: &SessionId) -> StreamSubject {
-        StreamSubject { stream: subjects::TURNS.to_owned(), subject: subjects::turn_subject(session) }
+    fn turn_place(&self, session: &SessionId) -> StreamSubject {
+        let names = &self.bus.names;
+        StreamSubject { stream: names.turn_stream(), subject: names.turn_subject(&token(session)) }
     }
 
     /// Reads the state of a session from the leaders of its streams.
@@ -76,7 +87,7 @@ impl BusEvents {
             return Ok(Owned { epoch, sequence: last.sequence, last: last_line, open: headers.open });
         }
         // The lines have expired, or there were none.
-        let Some(entry) = self.bus.read_last(&Self::turn_place(session)).await? else {
+        let Some(entry) = self.bus.read_last(&self.turn_place(session)).await? else {
             return Ok(Owned::default());
         };
         let entry: TurnEntry = serde_json::from_slice(&entry.payload).unwrap_or_default();
@@ -174,6 +185,13 @@ impl BusEvents {
             return Appended::Ok;
         }
         let count = count_lines(lines);
+        if open.is_some() && !is_urgent(lines) {
+            // Lines that arrive meanwhile are stored together.
+            let last = self.appended.borrow().get(id).copied();
+            if let Some(last) = last {
+                tokio::time::sleep_until(last + self.bus.coalesce).await;
+            }
+        }
         let payload = Bytes::copy_from_slice(lines.strip_suffix(b"\n").unwrap_or(lines));
         let parts = payload.len().div_ceil(PART_BYTES).max(1);
         for part in 0..parts {
@@ -195,13 +213,18 @@ impl BusEvents {
                 }
                 AppendOutcome::Refused => {
                     self.owned.borrow_mut().remove(id);
+                    self.bus.metrics.fenced.increment();
                     return Appended::Fenced;
                 }
                 AppendOutcome::Unknown => return Appended::Unknown,
             }
         }
+        self.bus.metrics.lines.add(count);
         if open.is_none() || count == 0 {
+            self.appended.borrow_mut().remove(id);
             self.note_turn(id, &owned).await;
+        } else {
+            self.appended.borrow_mut().insert(id.clone(), Instant::now());
         }
         Appended::Ok
     }
@@ -213,7 +236,7 @@ impl BusEvents {
         let Ok(payload) = serde_json::to_vec(&entry) else { return };
         let request = async_nats::Request::new().payload(payload.into());
         // Without an answer, the next line notes it. Only lines that expire before that would miss it.
-        let _ = self.bus.client.send_request(Self::turn_place(session).subject, request).await;
+        let _ = self.bus.client.send_request(self.turn_place(session).subject, request).await;
     }
 
     async fn read_page(&self, session: &SessionId, after: u64, limit: usize) -> Read {
@@ -281,6 +304,12 @@ impl BusEvents {
             }
         }
     }
+}
+
+/// Returns true for lines that someone waits for: requests to the client and answers.
+fn is_urgent(lines: &[u8]) -> bool {
+    let kind = b"\"type\":\"control_";
+    lines.windows(kind.len()).any(|part| part == kind)
 }
 
 /// The lines that a scan found.
@@ -359,7 +388,7 @@ impl AsyncEvents for BusEvents {
             self.owned.borrow_mut().remove(session);
             self.cursors.borrow_mut().remove(session);
             self.bus.purge(&self.place(session)).await?;
-            Ok(self.bus.purge(&Self::turn_place(session)).await?)
+            Ok(self.bus.purge(&self.turn_place(session)).await?)
         })
     }
 }

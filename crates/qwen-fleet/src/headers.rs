@@ -177,7 +177,7 @@ impl EventHeaders {
 }
 
 /// Writes a value that may contain anything as visible ASCII.
-fn escape(value: &str) -> String {
+pub fn escape(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for byte in value.bytes() {
         if byte.is_ascii_graphic() && byte != b'%' {
@@ -190,7 +190,8 @@ fn escape(value: &str) -> String {
     if escaped.is_empty() { "%".to_owned() } else { escaped }
 }
 
-fn unescape(text: &str) -> String {
+/// Reads what [`escape`] has written.
+pub fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

@@ -16,7 +16,7 @@ use crate::bus::Bus;
 use crate::headers::LogHeaders;
 use crate::stream::{AppendOutcome, StreamSubject, refusal};
 use crate::streams::Shards;
-use crate::subjects;
+use crate::subjects::{session_of_token, token};
 
 /// The largest payload of a message, in bytes. The default limit of a server is 1 MB with headers.
 pub const PART_BYTES: usize = 512 * 1024;
@@ -59,7 +59,8 @@ impl BusLog {
 
     fn place(&self, session: &SessionId) -> StreamSubject {
         let shard = self.shards.shard_of(session);
-        StreamSubject { stream: subjects::log_stream(shard), subject: subjects::log_subject(shard, session) }
+        let names = &self.bus.names;
+        StreamSubject { stream: names.log_stream(shard), subject: names.log_subject(shard, &token(session)) }
     }
 
     fn find_owned(&self, session: &SessionId) -> Option<Owned> {
@@ -75,6 +76,11 @@ impl BusLog {
         Ok(Some(LogEnd { sequence: last.sequence, headers, bytes }))
     }
 
+    /// Returns when a session's log was last written, in seconds since 1970.
+    pub async fn last_stored_at(&self, session: &SessionId) -> io::Result<Option<i64>> {
+        Ok(self.bus.read_last(&self.place(session)).await?.map(|last| last.stored_at))
+    }
+
     /// True if this process wrote the last message of a log.
     pub fn is_last_writer(&self, session: &SessionId, end: &LogEnd) -> bool {
         self.find_owned(session).is_some_and(|owned| owned.sequence == end.sequence)
@@ -85,7 +91,7 @@ impl BusLog {
         let headers = LogHeaders {
             epoch: end.headers.epoch + 1,
             owner: self.bus.identity.to_string(),
-            workspace: self.bus.identity.workspace.clone().or_else(|| end.headers.workspace.clone()),
+            workspace: self.bus.place_of(session, end.headers.workspace.as_ref()),
             is_released: false,
             offset: end.bytes,
             base: None,
@@ -253,8 +259,8 @@ impl BusLog {
     async fn list_all(&self) -> io::Result<Vec<SessionId>> {
         let mut sessions = Vec::new();
         for shard in 0..self.shards.count() {
-            let stream = subjects::log_stream(shard);
-            let filter = format!("q1.log.{shard}.*");
+            let stream = self.bus.names.log_stream(shard);
+            let filter = self.bus.names.log_subject(shard, "*");
             let mut offset = 0;
             loop {
                 let body = json!({"subjects_filter": filter, "offset": offset});
@@ -264,7 +270,7 @@ impl BusLog {
                 }
                 let Some(found) = reply["state"]["subjects"].as_object() else { break };
                 let ids = found.keys().filter_map(|subject| subject.rsplit('.').next());
-                sessions.extend(ids.filter_map(subjects::session_of_token));
+                sessions.extend(ids.filter_map(session_of_token));
                 offset += found.len();
                 if found.is_empty() || offset as u64 >= reply["total"].as_u64().unwrap_or(0) {
                     break;

@@ -39,6 +39,8 @@ pub struct Stored {
     pub sequence: u64,
     pub headers: HeaderMap,
     pub payload: Bytes,
+    /// When it was stored, in seconds since 1970 by the server's clock; 0 if unknown.
+    pub stored_at: i64,
 }
 
 /// The outcome of an append.
@@ -77,7 +79,9 @@ impl Bus {
         let decode =
             |key: &str| STANDARD.decode(message[key].as_str().unwrap_or_default()).unwrap_or_default();
         let Some(sequence) = message["seq"].as_u64() else { return Err(refusal(&place.stream, &reply)) };
-        Ok(Some(Stored { sequence, headers: parse_block(&decode("hdrs")), payload: decode("data").into() }))
+        let (headers, payload) = (parse_block(&decode("hdrs")), decode("data").into());
+        let stored_at = message["time"].as_str().and_then(parse_time).unwrap_or(0);
+        Ok(Some(Stored { sequence, headers, payload, stored_at }))
     }
 
     /// Reads the last message of a subject, and asks again until `deadline`.
@@ -106,6 +110,25 @@ impl Bus {
         is_ours: impl Fn(&HeaderMap) -> bool,
     ) -> AppendOutcome {
         set_expected(&mut headers, expected);
+        let started = Instant::now();
+        let outcome = self.append_until(place, expected, &headers, &payload, is_ours).await;
+        match outcome {
+            AppendOutcome::At(_) => self.metrics.count_append(payload.len(), started.elapsed()),
+            AppendOutcome::Refused => self.metrics.refused.increment(),
+            AppendOutcome::Unknown => self.metrics.unknown.increment(),
+        }
+        outcome
+    }
+
+    /// Appends until the outcome is known or the commit timeout is over.
+    async fn append_until(
+        &self,
+        place: &StreamSubject,
+        expected: u64,
+        headers: &HeaderMap,
+        payload: &Bytes,
+        is_ours: impl Fn(&HeaderMap) -> bool,
+    ) -> AppendOutcome {
         let deadline = Instant::now() + self.commit_timeout;
         loop {
             let request = Request::new().headers(headers.clone()).payload(payload.clone());
@@ -123,11 +146,13 @@ impl Bus {
                     continue;
                 }
                 Some(code) if FULL.contains(&code) && Instant::now() < deadline => {
+                    self.metrics.full.increment();
                     tokio::time::sleep(LAST_LOOKUP / 4).await;
                     continue;
                 }
                 _ => {}
             }
+            self.metrics.lookups.increment();
             let Some(last) = self.look_up(place, deadline).await else { return AppendOutcome::Unknown };
             let sequence = last.as_ref().map_or(0, |last| last.sequence);
             match last {
@@ -170,7 +195,7 @@ impl Bus {
             let headers = message.headers.unwrap_or_default();
             let sequence = headers.get("Nats-Sequence").and_then(|value| value.as_str().parse().ok());
             let Some(sequence) = sequence else { return Err(lost()) };
-            batch.push(Stored { sequence, headers, payload: message.payload });
+            batch.push(Stored { sequence, headers, payload: message.payload, stored_at: 0 });
         }
     }
 
@@ -180,6 +205,18 @@ impl Bus {
             self.ask(&format!("STREAM.PURGE.{}", place.stream), &json!({"filter": place.subject})).await?;
         if error_code(&reply).is_some() { Err(refusal(&place.stream, &reply)) } else { Ok(()) }
     }
+}
+
+/// Parses the date and time of a server, in UTC, to seconds since 1970.
+fn parse_time(text: &str) -> Option<i64> {
+    let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
+    // Years begin in March, so that a leap day is the last day of one.
+    let shifted = if month <= 2 { year - 1 } else { year };
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + day_of_year - 719_468;
+    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
 /// The error of an answer that is one.
@@ -195,5 +232,18 @@ pub fn refusal(stream: &str, reply: &Value) -> BusError {
             "JetStream is not enabled for this account of the bus. Enable it in the configuration of its servers.",
         ),
         _ => BusError::new("bus_answer", format!("The bus refused a request for {stream}: {why}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_servers_are_seconds_since_1970() {
+        assert_eq!(parse_time("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(parse_time("2000-02-29T12:00:00.5Z"), Some(951_825_600));
+        assert_eq!(parse_time("2026-11-19T21:00:00.123456789Z"), Some(1_795_122_000));
+        assert_eq!(parse_time("soon"), None);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bus::{Bus, BusError};
 use crate::stream::refusal;
-use crate::subjects;
+use crate::subjects::{Names, shard_of};
 
 /// The key of the number of shards in the metadata of a stream.
 const SHARDS_KEY: &str = "qwen-shards";
@@ -28,7 +28,7 @@ impl Shards {
 
     /// Returns the shard of a session.
     pub fn shard_of(self, session: &SessionId) -> u32 {
-        subjects::shard_of(session, self.0)
+        shard_of(session, self.0)
     }
 }
 
@@ -70,19 +70,18 @@ fn stream(name: &str, subject: &str, options: &StreamOptions) -> Value {
 }
 
 /// Returns the streams of a bus.
-fn stream_configs(options: &StreamOptions) -> Vec<Value> {
+fn stream_configs(names: &Names, options: &StreamOptions) -> Vec<Value> {
     let mut streams = Vec::new();
     for shard in 0..options.shards {
-        let subject = format!("q1.log.{shard}.*");
-        streams.push(stream(&subjects::log_stream(shard), &subject, options));
-        let mut lines = stream(&subjects::event_stream(shard), &format!("q1.ev.{shard}.*"), options);
+        streams.push(stream(&names.log_stream(shard), &names.log_subject(shard, "*"), options));
+        let source = names.event_subject(shard, "*");
+        let mut lines = stream(&names.event_stream(shard), &source, options);
         let age = u64::try_from(options.events_retention.as_nanos()).unwrap_or(u64::MAX);
         lines["max_age"] = age.into();
-        let live = format!("q1.live.{shard}.{{{{wildcard(1)}}}}");
-        lines["republish"] = json!({"src": format!("q1.ev.{shard}.*"), "dest": live});
+        lines["republish"] = json!({"src": source, "dest": names.live_subject(shard, "{{wildcard(1)}}")});
         streams.push(lines);
     }
-    let mut turns = stream(subjects::TURNS, "q1.turn.*", options);
+    let mut turns = stream(&names.turn_stream(), &names.turn_subject("*"), options);
     turns["max_msgs_per_subject"] = 1.into();
     // The entry of a session replaces the one before.
     turns["discard"] = "old".into();
@@ -98,7 +97,7 @@ pub async fn init(bus: &Bus, options: &StreamOptions) -> Result<Vec<StreamReport
     }
     let mut missing = Vec::new();
     let mut reports = Vec::new();
-    for config in stream_configs(options) {
+    for config in stream_configs(&bus.names, options) {
         let name = config["name"].as_str().unwrap_or_default().to_owned();
         let reply = bus.ask(&format!("STREAM.INFO.{name}"), &json!({})).await?;
         if reply["error"]["err_code"] == 10059 {
@@ -177,13 +176,21 @@ fn report_of(name: &str, reply: &Value, is_new: bool) -> StreamReport {
 /// Reads the number of shards of a bus, and verifies that all its streams exist.
 pub async fn shards(bus: &Bus) -> Result<Shards, BusError> {
     let reports = report(bus).await?;
-    let count = reports.len().saturating_sub(1) / 2;
-    Ok(Shards(u32::try_from(count).unwrap_or(1)))
+    let count = u32::try_from(reports.len().saturating_sub(1) / 2).unwrap_or(1);
+    match bus.shards {
+        Some(wanted) if wanted != count => {
+            let message = format!(
+                "The bus has {count} shards, and the configuration names {wanted}. Correct `bus.shards`; the number of shards of a bus cannot change."
+            );
+            Err(BusError::new("foreign_stream", message))
+        }
+        _ => Ok(Shards(count)),
+    }
 }
 
 /// Reports on every stream.
 pub async fn report(bus: &Bus) -> Result<Vec<StreamReport>, BusError> {
-    let turns = info(bus, subjects::TURNS).await?;
+    let turns = info(bus, &bus.names.turn_stream()).await?;
     let metadata = &turns["config"]["metadata"];
     if metadata[WIRE_KEY] != WIRE {
         let message = format!(
@@ -201,12 +208,12 @@ pub async fn report(bus: &Bus) -> Result<Vec<StreamReport>, BusError> {
     };
     let mut reports = Vec::new();
     for shard in 0..count {
-        for name in [subjects::log_stream(shard), subjects::event_stream(shard)] {
+        for name in [bus.names.log_stream(shard), bus.names.event_stream(shard)] {
             let reply = info(bus, &name).await?;
             reports.push(report_of(&name, &reply, false));
         }
     }
-    reports.push(report_of(subjects::TURNS, &turns, false));
+    reports.push(report_of(&bus.names.turn_stream(), &turns, false));
     Ok(reports)
 }
 

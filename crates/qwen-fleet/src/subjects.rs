@@ -2,17 +2,74 @@
 
 use qwen_events::SessionId;
 
-/// The stream of the turns that are open, and of the numbers with which sessions continue.
-pub const TURNS: &str = "QTURN";
-
-/// Returns the name of the stream of logs of a shard.
-pub fn log_stream(shard: u32) -> String {
-    format!("QLOG-{shard}")
+/// The names of streams and subjects. Several buses may share servers and an account under different prefixes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names {
+    /// What all stream names begin with.
+    streams: String,
+    /// What all subjects begin with.
+    subjects: String,
 }
 
-/// Returns the name of the stream of numbered lines of a shard.
-pub fn event_stream(shard: u32) -> String {
-    format!("QEV-{shard}")
+impl Default for Names {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+impl Names {
+    /// Returns the names under a prefix, which may be empty.
+    pub fn new(prefix: &str) -> Self {
+        if prefix.is_empty() {
+            return Self { streams: String::new(), subjects: "q1".to_owned() };
+        }
+        Self { streams: format!("{prefix}-"), subjects: format!("{prefix}.q1") }
+    }
+
+    /// Returns the name of the stream of open turns and of the numbers with which sessions continue.
+    pub fn turn_stream(&self) -> String {
+        format!("{}QTURN", self.streams)
+    }
+
+    /// Returns the name of the stream of logs of a shard.
+    pub fn log_stream(&self, shard: u32) -> String {
+        format!("{}QLOG-{shard}", self.streams)
+    }
+
+    /// Returns the name of the stream of numbered lines of a shard.
+    pub fn event_stream(&self, shard: u32) -> String {
+        format!("{}QEV-{shard}", self.streams)
+    }
+
+    /// Returns the subject of a session's log; `*` is every session's.
+    pub fn log_subject(&self, shard: u32, session: &str) -> String {
+        format!("{}.log.{shard}.{session}", self.subjects)
+    }
+
+    /// Returns the subject of a session's numbered lines.
+    pub fn event_subject(&self, shard: u32, session: &str) -> String {
+        format!("{}.ev.{shard}.{session}", self.subjects)
+    }
+
+    /// Returns the subject on which the bus repeats a session's numbered lines once they are stored.
+    pub fn live_subject(&self, shard: u32, session: &str) -> String {
+        format!("{}.live.{shard}.{session}", self.subjects)
+    }
+
+    /// Returns the subject of a node's heartbeats.
+    pub fn heartbeat_subject(&self, node: &str) -> String {
+        format!("{}.heartbeat.{node}", self.subjects)
+    }
+
+    /// Returns the subject of a session's entry in the stream of turns.
+    pub fn turn_subject(&self, session: &str) -> String {
+        format!("{}.turn.{session}", self.subjects)
+    }
+
+    /// Returns the subject of a request to one run of a process.
+    pub fn node_subject(&self, name: &str, incarnation: &str, verb: &str) -> String {
+        format!("{}.node.{name}.{incarnation}.{verb}", self.subjects)
+    }
 }
 
 /// Returns the session id as one token of a subject. An id may contain `.`, which separates tokens, and never `~`.
@@ -23,36 +80,6 @@ pub fn token(session: &SessionId) -> String {
 /// Returns the session of a token.
 pub fn session_of_token(token: &str) -> Option<SessionId> {
     SessionId::parse(&token.replace('~', ".")).ok()
-}
-
-/// Returns the subject of a session's log.
-pub fn log_subject(shard: u32, session: &SessionId) -> String {
-    format!("q1.log.{shard}.{}", token(session))
-}
-
-/// Returns the subject of a session's numbered lines.
-pub fn event_subject(shard: u32, session: &SessionId) -> String {
-    format!("q1.ev.{shard}.{}", token(session))
-}
-
-/// Returns the subject on which the bus repeats a session's numbered lines once they are stored.
-pub fn live_subject(shard: u32, session: &SessionId) -> String {
-    format!("q1.live.{shard}.{}", token(session))
-}
-
-/// Returns the subject of a node's signs of life.
-pub fn heartbeat_subject(node: &str) -> String {
-    format!("q1.heartbeat.{node}")
-}
-
-/// Returns the subject of a session's entry in [`TURNS`].
-pub fn turn_subject(session: &SessionId) -> String {
-    format!("q1.turn.{}", token(session))
-}
-
-/// Returns the subject of a request to one run of a process.
-pub fn node_subject(name: &str, incarnation: &str, verb: &str) -> String {
-    format!("q1.node.{name}.{incarnation}.{verb}")
 }
 
 /// Returns true for a name that a process or a label may have on the bus: 1 to 64 letters, digits, `_` and `-`.
@@ -100,7 +127,9 @@ mod tests {
             assert!(!token.contains(['.', '*', '>', ' ']), "{token}");
             assert_eq!(session_of_token(&token), Some(id(text)));
         }
-        assert_eq!(event_subject(2, &id("a.b")), "q1.ev.2.a~b");
+        assert_eq!(Names::default().event_subject(2, &token(&id("a.b"))), "q1.ev.2.a~b");
+        assert_eq!(Names::new("team").event_subject(2, "s"), "team.q1.ev.2.s");
+        assert_eq!(Names::new("team").log_stream(0), "team-QLOG-0");
         assert_eq!(session_of_token("a b"), None);
     }
 

@@ -147,7 +147,7 @@ async fn a_long_line_of_which_parts_are_missing_does_not_count() {
                 open: Some("p".to_owned()),
             };
             let shard = shard_of(&s, 3);
-            let subject = crate::subjects::event_subject(shard, &s);
+            let subject = crate::subjects::Names::default().event_subject(shard, &crate::subjects::token(&s));
             bus.client.publish_with_headers(subject, part.to_map(), "{\"half".into()).await.unwrap();
             bus.client.flush().await.unwrap();
             let second = process(&servers, "second").await;
@@ -174,7 +174,7 @@ async fn appends_wait_while_the_leader_is_replaced_and_none_is_lost() {
             let Claimed::Ours { taken, .. } = sessions.claim(&s, false).await.unwrap() else {
                 panic!("free")
             };
-            let stream = crate::subjects::event_stream(shard_of(&s, 3));
+            let stream = crate::subjects::Names::default().event_stream(shard_of(&s, 3));
             for n in 1..=20_u64 {
                 if n == 10 {
                     let reports = report(&bus).await.unwrap();

@@ -27,5 +27,5 @@ pub use mcp::McpLines;
 pub use options::{DEFAULT_ADDRESS, Listen, ServeError, ServeLimits, ServeOptions, TlsFiles};
 pub use page::recording;
 pub use server::{McpParts, ServeParts, SessionParts, serve, serve_mcp};
-pub use sessions::StoredSessions;
+pub use sessions::{NextOutput, SessionHub, StoredSessions};
 pub use token::Tokens;

@@ -11,7 +11,6 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use qwen_kernel::Hub;
 use qwen_kernel::store::FileEvents;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
@@ -25,7 +24,7 @@ use crate::openai::Responses;
 use crate::options::{ServeError, ServeOptions};
 use crate::respond::{HttpReply, Refusal, protect};
 use crate::routes;
-use crate::sessions::{Records, Sessions, StoredSessions, run_intake};
+use crate::sessions::{Records, SessionHub, Sessions, StoredSessions, run_intake};
 use crate::token::Tokens;
 
 /// The maximum size of a request's head.
@@ -40,8 +39,7 @@ const TOO_MANY: &[u8] =
 
 /// The components of the sessions.
 pub struct SessionParts {
-    /// A hub that writes numbered chunks of the `qwen` dialect.
-    pub hub: Hub,
+    pub hub: Rc<dyn SessionHub>,
     /// The store in which the hub keeps the lines.
     pub store: Rc<FileEvents>,
     pub stored: Box<dyn StoredSessions>,
@@ -75,7 +73,7 @@ pub struct Server {
 
 /// Starts the sessions, ends the turns that a former server was killed in, and reads what the kernel writes.
 fn start_sessions(
-    hub: &Hub,
+    hub: &Rc<dyn SessionHub>,
     store: Rc<FileEvents>,
     stored: Box<dyn StoredSessions>,
     options: &ServeOptions,

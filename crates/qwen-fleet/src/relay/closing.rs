@@ -2,8 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
 
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 use qwen_kernel::front::OpenParts;
@@ -13,6 +11,7 @@ use qwen_kernel::store::{
 };
 
 use super::Relay;
+use crate::sessions::write_log;
 
 /// The size of a page of stored lines, in bytes.
 const PAGE: usize = 1 << 20;
@@ -103,13 +102,6 @@ impl Relay {
             }
         }
     }
-}
-
-fn write_log(directory: &Path, session: &SessionId, log: &[u8]) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let path = directory.join(format!("{session}.jsonl"));
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    io::Write::write_all(&mut file, log)
 }
 
 /// The error of a turn whose machine is gone. It names the last effect that was started.

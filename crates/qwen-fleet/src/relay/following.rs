@@ -12,10 +12,11 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::placement::Sent;
+use super::placement::{Placed, Sent};
 use super::{ClientLine, Relay, Work};
 use crate::headers::EventHeaders;
-use crate::subjects::live_subject;
+use crate::subjects::token;
+use crate::workspaces::Wanted;
 
 /// How often a session that waits looks after its node.
 const CHECK: Duration = Duration::from_millis(250);
@@ -29,9 +30,9 @@ const MAX_ATTEMPTS: u32 = 100;
 const PAGE: usize = 1 << 20;
 
 /// A line that a node has, or will get, and that has no end or answer yet.
-struct Awaited {
-    line: ClientLine,
-    position: u64,
+pub(super) struct Awaited {
+    pub line: ClientLine,
+    pub position: u64,
 }
 
 /// A session of the client.
@@ -42,6 +43,10 @@ pub struct Followed {
     seen: u64,
     /// The process that has the session.
     owner: Option<String>,
+    /// Where the files of the session are, for the node on which it continues.
+    place: Option<String>,
+    /// What the client asked of the node when it opened the session.
+    wanted: Wanted,
     awaited: VecDeque<Awaited>,
     heard: Instant,
     /// True if the client follows what others do in the session.
@@ -55,6 +60,8 @@ impl Followed {
             session,
             seen: 0,
             owner: None,
+            place: None,
+            wanted: Wanted::default(),
             awaited: VecDeque::new(),
             heard: Instant::now(),
             is_attached: false,
@@ -94,7 +101,8 @@ impl Followed {
     /// Follows new lines, from the last one that is stored.
     async fn subscribe(&mut self, first: &Work) -> Option<Subscriber> {
         let parts = &self.relay.0.parts;
-        let subject = live_subject(parts.sessions.shards.shard_of(&self.session), &self.session);
+        let shard = parts.sessions.shards.shard_of(&self.session);
+        let subject = parts.bus.names.live_subject(shard, &token(&self.session));
         let live = parts.bus.client.subscribe(subject).await.ok()?;
         parts.bus.client.flush().await.ok()?;
         if !matches!(first, Work::Attach { .. }) {
@@ -124,16 +132,22 @@ impl Followed {
     /// Brings a line to the node of the session; without one, the session is placed.
     async fn deliver(&mut self, awaited: Awaited) {
         let waits = awaited.line.is_prompt || awaited.line.request.is_some();
+        if let Some(wanted) = &awaited.line.wanted {
+            self.wanted = wanted.clone();
+        }
         let mut excluded = Vec::new();
         for _ in 0..MAX_ATTEMPTS {
             let owner = match self.owner.clone() {
                 Some(owner) => owner,
-                None => match self.relay.place(&self.session, &excluded).await {
-                    Ok(owner) => owner,
+                None => match self.relay.place(&self.session, &self.wanted, &excluded).await {
+                    Ok(Placed { owner, place }) => {
+                        self.place = place;
+                        owner
+                    }
                     Err(error) => return self.relay.refuse_line(&self.session, &awaited.line, &error),
                 },
             };
-            match self.relay.send(&self.session, &owner, awaited.position, &awaited.line).await {
+            match self.relay.send(&self.session, &owner, self.place.as_deref(), &awaited).await {
                 Sent::Taken => {
                     self.owner = Some(owner);
                     self.heard = Instant::now();
@@ -218,6 +232,7 @@ impl Followed {
         if headers.first == self.seen + 1 && headers.part.is_none() {
             self.emit(&message.payload);
         } else {
+            self.relay.0.parts.bus.metrics.repairs.increment();
             self.fill_gap().await;
         }
     }

@@ -18,18 +18,22 @@ use qwen_kernel::TurnEnds;
 use qwen_kernel::front::{
     ClientInput, Front, InputKind, LineWriter, OpenParts, session_id_of, with_session_id,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use self::following::Followed;
 use crate::bus::{Bus, BusError};
-use crate::heartbeat::{INTERVAL, Nodes};
+use crate::heartbeat::Nodes;
 use crate::node::SENDER;
 use crate::sessions::BusSessions;
+use crate::workspaces::Wanted;
 
 /// With more pending bytes for the client, no session is followed: the bus keeps its lines meanwhile.
 const HIGH_WATER: usize = 8 << 20;
+
+/// The largest number of sessions whose owners a status has.
+const MAX_DESCRIBED: usize = 500;
 
 /// What a relay is made of.
 pub struct RelayParts {
@@ -92,6 +96,10 @@ struct ClientLine {
     prompt_id: Option<String>,
     /// The control request that wants an answer.
     request: Option<(String, bool)>,
+    /// What `open` asks of the node.
+    wanted: Option<Wanted>,
+    /// True for a line of the program that runs this hub, which joins the session's stream.
+    is_event: bool,
 }
 
 impl Relay {
@@ -217,8 +225,24 @@ impl Relay {
         }
         let prompt_id = input.prompt_id.as_deref().map(str::to_owned);
         let bytes = with_session_id(line, &session);
-        self.work(&session, Work::Line(ClientLine { bytes, is_prompt, prompt_id, request }));
+        let wanted = (is_control && subtype == "open").then(|| Wanted::read(input.body)).transpose()?;
+        let line = ClientLine { bytes, is_prompt, prompt_id, request, wanted, is_event: false };
+        self.work(&session, Work::Line(line));
         Ok(())
+    }
+
+    /// Adds a line of the program that runs this hub to a session's stream, numbered like the worker's lines.
+    pub fn session_line(&self, session: &SessionId, line: &[u8]) {
+        let bytes = line.to_vec();
+        let line = ClientLine {
+            bytes,
+            is_prompt: false,
+            prompt_id: None,
+            request: None,
+            wanted: None,
+            is_event: true,
+        };
+        self.work(session, Work::Line(line));
     }
 
     /// Answers a request about the hub itself. Returns false for other requests.
@@ -250,20 +274,31 @@ impl Relay {
 
     /// Answers `hub/status`, once every node had the time for a heartbeat.
     async fn report_status(self, request_id: String, nested: bool) {
-        tokio::time::sleep_until(self.0.started + INTERVAL * 2).await;
+        tokio::time::sleep_until(self.0.started + self.0.parts.bus.timing.interval * 2).await;
+        let status = self.describe().await;
+        let default = &self.0.parts.default_session;
+        let result = Ok(Json::trusted(status.to_string()));
+        self.0.open_requests.set(self.0.open_requests.get() - 1);
+        self.write(&self.0.parts.writer.control_reply(default, &request_id, nested, result));
+    }
+
+    /// Describes the hub, the nodes, the owners of this hub's sessions and the streams.
+    pub async fn describe(&self) -> Value {
         let identity = &self.0.parts.bus.identity;
-        let status = json!({
+        let sessions = &self.0.parts.sessions;
+        let followed: Vec<SessionId> = self.0.sessions.borrow().keys().cloned().collect();
+        let owners = sessions.describe_all(&followed, MAX_DESCRIBED).await.unwrap_or_default();
+        let streams = sessions.describe_streams().await.unwrap_or_default();
+        json!({
             "hub": {
                 "id": identity.name, "incarnation": identity.incarnation,
                 "version": env!("CARGO_PKG_VERSION"), "draining": self.0.ending.get().is_some(),
             },
             "machines": self.0.nodes.report(),
-            "sessions": self.0.sessions.borrow().len(),
-        });
-        let default = &self.0.parts.default_session;
-        let result = Ok(Json::trusted(status.to_string()));
-        self.0.open_requests.set(self.0.open_requests.get() - 1);
-        self.write(&self.0.parts.writer.control_reply(default, &request_id, nested, result));
+            "sessions": followed.len(),
+            "owners": owners,
+            "shards": streams,
+        })
     }
 
     fn session_of(&self, input: &ClientInput<'_>) -> Result<SessionId, ErrorInfo> {
@@ -301,6 +336,9 @@ impl Relay {
 
     /// Ends a line of the client that no node takes.
     fn refuse_line(&self, session: &SessionId, line: &ClientLine, error: &ErrorInfo) {
+        if line.is_event {
+            return;
+        }
         let writer = &self.0.parts.writer;
         let lines = match (&line.request, line.is_prompt) {
             (Some((request, nested)), _) => {

@@ -6,11 +6,13 @@ use async_nats::{HeaderMap, Request, RequestErrorKind};
 use bytes::Bytes;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 
-use super::{ClientLine, Relay};
-use crate::heartbeat::INTERVAL;
-use crate::node::{DRAINING, HUB, LINE, PART, SESSION, TAKEN};
+use super::Relay;
+use super::following::Awaited;
+use crate::headers::escape;
+use crate::node::{DRAINING, EVENT, FORMAT, HUB, LINE, PART, PLACE, SESSION, TAKEN};
 use crate::session_log::PART_BYTES;
-use crate::subjects::{node_subject, token};
+use crate::subjects::token;
+use crate::workspaces::Wanted;
 
 /// How long a hub that has just started waits for the first heartbeats.
 const FIRST_HEARTBEATS: u32 = 4;
@@ -25,9 +27,22 @@ pub enum Sent {
     Unknown,
 }
 
+/// The process for a session.
+pub struct Placed {
+    /// As NAME/INCARNATION.
+    pub owner: String,
+    /// Where the files of the session are, if it has some already.
+    pub place: Option<String>,
+}
+
 impl Relay {
-    /// Returns the process that has the session, or the node that it is to run on, as NAME/INCARNATION.
-    pub(super) async fn place(&self, session: &SessionId, excluded: &[String]) -> Result<String, ErrorInfo> {
+    /// Returns the process that has the session, or the node that it is to run on.
+    pub(super) async fn place(
+        &self,
+        session: &SessionId,
+        wanted: &Wanted,
+        excluded: &[String],
+    ) -> Result<Placed, ErrorInfo> {
         let parts = &self.0.parts;
         let unreachable = |error: &dyn std::fmt::Display| ErrorInfo {
             retryable: true,
@@ -42,7 +57,7 @@ impl Relay {
             let is_live = !self.0.nodes.is_suspect(&headers.owner)
                 || parts.bus.is_alive(&headers.owner).await.map_err(|error| unreachable(&error))?;
             if is_live && (headers.workspace.is_some() || self.0.nodes.is_node(&headers.owner)) {
-                return Ok(headers.owner.clone());
+                return Ok(Placed { owner: headers.owner.clone(), place: headers.workspace.clone() });
             }
             if is_live {
                 let message = format!(
@@ -52,35 +67,58 @@ impl Relay {
                 return Err(ErrorInfo::new(ErrorKind::Input, "session_in_use", message));
             }
         }
-        let workspace = headers.and_then(|headers| headers.workspace);
+        let place = headers.and_then(|headers| headers.workspace);
+        // The files of a session stay where they are, whatever a later `open` asks for.
+        let any = Wanted::default();
+        let wanted = if place.is_none() { wanted } else { &any };
         for attempt in 0..=FIRST_HEARTBEATS {
-            let mut nodes = self.0.nodes.candidates(workspace.as_deref(), excluded);
+            let mut nodes = self.0.nodes.candidates(place.as_deref(), wanted, excluded);
             if !nodes.is_empty() {
                 // Two at random, of which the less loaded one: hubs that decide at the same time do not all
                 // choose the same node.
                 let first = nodes.swap_remove(fastrand::usize(..nodes.len()));
                 let second = (!nodes.is_empty()).then(|| nodes.swap_remove(fastrand::usize(..nodes.len())));
                 let chosen = second.filter(|second| second.free > first.free).unwrap_or(first);
-                return Ok(format!("{}/{}", chosen.name, chosen.incarnation));
+                return Ok(Placed { owner: format!("{}/{}", chosen.name, chosen.incarnation), place });
             }
             if attempt < FIRST_HEARTBEATS {
-                tokio::time::sleep(INTERVAL / 2).await;
+                tokio::time::sleep(parts.bus.timing.interval / 2).await;
             }
         }
-        Err(match workspace {
-            Some(workspace) if !self.0.nodes.candidates(None, excluded).is_empty() => {
-                let (kind, name) = workspace.split_once(':').unwrap_or(("local", &workspace));
-                let place = if kind == "shared" { "that announces the workspace" } else { "named" };
+        Err(self.refuse_placement(session, place.as_deref(), wanted, excluded))
+    }
+
+    /// Describes why no node takes a session.
+    fn refuse_placement(
+        &self,
+        session: &SessionId,
+        place: Option<&str>,
+        wanted: &Wanted,
+        excluded: &[String],
+    ) -> ErrorInfo {
+        let has_nodes = !self.0.nodes.candidates(None, &Wanted::default(), excluded).is_empty();
+        let (kind, code, message) = match place {
+            Some(place) if has_nodes => {
+                let (kind, name) = place.split_once(':').unwrap_or(("local", place));
+                let machines = if kind == "shared" { "that announce the workspace" } else { "named" };
                 let message = format!(
-                    "The session '{session}' is stranded: its files are on machines {place} '{name}', of which none is there. Its history stays readable with `attach`. Start `qwen node` there and send the prompt again."
+                    "The session '{session}' is stranded: its files are on machines {machines} '{name}', of which none is there. Its history stays readable with `attach`. Start `qwen node` there and send the prompt again."
                 );
-                ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Input, "stranded", message) }
+                (ErrorKind::Input, "stranded", message)
+            }
+            None if has_nodes => {
+                let message = format!(
+                    "No node has {}. Start one that announces it with --label or --workspace, or open the session with another choice.",
+                    wanted.describe()
+                );
+                (ErrorKind::Input, "no_matching_node", message)
             }
             _ => {
-                let message = "no node takes sessions; start `qwen node` with the same --bus";
-                ErrorInfo { retryable: true, ..ErrorInfo::new(ErrorKind::Overloaded, "no_nodes", message) }
+                let message = "no node takes sessions; start `qwen node` with the same --bus".to_owned();
+                (ErrorKind::Overloaded, "no_nodes", message)
             }
-        })
+        };
+        ErrorInfo { retryable: true, ..ErrorInfo::new(kind, code, message) }
     }
 
     /// Sends a line to a process. A line that is sent again under the same `position` is taken once.
@@ -88,11 +126,12 @@ impl Relay {
         &self,
         session: &SessionId,
         owner: &str,
-        position: u64,
-        line: &ClientLine,
+        place: Option<&str>,
+        awaited: &Awaited,
     ) -> Sent {
+        let Awaited { line, position } = awaited;
         let Some((name, incarnation)) = owner.split_once('/') else { return Sent::Unknown };
-        let subject = node_subject(name, incarnation, "input");
+        let subject = self.0.parts.bus.names.node_subject(name, incarnation, "input");
         let count = line.bytes.len().div_ceil(PART_BYTES).max(1);
         for part in 0..count {
             let range = part * PART_BYTES..line.bytes.len().min((part + 1) * PART_BYTES);
@@ -101,6 +140,13 @@ impl Relay {
             headers.insert(SESSION, token(session));
             headers.insert(LINE, position.to_string());
             headers.insert(PART, format!("{}/{count}", part + 1));
+            headers.insert(FORMAT, self.0.parts.front.format().name());
+            if let Some(place) = place {
+                headers.insert(PLACE, escape(place));
+            }
+            if line.is_event {
+                headers.insert(EVENT, "1");
+            }
             let request = Request::new()
                 .headers(headers)
                 .payload(Bytes::copy_from_slice(&line.bytes[range]))

@@ -1,5 +1,6 @@
 //! The configuration of a hub: YAML or JSON. Every key is checked, and unknown ones are reported.
 
+mod bus;
 mod keys;
 mod profile;
 mod tenant_options;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use bus::{BusConfig, NodeConfig, TlsConfig, WorkspaceConfig, WorkspaceKind};
 pub use keys::{Keys, session_log_directory};
 pub use profile::{ProfileDirectory, redacted};
 
@@ -46,6 +48,8 @@ pub struct TenantConfig {
     pub settings_profile: Option<Value>,
     /// Environment variables of the tenant's workers.
     pub env: BTreeMap<String, String>,
+    /// The file with the credentials of the tenant's account on a bus.
+    pub credentials: Option<PathBuf>,
 }
 
 /// How the workers of different tenants are separated.
@@ -56,19 +60,6 @@ pub enum TenantIsolation {
     Namespaces,
     /// `none`: only the worker's own checks and the sandbox of its commands separate tenants.
     None,
-}
-
-/// The bus that processes on several machines share.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct BusConfig {
-    /// `bus.url`: the addresses of its servers
-    pub url: Option<String>,
-    /// `bus.credentials`: the file that contains them
-    pub credentials: Option<PathBuf>,
-    /// `bus.insecure`: plain text to other machines
-    pub is_insecure: bool,
-    /// `bus.commit_timeout`: for how long a line may wait
-    pub commit_timeout: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -87,6 +78,8 @@ pub struct HubConfig {
     pub tenant_isolation: TenantIsolation,
     /// `bus`: how sessions are shared with other machines
     pub bus: BusConfig,
+    /// `node`: what `qwen node` announces
+    pub node: NodeConfig,
     /// `events.max_bytes`: the size of a session's stored numbered lines
     pub max_event_bytes: Option<u64>,
     /// Unknown keys, for a warning.
@@ -119,6 +112,7 @@ impl HubConfig {
                 "tenants" => config.read_tenants(value)?,
                 "events" => config.read_events(value)?,
                 "bus" => config.read_bus(value)?,
+                "node" => config.read_node(value)?,
                 _ => config.unknown.push(key.clone()),
             }
         }
@@ -133,22 +127,22 @@ impl HubConfig {
             match name.as_str() {
                 "min_workers" => pool.min_workers = number(&key, value)?,
                 "max_workers" => pool.max_workers = number(&key, value)?,
-                "idle_timeout" => pool.idle_timeout = seconds(&key, value)?,
+                "idle_timeout" => pool.idle_timeout = duration(&key, value)?,
                 "max_sessions_per_worker" => pool.max_sessions_per_worker = number::<u64>(&key, value)?,
-                "health_check_interval" => pool.health_check_interval = seconds(&key, value)?,
-                "heartbeat_interval" => pool.heartbeat_interval = seconds(&key, value)?,
-                "heartbeat_timeout" => pool.heartbeat_timeout = seconds(&key, value)?,
-                "start_timeout" => pool.start_timeout = seconds(&key, value)?,
-                "kill_after" => pool.kill_after = seconds(&key, value)?,
-                "max_worker_age" => pool.max_worker_age = Some(seconds(&key, value)?),
+                "health_check_interval" => pool.health_check_interval = duration(&key, value)?,
+                "heartbeat_interval" => pool.heartbeat_interval = duration(&key, value)?,
+                "heartbeat_timeout" => pool.heartbeat_timeout = duration(&key, value)?,
+                "start_timeout" => pool.start_timeout = duration(&key, value)?,
+                "kill_after" => pool.kill_after = duration(&key, value)?,
+                "max_worker_age" => pool.max_worker_age = Some(duration(&key, value)?),
                 "max_worker_memory" => pool.max_worker_memory = Some(number(&key, value)?),
                 "max_open_files" => pool.max_open_files = Some(number(&key, value)?),
                 "max_address_space" => pool.max_address_space = Some(number(&key, value)?),
-                "leash" => pool.leash = Some(seconds(&key, value)?).filter(|leash| !leash.is_zero()),
+                "leash" => pool.leash = Some(duration(&key, value)?).filter(|leash| !leash.is_zero()),
                 "max_queue" => pool.max_queue = number(&key, value)?,
                 "max_queue_per_tenant" => pool.max_queue_per_tenant = number(&key, value)?,
-                "queue_timeout" => pool.queue_timeout = seconds(&key, value)?,
-                "drain_timeout" => pool.drain_timeout = seconds(&key, value)?,
+                "queue_timeout" => pool.queue_timeout = duration(&key, value)?,
+                "drain_timeout" => pool.drain_timeout = duration(&key, value)?,
                 _ => self.unknown.push(key),
             }
         }
@@ -160,24 +154,6 @@ impl HubConfig {
             let key = format!("events.{name}");
             match name.as_str() {
                 "max_bytes" => self.max_event_bytes = Some(number(&key, value)?),
-                _ => self.unknown.push(key),
-            }
-        }
-        Ok(())
-    }
-
-    fn read_bus(&mut self, value: &Value) -> Result<(), ConfigError> {
-        for (name, value) in object("bus", value)? {
-            let key = format!("bus.{name}");
-            match name.as_str() {
-                "url" => self.bus.url = Some(text_of(&key, value)?),
-                "credentials" => self.bus.credentials = Some(text_of(&key, value)?.into()),
-                "insecure" => {
-                    let is_insecure = value.as_bool();
-                    self.bus.is_insecure =
-                        is_insecure.ok_or_else(|| invalid_value(&key, "the values are true and false"))?;
-                }
-                "commit_timeout" => self.bus.commit_timeout = Some(seconds(&key, value)?),
                 _ => self.unknown.push(key),
             }
         }
@@ -203,6 +179,7 @@ impl HubConfig {
                 let key = format!("{key}.{name}");
                 match name.as_str() {
                     "settings_profile" => tenant.settings_profile = Some(profile::checked(&key, value)?),
+                    "credentials" => tenant.credentials = Some(text_of(&key, value)?.into()),
                     "env" => {
                         for (name, value) in object(&key, value)? {
                             tenant.env.insert(name.clone(), text_of(&format!("{key}.{name}"), value)?);
@@ -258,12 +235,32 @@ fn number<T: TryFrom<u64>>(key: &str, value: &Value) -> Result<T, ConfigError> {
     fits.ok_or_else(|| invalid_value(key, format!("{value} is not a whole number from 0 on")))
 }
 
-/// A number of seconds, possibly fractional.
-fn seconds(key: &str, value: &Value) -> Result<Duration, ConfigError> {
-    let number = value.as_f64().filter(|number| (0.0..=1e9).contains(number));
-    number
-        .map(Duration::from_secs_f64)
-        .ok_or_else(|| invalid_value(key, format!("{value} is not a number of seconds")))
+/// Reads a duration: a number of seconds, possibly fractional, or a text such as "90s".
+fn duration(key: &str, value: &Value) -> Result<Duration, ConfigError> {
+    let read = match value {
+        Value::String(text) => parse_duration(text),
+        _ => value.as_f64().filter(|number| (0.0..=1e9).contains(number)).map(Duration::from_secs_f64),
+    };
+    read.ok_or_else(|| {
+        invalid_value(key, format!("{value} is not a number of seconds or a time such as \"90s\" or \"1h\""))
+    })
+}
+
+/// Parses a duration: seconds, or a number with `ms`, `s`, `m`, `h` or `d`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let end = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let factor = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        _ => return None,
+    };
+    let seconds = number.trim().parse::<f64>().ok()? * factor;
+    (0.0..=1e10).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
 #[cfg(test)]
@@ -308,5 +305,25 @@ mod tests {
             assert!(error.contains(named), "{text}: {error}");
         }
         assert_eq!(HubConfig::parse("").unwrap(), HubConfig::default());
+    }
+
+    #[test]
+    fn durations_are_seconds_or_texts() {
+        for (text, seconds) in [
+            ("90", 90.0),
+            ("1.5", 1.5),
+            ("250ms", 0.25),
+            ("90s", 90.0),
+            ("5m", 300.0),
+            ("1h", 3600.0),
+            ("30d", 2_592_000.0),
+        ] {
+            assert_eq!(parse_duration(text), Some(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for text in ["", "h", "-1s", "1w", "NaN", "inf", "1h30m", "1e99d"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+        let config = HubConfig::parse("worker_pool: {idle_timeout: 30m}").unwrap();
+        assert_eq!(config.worker_pool.idle_timeout.as_secs(), 1800);
     }
 }

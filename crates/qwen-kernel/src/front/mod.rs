@@ -102,6 +102,15 @@ pub(crate) fn with_true(line: &[u8], name: &str) -> Vec<u8> {
     [&placed[..start], b"true", &placed[start + value.len()..]].concat()
 }
 
+/// Splits a line that [`push_numbered`] has written into its number and the line without it.
+pub fn split_number(line: &[u8]) -> Option<(u64, Vec<u8>)> {
+    let rest = line.strip_prefix(b"{\"seq\":")?;
+    let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+    let number = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
+    let rest = &rest[end..];
+    Some((number, [b"{", rest.strip_prefix(b",").unwrap_or(rest)].concat()))
+}
+
 /// Writes `line` (which must be an object) with `"seq":n` as its first key, and a line break.
 pub fn push_numbered(out: &mut Vec<u8>, number: u64, line: &[u8]) {
     out.extend_from_slice(b"{\"seq\":");

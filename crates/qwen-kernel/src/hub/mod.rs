@@ -209,6 +209,16 @@ impl Hub {
         }
     }
 
+    /// Returns the sessions that have a worker, and the pids of these.
+    pub fn session_pids(&self) -> Vec<(SessionId, i32)> {
+        let router = self.0.router.borrow();
+        let processes = self.0.processes.borrow();
+        let found = processes
+            .iter()
+            .filter_map(|(worker, process)| Some((router.session_of(*worker)?.clone(), process.pid()?)));
+        found.collect()
+    }
+
     /// Pauses or resumes reading the worker of a session. Its output then waits in the worker's pipe.
     pub(crate) fn set_paused(&self, session: &str, paused: bool) {
         let changed = {

@@ -49,6 +49,11 @@ pub(super) struct Process {
 }
 
 impl Process {
+    /// The pid, once the process is started.
+    pub fn pid(&self) -> Option<i32> {
+        self.pid.get()
+    }
+
     pub fn new(id: WorkerId, key: Arc<WorkerKey>) -> Self {
         Self {
             id,

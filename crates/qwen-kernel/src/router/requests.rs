@@ -57,7 +57,9 @@ impl Router {
         request_id: &str,
         result: Result<Json, ErrorInfo>,
     ) {
-        let id = id.unwrap_or(&self.client.default_session).clone();
+        // A refusal belongs to the session that was meant: other readers of the line find it by that.
+        let named = || input.session_id.as_deref().and_then(|text| SessionId::parse(text).ok());
+        let id = id.cloned().or_else(named).unwrap_or_else(|| self.client.default_session.clone());
         let lines = self.writer.control_reply(&id, request_id, input.nested, result);
         // Answers to requests about the hub do not belong to a session and have no number.
         self.out.extend_from_slice(&lines);

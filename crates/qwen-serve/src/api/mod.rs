@@ -24,6 +24,13 @@ pub async fn route(server: &Rc<Server>, call: Call, path: &[&str]) -> Result<Htt
         (&Method::GET, ["capabilities"]) => Ok(capabilities(server)),
         (&Method::GET, ["openapi.json"]) => Ok(json_reply(StatusCode::OK, &openapi::document())),
         (&Method::GET, ["events"]) => events::all(server, &call),
+        (&Method::GET, ["nodes"]) => {
+            let nodes = server.sessions.nodes();
+            Ok(json_reply(
+                StatusCode::OK,
+                &json!({"has_bus": nodes.is_some(), "nodes": nodes.unwrap_or_default()}),
+            ))
+        }
         (&Method::GET, ["approvals"]) => Ok(approvals::list(server)),
         (&Method::POST, ["approvals", id]) => approvals::decide(server, call, id).await,
         (&Method::GET, ["sessions"]) => Ok(sessions::list(server)),
@@ -63,6 +70,7 @@ fn unknown(method: &Method, path: &[&str]) -> Refusal {
             | "openapi.json"
             | "events"
             | "approvals"
+            | "nodes"
             | "sessions"
             | "fork"
             | "snapshot"

@@ -27,12 +27,13 @@ const fn route(
     Route { method, path, summary, status, body, result }
 }
 
-const ROUTES: [Route; 22] = [
+const ROUTES: [Route; 23] = [
     route("get", "/health", "Whether the server runs; needs no token.", 200, "", "Health"),
     route("get", "/api/capabilities", "What this server can do.", 200, "", "Capabilities"),
     route("get", "/api/openapi.json", "This document.", 200, "", "Document"),
     route("get", "/api/events", "The events of all sessions.", 200, "", "events"),
     route("get", "/api/ws", "The hub's protocol in WebSocket messages.", 101, "", ""),
+    route("get", "/api/nodes", "The nodes on the bus, on which sessions run.", 200, "", "Nodes"),
     route("get", "/api/approvals", "The open permission requests of all sessions.", 200, "", "Approvals"),
     route(
         "post",
@@ -183,6 +184,7 @@ fn schemas() -> Value {
     json!({
         "Health": object(json!({"status": {"const": "ok"}}), &["status"]),
         "Capabilities": object(json!({"version": text, "api": text, "dialects": texts, "protocols": texts, "workspaces": texts, "agents": texts, "modes": texts, "limits": any, "draining": {"type": "boolean"}}), &["version", "api", "dialects", "workspaces", "limits"]),
+        "Nodes": object(json!({"has_bus": {"type": "boolean"}, "nodes": objects}), &["has_bus", "nodes"]),
         "Document": any,
         "Message": any,
         "Models": object(json!({"object": {"const": "list"}, "data": objects}), &["object", "data"]),

@@ -32,7 +32,10 @@ async function attempt(work) {
 }
 
 async function refresh() {
-  const [{ sessions }, { approvals }] = await Promise.all([get('/api/sessions'), get('/api/approvals')]);
+  const [{ sessions }, { approvals }, { has_bus: hasBus, nodes }] =
+    await Promise.all([get('/api/sessions'), get('/api/approvals'), get('/api/nodes')]);
+  $('nodes').hidden = !hasBus;
+  $('node-list').replaceChildren(...nodes.map(machine));
   titles.clear();
   for (const { id, title } of sessions) titles.set(id, title || id);
   const focused = document.activeElement?.dataset?.id;
@@ -52,6 +55,12 @@ async function refresh() {
     notify(`${tool.name} needs permission`, titles.get(id) ?? '', id);
   }
   document.title = approvals.length ? `(${approvals.length}) qwen` : 'qwen';
+}
+
+/** A node of the bus. */
+function machine({ name, is_live: isLive, draining, sessions, free }) {
+  const state = isLive ? (draining ? 'draining' : `${sessions} sessions, ${free} free`) : 'away';
+  return element('li', '', element('span', 'name', visible(name)), element('span', 'where', state));
 }
 
 function item(session) {

@@ -5,13 +5,12 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use qwen_events::SessionId;
-use qwen_kernel::Hub;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::session::{Line, Session};
-use super::{Approval, Sessions, now};
+use super::{Approval, SessionHub, Sessions, now};
 
 /// The keys by which a line is passed on and understood.
 #[derive(Deserialize)]
@@ -72,7 +71,7 @@ pub fn ended_prompt(line: &[u8]) -> Option<String> {
 }
 
 /// Reads the kernel's output until it ends.
-pub async fn run_intake(hub: Hub, sessions: Rc<Sessions>) {
+pub async fn run_intake(hub: Rc<dyn SessionHub>, sessions: Rc<Sessions>) {
     while let Some(bytes) = hub.next_output().await {
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             sessions.line(line);

@@ -6,6 +6,7 @@
 
 mod approvals;
 mod follow;
+mod hub;
 mod intake;
 mod record;
 mod session;
@@ -19,13 +20,13 @@ use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
 use qwen_events::SessionId;
-use qwen_kernel::Hub;
 use qwen_kernel::store::{Events, FileEvents};
 use serde_json::{Map, Value, json};
 use tokio::sync::{oneshot, watch};
 
 pub use self::approvals::{Approval, Approvals};
 pub use self::follow::{SessionLines, SessionReader};
+pub use self::hub::{NextOutput, SessionHub};
 pub use self::intake::run_intake;
 pub use self::record::{Records, SessionRecord, now};
 pub use self::session::{Line, Session};
@@ -118,7 +119,7 @@ pub struct Accepted {
 
 /// All sessions of the server.
 pub struct Sessions {
-    hub: Hub,
+    hub: Rc<dyn SessionHub>,
     store: Rc<FileEvents>,
     records: Records,
     stored: Box<dyn StoredSessions>,
@@ -137,7 +138,7 @@ pub struct Sessions {
 impl Sessions {
     /// Loads what is known of sessions and ends turns that a former server was killed in.
     pub fn start(
-        hub: Hub,
+        hub: Rc<dyn SessionHub>,
         store: Rc<FileEvents>,
         records: Records,
         stored: Box<dyn StoredSessions>,
@@ -462,6 +463,11 @@ impl Sessions {
         self.hub.drain(exit_code);
     }
 
+    /// The nodes on the bus; none without a bus.
+    pub fn nodes(&self) -> Option<Vec<Value>> {
+        self.hub.nodes()
+    }
+
     /// True once new prompts are refused.
     pub fn is_draining(&self) -> bool {
         self.is_draining.get()
@@ -537,8 +543,10 @@ impl Sessions {
         // Set first: a second caller must not open the session again.
         session.is_open.set(true);
         let answer = self.ask(request).await;
-        let error = answer.as_ref().ok().and_then(|answer| answer["response"]["error"]["message"].as_str());
-        if let Some(message) = error {
+        let error = answer.as_ref().ok().map(|answer| &answer["response"]["error"]);
+        // On a bus, the session may be open on a node since before this server started.
+        let error = error.filter(|error| self.hub.nodes().is_none() || error["code"] != "duplicate_session");
+        if let Some(message) = error.and_then(|error| error["message"].as_str()) {
             session.is_open.set(false);
             return Err(Refusal::bad_request("session_not_opened", message));
         }

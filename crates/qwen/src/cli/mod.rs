@@ -28,7 +28,9 @@ pub use ignored::IgnoredFlags;
 pub use mcp::{McpAction, McpListArgs, McpServeArgs};
 pub use roles::{AcpFlags, HubArgs, ServeArgs};
 #[cfg(feature = "fleet")]
-pub use roles::{BusAction, BusArgs, BusCheckArgs, BusFlags, BusInitArgs, NodeArgs};
+pub use roles::{
+    BusAction, BusArgs, BusCheckArgs, BusFlags, BusInitArgs, NodeArgs, node_label, node_workspace,
+};
 pub use sessions::{DeleteArgs, ForkArgs, ListArgs, SessionsAction};
 pub use supervision::{CommitDescriptors, Supervision, descriptors};
 pub use telemetry::TelemetryFlags;
@@ -100,6 +102,10 @@ pub enum Subcommands {
         /// What to do with them
         #[command(subcommand)]
         action: SessionsAction,
+        /// The bus that has them; without one, those of this machine
+        #[cfg(feature = "fleet")]
+        #[command(flatten)]
+        bus: Box<BusFlags>,
     },
     /// Serve many sessions on a pool of workers, over standard input and output
     Hub(Box<HubArgs>),

@@ -21,9 +21,7 @@ use qwen_engine::agent::unknown_agent;
 use qwen_events::{AgentName, Body, ErrorInfo, ErrorKind, Event, Scope, SessionId, Timestamp};
 use rustix::fs::FileType;
 
-use crate::cli::{
-    AuthAction, Cli, LogFormat, McpAction, McpListArgs, Run, SessionsAction, Subcommands, arguments, parsed,
-};
+use crate::cli::{AuthAction, Cli, LogFormat, McpAction, McpListArgs, Run, Subcommands, arguments, parsed};
 use crate::runtime::exit;
 use crate::runtime::privacy;
 use crate::runtime::restart;
@@ -61,7 +59,13 @@ pub fn run() -> ExitCode {
 
 fn subcommand(command: &Subcommands) -> ExitCode {
     match command {
-        Subcommands::Sessions { action } => sessions(action),
+        #[cfg(feature = "fleet")]
+        Subcommands::Sessions { action, bus } if bus.bus.is_some() => {
+            sessions(|invocation, out| subcommands::sessions::shared::run(action, bus, invocation, out))
+        }
+        Subcommands::Sessions { action, .. } => {
+            sessions(|invocation, out| subcommands::sessions::run(action, invocation, out))
+        }
         Subcommands::Completions { shell } => {
             print_bytes(subcommands::completions::script(*shell).as_bytes())
         }
@@ -180,13 +184,18 @@ fn mcp_list(args: &McpListArgs) -> ExitCode {
     }
 }
 
-fn sessions(action: &SessionsAction) -> ExitCode {
+fn sessions(
+    run: impl FnOnce(
+        &Invocation,
+        &mut std::io::BufWriter<std::io::StdoutLock<'static>>,
+    ) -> Result<(), SubcommandError>,
+) -> ExitCode {
     let invocation = match invocation() {
         Ok(invocation) => invocation,
         Err(error) => return fatal(Dialect::Qwen, None, &error),
     };
     let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
-    match subcommands::sessions::run(action, &invocation, &mut stdout) {
+    match run(&invocation, &mut stdout) {
         Ok(()) => ExitCode::SUCCESS,
         Err(SubcommandError::Error(error)) => {
             // Output that was written before an error must still be flushed.
@@ -293,7 +302,7 @@ async fn traced(tracing: Option<Arc<Tracing>>, work: impl Future<Output = u8>) -
 
 /// Uses a single thread: a worker waits for the model nearly all the time, and a second thread would cost
 /// more than it gains.
-fn run_to_completion<T>(work: impl Future<Output = T>) -> Result<T, ErrorInfo> {
+pub(crate) fn run_to_completion<T>(work: impl Future<Output = T>) -> Result<T, ErrorInfo> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
         let message = format!("the event loop cannot be started: {error}");
         ErrorInfo::new(ErrorKind::Internal, "no_runtime", message)

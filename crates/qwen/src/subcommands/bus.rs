@@ -19,6 +19,10 @@ pub struct BusReport {
     pub is_healthy: bool,
 }
 
+/// How many streams share the sessions by default.
+const SHARDS: u32 = 3;
+/// How long numbered lines can be read by default.
+const EVENTS_RETENTION: Duration = Duration::from_secs(3600);
 /// How many round trips are measured.
 const ROUND_TRIPS: u32 = 20;
 
@@ -31,25 +35,34 @@ pub async fn run(action: &BusAction, invocation: &Invocation) -> Result<BusRepor
     }
 }
 
-async fn connect(args: &BusArgs, invocation: &Invocation) -> Result<Bus, ErrorInfo> {
-    let options = bus::options(&args.bus, &BusConfig::default(), invocation)?.ok_or_else(|| {
+async fn connect(args: &BusArgs, invocation: &Invocation) -> Result<(Bus, BusConfig), ErrorInfo> {
+    let config = bus::configured(args.config.as_deref())?;
+    let options = bus::options(&args.bus, &config, invocation)?.ok_or_else(|| {
         let message = "no bus is named; use --bus URL or the variable QWEN_BUS";
         ErrorInfo::new(ErrorKind::Usage, "no_bus", message)
     })?;
-    Bus::connect(&options, bus::identity("qwen-bus")).await.map_err(|error| bus::to_error(&error))
+    let connected = Bus::connect(&options, bus::identity("qwen-bus")).await;
+    Ok((connected.map_err(|error| bus::to_error(&error))?, config))
 }
 
 async fn init(args: &BusInitArgs, invocation: &Invocation) -> Result<BusReport, ErrorInfo> {
-    let connection = connect(&args.common, invocation).await?;
-    let replicas = match args.replicas {
+    let (connection, config) = connect(&args.common, invocation).await?;
+    let replicas = bus::choose_number(invocation, args.replicas, "QWEN_BUS_REPLICAS", config.replicas)?;
+    let shards = bus::choose_number(invocation, args.shards, "QWEN_BUS_SHARDS", config.shards)?;
+    let retention = bus::choose_duration(
+        invocation,
+        args.events_retention,
+        "QWEN_BUS_EVENTS_RETENTION",
+        config.events_retention,
+    )?;
+    let replicas = match replicas {
         Some(replicas) => replicas,
-        None if connection.servers() >= 3 => 3,
-        None => 1,
+        None => u32::try_from(connection.servers()).unwrap_or(3).min(3),
     };
     let options = StreamOptions {
-        shards: args.shards,
+        shards: shards.unwrap_or(SHARDS),
         replicas,
-        events_retention: Duration::from_secs(args.events_retention),
+        events_retention: retention.unwrap_or(EVENTS_RETENTION),
     };
     let streams = qwen_fleet::init(&connection, &options).await.map_err(|error| bus::to_error(&error))?;
     let created = streams.iter().filter(|stream| stream.is_new).count();
@@ -72,7 +85,7 @@ fn to_json(stream: &StreamReport) -> Value {
 }
 
 async fn status(args: &BusArgs, invocation: &Invocation) -> Result<BusReport, ErrorInfo> {
-    let connection = connect(args, invocation).await?;
+    let (connection, _) = connect(args, invocation).await?;
     let streams = qwen_fleet::report(&connection).await.map_err(|error| bus::to_error(&error))?;
     let is_healthy = streams.iter().all(|stream| stream.lagging.is_empty());
     if args.json {
@@ -106,7 +119,7 @@ struct Finding {
 }
 
 async fn check(args: &BusCheckArgs, invocation: &Invocation) -> Result<BusReport, ErrorInfo> {
-    let connection = connect(&args.common, invocation).await?;
+    let (connection, _) = connect(&args.common, invocation).await?;
     let version = connection.server_version();
     let mut findings =
         vec![Finding { name: "server", value: format!("nats-server {version}"), advice: None }];

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "what the tests share may fail as they do")]
 
 mod bad_input;
+mod commands;
+mod deploy;
 mod harness;
 mod hubs;
 mod nodes;
+mod placement;

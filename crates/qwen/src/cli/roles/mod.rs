@@ -13,5 +13,5 @@ pub use acp::AcpFlags;
 pub use bus::{BusAction, BusArgs, BusCheckArgs, BusFlags, BusInitArgs};
 pub use hub::HubArgs;
 #[cfg(feature = "fleet")]
-pub use node::NodeArgs;
+pub use node::{NodeArgs, label as node_label, workspace as node_workspace};
 pub use serve::ServeArgs;

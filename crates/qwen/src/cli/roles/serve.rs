@@ -43,6 +43,17 @@ pub struct ServeArgs {
     /// Deny a permission request that no one has answered after this many seconds (default: no limit)
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub approval_timeout: Option<Duration>,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub bus: super::BusFlags,
+    /// Read `bus` from this configuration file of a hub or a node
+    #[cfg(feature = "fleet")]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// With --bus: run the sessions on this machine, and not on nodes
+    #[cfg(feature = "fleet")]
+    #[arg(long)]
+    pub local: bool,
     /// Flags for every worker, after '--'
     #[arg(last = true, value_name = "WORKER FLAGS")]
     pub worker_args: Vec<String>,

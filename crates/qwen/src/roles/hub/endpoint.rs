@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
 use qwen_kernel::{Hub, Router};
@@ -19,13 +20,30 @@ use crate::io::host_file::SharedPlaces;
 /// The timeout for a reader.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
+/// What the endpoints answer.
+pub struct Source {
+    pub metrics: Box<dyn Fn() -> String>,
+    pub status: Box<dyn Fn() -> Value>,
+}
+
+impl Source {
+    /// Returns the source of a hub with workers; `further` are metrics besides its own.
+    pub fn of_hub(hub: Hub, further: impl Fn() -> String + 'static) -> Rc<Self> {
+        let asked = hub.clone();
+        Rc::new(Self {
+            metrics: Box::new(move || hub.inspect(Router::prometheus) + &further()),
+            status: Box::new(move || asked.inspect(Router::status)),
+        })
+    }
+}
+
 /// Serves both endpoints from now on.
-pub async fn offer(hub: Hub, address: &str) -> io::Result<()> {
+pub async fn offer(source: Rc<Source>, address: &str) -> io::Result<()> {
     if let Some(path) = address.strip_prefix("unix:") {
         let listener = bind_socket(Path::new(path))?;
         tokio::task::spawn_local(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let answer = answer(hub.clone(), stream, Endpoint::Socket);
+                let answer = answer(source.clone(), stream, Endpoint::Socket);
                 tokio::task::spawn_local(tokio::time::timeout(TIME_LIMIT, answer));
             }
         });
@@ -35,7 +53,7 @@ pub async fn offer(hub: Hub, address: &str) -> io::Result<()> {
     let listener = TcpListener::bind(resolved).await?;
     tokio::task::spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let answer = answer(hub.clone(), stream, Endpoint::Port);
+            let answer = answer(source.clone(), stream, Endpoint::Port);
             tokio::task::spawn_local(tokio::time::timeout(TIME_LIMIT, answer));
         }
     });
@@ -87,7 +105,7 @@ fn loopback(address: &str) -> io::Result<SocketAddr> {
     })
 }
 
-async fn answer(hub: Hub, mut stream: impl AsyncRead + AsyncWrite + Unpin, endpoint: Endpoint) {
+async fn answer(source: Rc<Source>, mut stream: impl AsyncRead + AsyncWrite + Unpin, endpoint: Endpoint) {
     let mut request = Vec::new();
     let mut buffer = [0; 1024];
     while !request.windows(4).any(|window| window == b"\r\n\r\n") && request.len() < 8192 {
@@ -101,8 +119,8 @@ async fn answer(hub: Hub, mut stream: impl AsyncRead + AsyncWrite + Unpin, endpo
         _ if endpoint == Endpoint::Port && !has_local_host(&request) => {
             ("421 Misdirected Request", "text/plain", "the host is not this machine\n".to_owned())
         }
-        b"/metrics" => ("200 OK", "text/plain; version=0.0.4", hub.inspect(Router::prometheus)),
-        b"/status" => ("200 OK", "application/json", hub.inspect(|router| router.status().to_string())),
+        b"/metrics" => ("200 OK", "text/plain; version=0.0.4", (source.metrics)()),
+        b"/status" => ("200 OK", "application/json", (source.status)().to_string()),
         _ => ("404 Not Found", "text/plain", "there are /metrics and /status\n".to_owned()),
     };
     let head = format!(
@@ -153,13 +171,17 @@ pub fn status(address: &str) -> io::Result<String> {
     Ok(for_people(&state))
 }
 
-fn for_people(state: &Value) -> String {
+pub fn for_people(state: &Value) -> String {
     let mut out = String::new();
     let hub = &state["hub"];
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let draining = if hub["draining"] == true { ", draining" } else { "" };
     let _ = writeln!(out, "hub {} (version {}{draining})", text(&hub["id"]), text(&hub["version"]));
     for machine in state["machines"].as_array().into_iter().flatten() {
+        if machine["workers"].is_null() {
+            print_node(&mut out, machine);
+            continue;
+        }
         let workers = &machine["workers"];
         let _ = writeln!(
             out,
@@ -179,7 +201,43 @@ fn for_people(state: &Value) -> String {
             let _ = writeln!(out, "  workers lost, {reason}: {count}");
         }
     }
-    let _ =
-        writeln!(out, "  {} sessions, {} waiting for a worker", state["sessions"], state["queue"]["length"]);
+    if state["queue"].is_object() {
+        let (sessions, waiting) = (&state["sessions"], &state["queue"]["length"]);
+        let _ = writeln!(out, "  {sessions} sessions, {waiting} waiting for a worker");
+    } else {
+        print_bus(&mut out, state);
+    }
     out
+}
+
+/// Prints a node of a bus.
+fn print_node(out: &mut String, node: &Value) {
+    let state = match (&node["is_live"], &node["draining"]) {
+        (Value::Bool(false), _) => "away",
+        (_, Value::Bool(true)) => "draining",
+        _ => "live",
+    };
+    let name = node["name"].as_str().unwrap_or_default();
+    let version = node["version"].as_str().unwrap_or_default();
+    let (sessions, free) = (&node["sessions"], &node["free"]);
+    let _ = writeln!(out, "  node {name}: {state}, {sessions} sessions, {free} free, version {version}");
+}
+
+/// Prints the sessions and streams of a bus.
+fn print_bus(out: &mut String, state: &Value) {
+    let _ = writeln!(out, "  {} sessions", state["sessions"]);
+    for session in state["owners"].as_array().into_iter().flatten() {
+        let id = session["session_id"].as_str().unwrap_or_default();
+        let owner = session["owner"].as_str().unwrap_or("no one");
+        let _ = writeln!(
+            out,
+            "  session {id}: owned by {owner}, epoch {}, shard {}",
+            session["epoch"], session["shard"]
+        );
+    }
+    for stream in state["shards"].as_array().into_iter().flatten() {
+        let name = stream["stream"].as_str().unwrap_or_default();
+        let leader = stream["leader"].as_str().unwrap_or("-");
+        let _ = writeln!(out, "  stream {name}: leader {leader}, {} replicas", stream["replicas"]);
+    }
 }

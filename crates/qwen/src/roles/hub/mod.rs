@@ -33,6 +33,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, LocalSet};
 
+use self::endpoint::Source;
 use self::log::LogWriter;
 pub(super) use self::turn_ends::turn_ends;
 use crate::cli::HubArgs;
@@ -57,6 +58,9 @@ pub struct Prepared {
     state: PathBuf,
     front: Arc<dyn Front>,
     telemetry: Option<HubTelemetry>,
+    /// The directory of the workspaces that a node creates.
+    #[cfg(feature = "fleet")]
+    workspaces: PathBuf,
     /// The name of this hub, and the bus that it shares sessions over.
     #[cfg(feature = "fleet")]
     bus: Option<(String, qwen_fleet::BusOptions)>,
@@ -77,9 +81,10 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     let config = configuration(args)?;
     report_unknown(&config);
     let front = front(args)?;
+    let home = invocation.qwen_home().unwrap_or_else(|| invocation.cwd.join(".qwen"));
     let state = match &args.state_dir {
         Some(state) => invocation.cwd.join(state),
-        None => invocation.qwen_home().unwrap_or_else(|| invocation.cwd.join(".qwen")).join("hub"),
+        None => home.join("hub"),
     };
     let binary = worker_binary(&config)?;
     let worker_args = worker_args(&*front, &config);
@@ -124,6 +129,8 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
         state,
         front,
         telemetry,
+        #[cfg(feature = "fleet")]
+        workspaces: invocation.cwd.join(home).join("workspaces"),
         #[cfg(feature = "fleet")]
         bus,
     })
@@ -277,10 +284,17 @@ fn default_session(args: &[String]) -> SessionId {
 /// `qwen hub --status`: queries the hub that serves its state at `--metrics`.
 pub fn status(args: &HubArgs) -> Result<String, ErrorInfo> {
     let refuse = |kind, message: String| ErrorInfo::new(kind, "no_hub", message);
+    #[cfg(feature = "fleet")]
+    if args.metrics.is_none()
+        && let Some(text) = front::status_of_bus(args)?
+    {
+        return Ok(text);
+    }
     let address = args.metrics.as_deref().ok_or_else(|| {
         refuse(
             ErrorKind::Usage,
-            "--status needs --metrics ADDR: the address that the hub was started with".to_owned(),
+            "--status needs --metrics ADDR, the address that the hub was started with, or --bus URL"
+                .to_owned(),
         )
     })?;
     endpoint::status(address)
@@ -324,10 +338,15 @@ async fn serve(prepared: Prepared) -> u8 {
         }
     };
     let mut parts = hub_parts(router, prepared.front.clone(), events, output.clone());
+    #[cfg_attr(not(feature = "fleet"), expect(unused_mut, reason = "a bus has metrics"))]
+    let mut bus_metrics: Box<dyn Fn() -> String> = Box::new(String::new);
     #[cfg(feature = "fleet")]
     if let Some((name, options)) = &prepared.bus {
         match super::bus::open(options, super::bus::identity(name)).await {
-            Ok((_, sessions)) => parts.shared = Some(sessions),
+            Ok((connection, sessions)) => {
+                parts.shared = Some(sessions);
+                bus_metrics = Box::new(move || connection.metrics.prometheus());
+            }
             Err(error) => return end_with(&*prepared.front, error),
         }
     }
@@ -340,7 +359,7 @@ async fn serve(prepared: Prepared) -> u8 {
         }
     };
     if let Some(address) = &prepared.args.metrics
-        && let Err(error) = endpoint::offer(hub.clone(), address).await
+        && let Err(error) = endpoint::offer(Source::of_hub(hub.clone(), bus_metrics), address).await
     {
         hub.kill_all();
         return end_before_start(&*prepared.front, format!("--metrics {address}: {error}"));

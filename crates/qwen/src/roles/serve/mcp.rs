@@ -62,7 +62,7 @@ async fn serve(prepared: PreparedSessions) -> u8 {
     let served = async {
         let failed = |error| ServeError(format!("Standard input and output cannot be used: {error}."));
         let (input, output) = (StdinReader::stdin().map_err(failed)?, Output::stdout().map_err(failed)?);
-        let (sessions, _lock) = prepared.start()?;
+        let (sessions, _lock) = prepared.start().await?;
         let (sender, incoming) = mpsc::channel(CAPACITY);
         let (outgoing, written) = mpsc::channel(CAPACITY);
         tokio::task::spawn_local(read(Lines::new(input), sender));

@@ -3,6 +3,8 @@
 
 pub mod mcp;
 mod sessions;
+#[cfg(feature = "fleet")]
+mod shared;
 mod stored;
 
 use std::fs::File;
@@ -14,6 +16,8 @@ use qwen_events::ErrorInfo;
 use qwen_serve::{Listen, Listener, ServeLimits, ServeOptions, ServeParts, TlsFiles, Tokens};
 use tokio::task::LocalSet;
 
+#[cfg(feature = "fleet")]
+use self::sessions::ServerBus;
 use self::sessions::{
     PreparedSessions, WorkerFlags, invocation, lock, refuse, state_directory, usage, workspaces,
 };
@@ -39,8 +43,30 @@ pub fn prepare(args: &ServeArgs) -> Result<PreparedServer, ErrorInfo> {
         refuse(format!("Another server uses {}. Stop it, or set another QWEN_HOME.", state.display()))
     })?;
     let flags = WorkerFlags { approval_timeout: args.approval_timeout, further: &args.worker_args };
-    let sessions = PreparedSessions::open(options, &invocation, &flags, lock)?;
+    #[cfg_attr(not(feature = "fleet"), expect(unused_mut, reason = "a bus changes it"))]
+    let mut sessions = PreparedSessions::open(options, &invocation, &flags, lock)?;
+    #[cfg(feature = "fleet")]
+    if let Some(bus) = server_bus(args, &invocation)? {
+        sessions.share(bus);
+    }
     Ok(PreparedServer { tokens, sessions, opens_browser: args.open })
+}
+
+/// The bus over which the server shares its sessions, if any.
+#[cfg(feature = "fleet")]
+fn server_bus(args: &ServeArgs, invocation: &Invocation) -> Result<Option<ServerBus>, ErrorInfo> {
+    let config = super::bus::configured(args.config.as_deref())?;
+    let Some(options) = super::bus::options(&args.bus, &config, invocation)? else {
+        if args.local {
+            return Err(refuse("--local is for a server on a bus; name one with --bus.".to_owned()));
+        }
+        return Ok(None);
+    };
+    if !args.local && (!args.worker_args.is_empty() || args.approval_timeout.is_some()) {
+        let message = "A server on a bus without --local has no workers. Give their flags to `qwen node`; --approval-timeout is --question-timeout there.";
+        return Err(refuse(message.to_owned()));
+    }
+    Ok(Some(ServerBus { options, is_local: args.local }))
 }
 
 fn options(args: &ServeArgs, invocation: &Invocation, state: PathBuf) -> Result<ServeOptions, ErrorInfo> {
@@ -75,7 +101,7 @@ async fn serve(prepared: PreparedServer) -> u8 {
     let started = async {
         let listener = Listener::bind(&sessions.options).await?;
         announce(&listener, &tokens, &sessions.options.state, opens_browser);
-        let (sessions, _lock) = sessions.start()?;
+        let (sessions, _lock) = sessions.start().await?;
         qwen_serve::serve(ServeParts { listener, tokens, sessions }).await
     };
     match started.await {

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use qwen_dialects::Format;
 use qwen_events::{ErrorInfo, ErrorKind, SessionId};
+#[cfg(feature = "fleet")]
+use qwen_fleet::{Nodes, Relay, RelayParts};
 use qwen_kernel::config::{HubConfig, Keys};
 use qwen_kernel::front::{Front, LineWriter, QwenFront};
 use qwen_kernel::store::{Events, FileEvents};
@@ -21,6 +23,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::super::hub;
+#[cfg(feature = "fleet")]
+use super::shared::{SharedHub, SharedLogs, Workers};
 use super::stored::Logs;
 use crate::settings::{self, Invocation};
 
@@ -44,6 +48,16 @@ pub struct PreparedSessions {
     front: Arc<dyn Front>,
     /// Held until the server ends: one server per state directory.
     lock: File,
+    #[cfg(feature = "fleet")]
+    bus: Option<ServerBus>,
+}
+
+/// The bus of a server.
+#[cfg(feature = "fleet")]
+pub struct ServerBus {
+    pub options: qwen_fleet::BusOptions,
+    /// True to run the sessions on workers of this process.
+    pub is_local: bool,
 }
 
 impl PreparedSessions {
@@ -61,14 +75,32 @@ impl PreparedSessions {
         })?;
         let front: Arc<dyn Front> = Arc::new(QwenFront::new(Format::StreamChunkJson));
         let router = router(flags, invocation, &front, &options.state, options.limits.sessions)?;
-        Ok(Self { options, store: Rc::new(store), router, logs: Logs(logs), front, lock })
+        Ok(Self {
+            options,
+            store: Rc::new(store),
+            router,
+            logs: Logs(logs),
+            front,
+            lock,
+            #[cfg(feature = "fleet")]
+            bus: None,
+        })
+    }
+
+    /// Shares the sessions over a bus.
+    #[cfg(feature = "fleet")]
+    pub fn share(&mut self, bus: ServerBus) {
+        self.bus = Some(bus);
     }
 
     /// Starts the hub. The file keeps other servers out of the directory while it is open.
-    pub fn start(self) -> Result<(SessionParts, File), ServeError> {
-        let Self { options, store, router, logs, front, lock } = self;
-        let signals =
-            signals().map_err(|error| ServeError(format!("Signals cannot be handled: {error}.")))?;
+    pub async fn start(self) -> Result<(SessionParts, File), ServeError> {
+        #[cfg(feature = "fleet")]
+        if let Some(bus) = self.bus {
+            return Self { bus: None, ..self }.start_shared(bus).await;
+        }
+        let signals = signals()?;
+        let Self { options, store, router, logs, front, lock, .. } = self;
         let parts = HubParts {
             router,
             events: Some(event_stores(store.clone())),
@@ -81,7 +113,48 @@ impl PreparedSessions {
         };
         let hub =
             Hub::start(parts).map_err(|error| ServeError(format!("The hub cannot be started: {error}.")))?;
-        Ok((SessionParts { hub, store, stored: Box::new(logs), options, signals }, lock))
+        Ok((SessionParts { hub: Rc::new(hub), store, stored: Box::new(logs), options, signals }, lock))
+    }
+
+    /// Starts a hub on a bus, with workers or without.
+    #[cfg(feature = "fleet")]
+    async fn start_shared(self, bus: ServerBus) -> Result<(SessionParts, File), ServeError> {
+        let signals = signals()?;
+        let Self { options, store, router, front, lock, .. } = self;
+        let failed = |error: ErrorInfo| ServeError(error.to_string());
+        let name = "qwen-serve";
+        let opened = super::super::bus::open(&bus.options, super::super::bus::identity(name)).await;
+        let (connection, sessions) = opened.map_err(failed)?;
+        let nodes = Nodes::follow(&connection).await.map_err(|error| ServeError(error.to_string()))?;
+        let workers = if bus.is_local {
+            let parts = HubParts {
+                router,
+                events: Some(event_stores(store.clone())),
+                session_logs: Some(hub::session_logs()),
+                shared: Some(sessions.clone()),
+                turn_ends: Some(hub::turn_ends(front)),
+                log: None,
+                worker_stderr: Some(Box::new(hub::pass_on)),
+                write_now: None,
+            };
+            let hub = Hub::start(parts);
+            Workers::Local(hub.map_err(|error| ServeError(format!("The hub cannot be started: {error}.")))?)
+        } else {
+            let parts = RelayParts {
+                bus: connection,
+                sessions: sessions.clone(),
+                front: front.clone(),
+                writer: LineWriter::new(&*front, "qwen".into(), env!("CARGO_PKG_VERSION")),
+                default_session: SessionId::from_random(fastrand::u128(..)),
+                turn_ends: hub::turn_ends(front),
+                scratch: options.state.join("scratch"),
+            };
+            let relay = Relay::start(parts).await;
+            Workers::Nodes(relay.map_err(|error| ServeError(error.to_string()))?)
+        };
+        let hub = Rc::new(SharedHub::new(workers, nodes, sessions, store.clone()));
+        let stored = Box::new(SharedLogs(bus.options));
+        Ok((SessionParts { hub, store, stored, options, signals }, lock))
     }
 }
 
@@ -167,10 +240,11 @@ pub fn usage(error: ServeError) -> ErrorInfo {
 }
 
 /// Exit codes of the signals that arrive.
-fn signals() -> io::Result<mpsc::UnboundedReceiver<u8>> {
+fn signals() -> Result<mpsc::UnboundedReceiver<u8>, ServeError> {
     let (sender, signals) = mpsc::unbounded_channel();
     for (kind, code) in [(SignalKind::interrupt(), 130), (SignalKind::terminate(), 143)] {
-        let mut arriving = signal(kind)?;
+        let failed = |error| ServeError(format!("Signals cannot be handled: {error}."));
+        let mut arriving = signal(kind).map_err(failed)?;
         let sender = sender.clone();
         tokio::task::spawn_local(async move {
             while arriving.recv().await.is_some() && sender.send(code).is_ok() {}

@@ -4,6 +4,8 @@ mod fork;
 mod html;
 mod listing;
 mod recording;
+#[cfg(feature = "fleet")]
+pub mod shared;
 mod transcript;
 
 use std::io::{self, Write};
@@ -60,37 +62,47 @@ pub fn run(
     out: &mut impl Write,
 ) -> Result<(), SubcommandError> {
     let store = settings::store(invocation).ok_or(LogError::NotOnDisk)?;
+    run_on(&store, action, invocation, out)
+}
+
+/// Runs the command on the sessions of a store.
+fn run_on(
+    store: &Store,
+    action: &SessionsAction,
+    invocation: &Invocation,
+    out: &mut impl Write,
+) -> Result<(), SubcommandError> {
     match action {
-        SessionsAction::List(args) => list(&store, args, invocation, out)?,
-        SessionsAction::Show { id } => show(&store, &find(&store, id)?, out)?,
+        SessionsAction::List(args) => list(store, args, invocation, out)?,
+        SessionsAction::Show { id } => show(store, &find(store, id)?, out)?,
         SessionsAction::Export { id, html: Some(file), .. } => {
-            html::export(&store, &find(&store, id)?, file, out)?;
+            html::export(store, &find(store, id)?, file, out)?;
         }
         SessionsAction::Export { id, dialect, .. } if dialect == "atif" => {
-            trajectory(&store, &find(&store, id)?, out)?;
+            trajectory(store, &find(store, id)?, out)?;
         }
         SessionsAction::Export { id, dialect, .. } => {
-            stream(&store, &find(&store, id)?, Wire::parse(dialect, Format::StreamJson.name())?, None, out)?;
+            stream(store, &find(store, id)?, Wire::parse(dialect, Format::StreamJson.name())?, None, out)?;
         }
         SessionsAction::Replay { id, record_dir: Some(directory), end, speed, both, .. } => {
             let recording = Recording::find(directory, parse(id)?)?;
             if *end { recording.end(out)? } else { recording.play(*speed, *both, out)? }
         }
         SessionsAction::Replay { id, dialect, end, speed, output_format, .. } => {
-            let (id, wire) = (find(&store, id)?, Wire::parse(dialect, output_format)?);
+            let (id, wire) = (find(store, id)?, Wire::parse(dialect, output_format)?);
             if *end {
-                last_end(&store, &id, wire, out)?;
+                last_end(store, &id, wire, out)?;
             } else {
-                stream(&store, &id, wire, Some(*speed), out)?;
+                stream(store, &id, wire, Some(*speed), out)?;
             }
         }
-        SessionsAction::Delete(args) => delete(&store, args, out)?,
+        SessionsAction::Delete(args) => delete(store, args, out)?,
         SessionsAction::Checkpoints { id, json } => {
-            let folded = store.fold(&find(&store, id)?)?;
+            let folded = store.fold(&find(store, id)?)?;
             if *json { listing::checkpoints_json(&folded, out)? } else { listing::checkpoints(&folded, out)? }
         }
-        SessionsAction::Fork(args) => fork::run(&store, args, invocation, out)?,
-        SessionsAction::Prune { id, keep, dry_run } => prune(&store, id.as_deref(), *keep, *dry_run, out)?,
+        SessionsAction::Fork(args) => fork::run(store, args, invocation, out)?,
+        SessionsAction::Prune { id, keep, dry_run } => prune(store, id.as_deref(), *keep, *dry_run, out)?,
     }
     out.flush()?;
     Ok(())
