@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::bus::{Bus, BusError};
-use crate::workspaces::{AnnouncedWorkspace, Wanted, WantedWorkspace};
+use crate::node::workspaces::{AnnouncedWorkspace, Wanted, WantedWorkspace};
 
 /// How often nodes send heartbeats, and what their absence means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

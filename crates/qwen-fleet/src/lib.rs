@@ -20,19 +20,17 @@ mod sessions;
 mod stream;
 mod streams;
 mod subjects;
-mod suspension;
-mod workspaces;
 
 pub use bus::{Bus, BusError, BusIdentity, BusOptions, TlsOptions, is_supported};
 pub use events::BusEvents;
 pub use heartbeat::{Nodes, Timing};
+pub use node::workspaces::AnnouncedWorkspace;
 pub use node::{BusNode, NodeParts};
 pub use relay::{Relay, RelayParts};
 pub use session_log::BusLog;
 pub use sessions::BusSessions;
 pub use streams::{Shards, StreamOptions, StreamReport, init, report, shards};
 pub use subjects::{is_bus_name, shard_of};
-pub use workspaces::AnnouncedWorkspace;
 
 #[cfg(test)]
 mod tests;

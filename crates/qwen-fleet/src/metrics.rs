@@ -12,7 +12,7 @@ const BUCKETS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1
 pub struct Counter(Cell<u64>);
 
 impl Counter {
-    /// Counts one more.
+    /// Adds one to the number.
     pub fn increment(&self) {
         self.add(1);
     }
@@ -22,7 +22,7 @@ impl Counter {
         self.0.set(self.0.get().saturating_add(count));
     }
 
-    /// Returns the number.
+    /// Returns the number that was counted so far.
     pub fn get(&self) -> u64 {
         self.0.get()
     }
@@ -33,7 +33,7 @@ impl Counter {
 pub struct BusMetrics {
     /// Appends that are stored.
     pub appends: Counter,
-    /// Their bytes.
+    /// The bytes of the payloads of stored appends.
     pub appended_bytes: Counter,
     /// Numbered lines that are stored; per append, they are the batch size.
     pub lines: Counter,

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use super::placement::{Placed, Sent};
 use super::{ClientLine, Relay, Work};
 use crate::headers::EventHeaders;
+use crate::node::workspaces::Wanted;
 use crate::subjects::token;
-use crate::workspaces::Wanted;
 
 /// How often a session that waits looks after its node.
 const CHECK: Duration = Duration::from_millis(250);

@@ -26,8 +26,8 @@ use self::following::Followed;
 use crate::bus::{Bus, BusError};
 use crate::heartbeat::Nodes;
 use crate::node::SENDER;
+use crate::node::workspaces::Wanted;
 use crate::sessions::BusSessions;
-use crate::workspaces::Wanted;
 
 /// With more pending bytes for the client, no session is followed: the bus keeps its lines meanwhile.
 const HIGH_WATER: usize = 8 << 20;
@@ -47,6 +47,10 @@ pub struct RelayParts {
     pub turn_ends: TurnEnds,
     /// A directory for logs that are only read.
     pub scratch: PathBuf,
+    /// The tenant of the account of the bus, if the client names tenants.
+    pub tenant: Option<String>,
+    /// True to begin the output with the handshake.
+    pub has_handshake: bool,
 }
 
 /// A hub without workers. Clones share it.
@@ -109,7 +113,8 @@ impl Relay {
         let inbox = parts.bus.client.new_inbox();
         let lost = |_| BusError::new("bus_unavailable", "The bus does not pass lines on.");
         let mut notes = parts.bus.client.subscribe(inbox.clone()).await.map_err(lost)?;
-        let handshake = parts.writer.handshake(&parts.default_session);
+        let handshake =
+            if parts.has_handshake { parts.writer.handshake(&parts.default_session) } else { Vec::new() };
         let relay = Self(Rc::new(Shared {
             parts,
             nodes,
@@ -189,6 +194,21 @@ impl Relay {
         }
     }
 
+    /// Refuses a line of the client in the form that its kind requires.
+    pub fn refuse(&self, input: &ClientInput<'_>, error: ErrorInfo) {
+        self.refuse_input(input, error);
+    }
+
+    /// Returns true if the client has used this session.
+    pub fn has_session(&self, session: &SessionId) -> bool {
+        self.0.sessions.borrow().contains_key(session)
+    }
+
+    /// Returns true if this question came from one of the relay's sessions.
+    pub fn has_asked(&self, request_id: &str) -> bool {
+        self.0.questions.borrow().contains_key(request_id)
+    }
+
     /// Reports that a line of the client was too long.
     pub fn client_line_too_long(&self) {
         let error = ErrorInfo::new(ErrorKind::Input, "line_too_long", "a line is longer than 64 MiB");
@@ -196,8 +216,11 @@ impl Relay {
     }
 
     fn route(&self, input: &ClientInput<'_>, line: &[u8]) -> Result<(), ErrorInfo> {
-        if input.tenant.is_some() || input.invalid_tenant.is_some() {
-            let message = "a hub on a bus serves one tenant; leave `tenant` out";
+        if input.tenant.as_deref() != self.0.parts.tenant.as_deref() && input.tenant.is_some()
+            || input.invalid_tenant.is_some()
+        {
+            let message =
+                "a hub on a bus has the tenants of its configuration; correct `tenant` or leave it out";
             return Err(ErrorInfo::new(ErrorKind::Input, "invalid_tenant", message).with_param("tenant"));
         }
         let subtype = input.subtype.as_deref().unwrap_or_default();

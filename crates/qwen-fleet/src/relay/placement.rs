@@ -9,10 +9,10 @@ use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 use super::Relay;
 use super::following::Awaited;
 use crate::headers::escape;
+use crate::node::workspaces::Wanted;
 use crate::node::{DRAINING, EVENT, FORMAT, HUB, LINE, PART, PLACE, SESSION, TAKEN};
 use crate::session_log::PART_BYTES;
 use crate::subjects::token;
-use crate::workspaces::Wanted;
 
 /// How long a hub that has just started waits for the first heartbeats.
 const FIRST_HEARTBEATS: u32 = 4;
@@ -29,7 +29,7 @@ pub enum Sent {
 
 /// The process for a session.
 pub struct Placed {
-    /// As NAME/INCARNATION.
+    /// The process, written as NAME/INCARNATION.
     pub owner: String,
     /// Where the files of the session are, if it has some already.
     pub place: Option<String>,

@@ -17,7 +17,7 @@ pub struct BusConfig {
     pub credentials: Option<PathBuf>,
     /// `bus.insecure`: plain text to other machines
     pub is_insecure: bool,
-    /// `bus.tls`
+    /// `bus.tls`: how both sides prove who they are
     pub tls: TlsConfig,
     /// `bus.prefix`: begins the names of all streams and subjects
     pub prefix: Option<String>,
@@ -31,7 +31,7 @@ pub struct BusConfig {
     pub coalesce: Option<Duration>,
     /// `bus.log.retention`: sessions that are idle for longer are deleted
     pub log_retention: Option<Duration>,
-    /// `bus.heartbeat_interval`
+    /// `bus.heartbeat_interval`: the time between two heartbeats of a node
     pub heartbeat_interval: Option<Duration>,
     /// `bus.dead_after`: how long a node is silent before it is dead
     pub dead_after: Option<Duration>,
@@ -48,7 +48,7 @@ pub struct TlsConfig {
     pub ca: Option<PathBuf>,
     /// `cert`: the certificate of this process
     pub certificate: Option<PathBuf>,
-    /// `key`: its key
+    /// `key`: the key of that certificate
     pub key: Option<PathBuf>,
 }
 
@@ -58,14 +58,14 @@ pub struct NodeConfig {
     pub name: Option<String>,
     /// `node.labels`, by which `open` selects nodes
     pub labels: BTreeMap<String, String>,
-    pub workspaces: Vec<WorkspaceConfig>,
+    pub workspaces: Vec<NodeWorkspace>,
     /// `node.tenants`: the tenants that the node serves; all of the configuration by default
     pub tenants: Vec<String>,
 }
 
 /// A directory that a node announces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkspaceConfig {
+pub struct NodeWorkspace {
     pub id: String,
     pub path: PathBuf,
     pub kind: WorkspaceKind,
@@ -74,7 +74,7 @@ pub struct WorkspaceConfig {
 /// Where the files of a workspace are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceKind {
-    /// On one machine.
+    /// On the machine that announces it.
     Local,
     /// On every node that announces its id.
     Shared,
@@ -212,7 +212,7 @@ impl HubConfig {
         let (Some(id), Some(path)) = (id, path) else {
             return Err(invalid_value(key, "it needs `id` and `path`"));
         };
-        self.node.workspaces.push(WorkspaceConfig { id, path, kind });
+        self.node.workspaces.push(NodeWorkspace { id, path, kind });
         Ok(())
     }
 }

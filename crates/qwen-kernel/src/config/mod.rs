@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-pub use bus::{BusConfig, NodeConfig, TlsConfig, WorkspaceConfig, WorkspaceKind};
+pub use bus::{BusConfig, NodeConfig, NodeWorkspace, TlsConfig, WorkspaceKind};
 pub use keys::{Keys, session_log_directory};
 pub use profile::{ProfileDirectory, redacted};
 

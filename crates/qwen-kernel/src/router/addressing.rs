@@ -15,6 +15,19 @@ impl Router {
         self.client.drives_default = true;
     }
 
+    /// Serves only this tenant: every session is its, whether the client names it or not.
+    pub fn serve_tenant(&mut self, tenant: &str) {
+        self.client.tenant = Some(tenant.to_owned());
+    }
+
+    /// Returns the error for a line that names another tenant than the only one.
+    pub(super) fn check_only_tenant(&self, input: &ClientInput<'_>) -> Option<ErrorInfo> {
+        let only = self.client.tenant.as_deref()?;
+        input.tenant.as_deref().filter(|named| *named != only)?;
+        let message = format!("only the tenant '{only}' is served here");
+        Some(Self::refuse(ErrorKind::Input, "unknown_tenant", message).with_param("tenant"))
+    }
+
     /// Starts the worker that it represents, so that a worker that refuses its flags reports it before any
     /// handshake.
     pub(super) fn start_only_session(&mut self) {

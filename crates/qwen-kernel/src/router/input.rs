@@ -32,7 +32,15 @@ impl Router {
         self.clock.has_changed = true;
         let front = self.front.clone();
         match front.input(line) {
-            Ok(input) => self.route(&input, line),
+            Ok(mut input) => {
+                if let Some(error) = self.check_only_tenant(&input) {
+                    return self.refuse_input(&input, None, error);
+                }
+                if input.tenant.is_none() {
+                    input.tenant = self.client.tenant.clone().map(Into::into);
+                }
+                self.route(&input, line);
+            }
             // The worker that it represents refuses the line, in its place among the others.
             Err(_) if self.client.represents_worker => {
                 let id = self.only_session();

@@ -116,6 +116,8 @@ struct Client {
     initialize: Option<Vec<u8>>,
     /// True if the client asked for numbers on the whole connection.
     sequence: bool,
+    /// The only tenant whose sessions the client may use; it need not name it.
+    tenant: Option<String>,
 }
 
 impl Client {
@@ -127,6 +129,7 @@ impl Client {
             has_passed_handshake: false,
             initialize: None,
             sequence: false,
+            tenant: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use qwen_events::{ErrorInfo, ErrorKind};
 use qwen_fleet::{Bus, BusError, BusIdentity, BusOptions, BusSessions, Timing, TlsOptions};
-use qwen_kernel::config::{BusConfig, HubConfig, parse_duration};
+use qwen_kernel::config::{BusConfig, HubConfig, TenantConfig, parse_duration};
 
 use tokio::task::LocalSet;
 
@@ -113,6 +113,23 @@ pub fn choose_number(
 
 fn refuse_value(name: &str, value: &str, wanted: &str) -> ErrorInfo {
     ErrorInfo::new(ErrorKind::Usage, "bad_flag", format!("{name}: '{value}' is not {wanted}"))
+}
+
+/// Returns how to reach the account of each tenant of the configuration.
+pub fn tenant_accounts(
+    config: &HubConfig,
+    options: &BusOptions,
+) -> Result<Vec<(String, BusOptions)>, ErrorInfo> {
+    let account = |(name, tenant): (&String, &TenantConfig)| {
+        let Some(file) = &tenant.credentials else {
+            let message = format!(
+                "The tenant '{name}' has no account on the bus. Name the file of its credentials in `tenants.{name}.credentials`."
+            );
+            return Err(ErrorInfo::new(ErrorKind::Settings, "tenant_without_credentials", message));
+        };
+        Ok((name.clone(), BusOptions { credentials: Some(file.clone()), ..options.clone() }))
+    };
+    config.tenants.iter().map(account).collect()
 }
 
 /// Reads the section `bus` of a configuration file.

@@ -128,14 +128,19 @@ fn subcommand(command: &Subcommands) -> ExitCode {
         Subcommands::Check(args) => ExitCode::from(subcommands::check::run(args)),
         Subcommands::View(args) => ExitCode::from(subcommands::view::run(args)),
         Subcommands::Schema { name } => schema(name.as_deref()),
-        Subcommands::Graph { agent } => match AgentName::parse(agent) {
-            Some(agent) => print_bytes(qwen_thoughts::draw_graph(agent).as_bytes()),
-            None => {
-                let error = unknown_agent(agent);
-                exit::report(&format!("qwen: {error}"));
-                ExitCode::from(error.exit_code())
-            }
-        },
+        Subcommands::Graph { agent } => draw_graph(agent),
+    }
+}
+
+/// Prints the graph of an agent.
+fn draw_graph(agent: &str) -> ExitCode {
+    match AgentName::parse(agent) {
+        Some(agent) => print_bytes(qwen_thoughts::draw_graph(agent).as_bytes()),
+        None => {
+            let error = unknown_agent(agent);
+            exit::report(&format!("qwen: {error}"));
+            ExitCode::from(error.exit_code())
+        }
     }
 }
 

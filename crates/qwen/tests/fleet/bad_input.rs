@@ -111,3 +111,41 @@ fn wrong_credentials_are_refused_and_right_ones_are_read_from_a_file() {
     let ended = program.run();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
+
+#[test]
+fn values_of_the_configuration_that_cannot_work_are_refused_with_their_name() {
+    let status =
+        |further: &[&str]| qwen().args(["bus", "status", "--bus", "nats://127.0.0.1:1"]).args(further).run();
+    refused(&status(&["--bus-prefix", "a.b"]), "invalid_bus_name", "The prefix \"a.b\"");
+    let dead = status(&["--bus-heartbeat-interval", "2s", "--bus-dead-after", "3s"]);
+    refused(&dead, "invalid_bus_options", "dead_after");
+    refused(&status(&["--bus-tls-ca", "/nowhere"]), "bus_tls", "/nowhere");
+    let variable =
+        qwen().args(["bus", "status", "--bus", "nats://127.0.0.1:1"]).env("QWEN_BUS_DEAD_AFTER", "soon");
+    refused(&variable.run(), "bad_flag", "QWEN_BUS_DEAD_AFTER: 'soon'");
+    let config = qwen();
+    let file = config.home_path().join("hub.yaml");
+    std::fs::write(&file, "bus: {url: 'nats://127.0.0.1:1', commit_timeout: soon}").unwrap();
+    refused(
+        &config.args(["bus", "status", "--config"]).arg(&file).run(),
+        "invalid_hub_config",
+        "bus.commit_timeout",
+    );
+}
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn another_number_of_shards_than_the_bus_has_is_refused_and_prefixes_separate_buses() {
+    let servers = BusServers::start(1);
+    let url = servers.url();
+    let init = |further: &[&str]| qwen().args(["bus", "init", "--bus", &url]).args(further).run();
+    assert_eq!(init(&["--shards", "2"]).code, Some(0));
+    let hub = qwen().args(["hub", "--bus", &url]).env("QWEN_BUS_SHARDS", "3").run();
+    refused(&hub, "foreign_stream", "has 2 shards");
+    assert_eq!(init(&["--bus-prefix", "team", "--shards", "1"]).code, Some(0));
+    let status = |prefix: &[&str]| {
+        let ended = qwen().args(["bus", "status", "--json", "--bus", &url]).args(prefix).run();
+        ended.json_lines().remove(0)["streams"].as_array().unwrap().len()
+    };
+    assert_eq!((status(&[]), status(&["--bus-prefix", "team"])), (5, 3));
+}

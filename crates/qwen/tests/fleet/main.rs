@@ -9,3 +9,4 @@ mod harness;
 mod hubs;
 mod nodes;
 mod placement;
+mod tenants;

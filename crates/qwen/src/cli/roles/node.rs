@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use qwen_kernel::config::{WorkspaceConfig, WorkspaceKind};
+use qwen_kernel::config::{NodeWorkspace, WorkspaceKind};
 
 use super::HubArgs;
 
@@ -22,7 +22,7 @@ pub struct NodeArgs {
     /// Announce a directory in which sessions may run, of the kind local or shared (by nodes with the same ID);
     /// may be given several times
     #[arg(long, value_name = "ID=PATH[:KIND]", value_parser = workspace)]
-    pub workspace: Vec<WorkspaceConfig>,
+    pub workspace: Vec<NodeWorkspace>,
     #[command(flatten)]
     pub hub: HubArgs,
 }
@@ -34,7 +34,7 @@ pub fn label(text: &str) -> Result<(String, String), String> {
 }
 
 /// Parses an announced directory.
-pub fn workspace(text: &str) -> Result<WorkspaceConfig, String> {
+pub fn workspace(text: &str) -> Result<NodeWorkspace, String> {
     let (id, place) = text.split_once('=').ok_or("give ID=PATH or ID=PATH:KIND")?;
     let (path, kind) = match place.rsplit_once(':') {
         Some((path, kind)) if !kind.contains('/') => {
@@ -42,5 +42,5 @@ pub fn workspace(text: &str) -> Result<WorkspaceConfig, String> {
         }
         _ => (place, WorkspaceKind::Local),
     };
-    Ok(WorkspaceConfig { id: id.trim().to_owned(), path: PathBuf::from(path), kind })
+    Ok(NodeWorkspace { id: id.trim().to_owned(), path: PathBuf::from(path), kind })
 }

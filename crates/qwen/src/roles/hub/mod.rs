@@ -95,7 +95,13 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     let own = [&args.record_dir, &args.config].into_iter().flatten().cloned();
     let socket = args.metrics.as_deref().and_then(|address| address.strip_prefix("unix:")).map(PathBuf::from);
     keys.borrow_mut().hide(own.chain(socket).map(|path| invocation.cwd.join(path)));
-    if !config.tenants.is_empty() {
+    #[cfg(feature = "fleet")]
+    let bus = bus_options(args, &config, &invocation)?.map(|options| (hub_id(&state), options));
+    #[cfg(feature = "fleet")]
+    let has_workers = bus.is_none() || args.local;
+    #[cfg(not(feature = "fleet"))]
+    let has_workers = true;
+    if !config.tenants.is_empty() && has_workers {
         keys.borrow_mut().check_isolation()?;
     }
     let default_key = keys.borrow_mut().default_key()?;
@@ -111,8 +117,6 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
     if args.stand_for_worker {
         router.represent_worker();
     }
-    #[cfg(feature = "fleet")]
-    let bus = bus_options(args, &config, &invocation)?.map(|options| (hub_id(&state), options));
     let telemetry = settings::telemetry_of_hub(&args.telemetry, &mut invocation).unwrap_or_else(|error| {
         // The workers report what is wrong with their settings; the hub needs them only for this.
         exit::report(&format!("qwen: the hub exports no telemetry: {error}"));
@@ -130,7 +134,7 @@ pub fn prepare(args: &HubArgs) -> Result<Prepared, ErrorInfo> {
         front,
         telemetry,
         #[cfg(feature = "fleet")]
-        workspaces: invocation.cwd.join(home).join("workspaces"),
+        workspaces: workspaces_directory(&invocation.cwd.join(home)),
         #[cfg(feature = "fleet")]
         bus,
     })
@@ -145,10 +149,6 @@ fn bus_options(
 ) -> Result<Option<qwen_fleet::BusOptions>, ErrorInfo> {
     let options = super::bus::options(&args.bus, &config.bus, invocation)?;
     let refuse = |code, message: &str| Err(ErrorInfo::new(ErrorKind::Usage, code, message));
-    if options.is_some() && !config.tenants.is_empty() {
-        let message = "a hub on a bus serves one tenant; run one hub for each, with the credentials of its account, and leave out `tenants`";
-        return refuse("tenants_on_bus", message);
-    }
     if options.is_some() && args.stand_for_worker {
         return refuse("bad_flag", "a hub that represents one worker cannot use a bus");
     }
@@ -163,6 +163,18 @@ fn bus_options(
         return refuse("bad_flag", "a hub on a bus speaks the dialect qwen; leave out --dialect");
     }
     Ok(options)
+}
+
+/// The directory of the workspaces that a node creates. Files below a directory `.qwen` are protected against their
+/// own sessions, so it is next to that.
+#[cfg(feature = "fleet")]
+fn workspaces_directory(home: &Path) -> PathBuf {
+    let protected =
+        home.ancestors().filter(|path| path.file_name().is_some_and(|name| name == ".qwen")).last();
+    match protected.and_then(Path::parent) {
+        Some(parent) => parent.join("qwen-workspaces"),
+        None => home.join("workspaces"),
+    }
 }
 
 /// A name of the hub that its successors with the same state directory have too.
@@ -338,18 +350,13 @@ async fn serve(prepared: Prepared) -> u8 {
         }
     };
     let mut parts = hub_parts(router, prepared.front.clone(), events, output.clone());
-    #[cfg_attr(not(feature = "fleet"), expect(unused_mut, reason = "a bus has metrics"))]
-    let mut bus_metrics: Box<dyn Fn() -> String> = Box::new(String::new);
     #[cfg(feature = "fleet")]
-    if let Some((name, options)) = &prepared.bus {
-        match super::bus::open(options, super::bus::identity(name)).await {
-            Ok((connection, sessions)) => {
-                parts.shared = Some(sessions);
-                bus_metrics = Box::new(move || connection.metrics.prometheus());
-            }
-            Err(error) => return end_with(&*prepared.front, error),
-        }
-    }
+    let bus_metrics = match share(prepared.bus.as_ref(), &prepared.config, &mut parts).await {
+        Ok(metrics) => metrics,
+        Err(error) => return end_with(&*prepared.front, error),
+    };
+    #[cfg(not(feature = "fleet"))]
+    let bus_metrics = String::new;
     parts.log = log.clone().map(|log| Box::new(move |record: &_| log.write(record)) as Box<dyn Fn(&_)>);
     parts.worker_stderr = log.is_none().then(|| Box::new(pass_on) as WorkerStderr);
     let hub = match Hub::start(parts) {
@@ -386,6 +393,23 @@ async fn serve(prepared: Prepared) -> u8 {
         log.finish();
     }
     hub.exit_code().unwrap_or(0)
+}
+
+/// Shares the sessions of a hub over its bus, if it has one. Returns the metrics of the bus.
+#[cfg(feature = "fleet")]
+async fn share(
+    bus: Option<&(String, qwen_fleet::BusOptions)>,
+    config: &HubConfig,
+    parts: &mut HubParts,
+) -> Result<Box<dyn Fn() -> String>, ErrorInfo> {
+    let Some((name, options)) = bus else { return Ok(Box::new(String::new)) };
+    if !config.tenants.is_empty() {
+        let message = "a hub with workers serves one account of a bus; leave out `tenants`, or run `qwen node` and a hub without --local";
+        return Err(ErrorInfo::new(ErrorKind::Usage, "tenants_on_bus", message));
+    }
+    let (connection, sessions) = super::bus::open(options, super::bus::identity(name)).await?;
+    parts.shared = Some(sessions);
+    Ok(Box::new(move || connection.metrics.prometheus()))
 }
 
 /// The components of a hub over standard input and output, without logging.

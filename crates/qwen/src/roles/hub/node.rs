@@ -2,12 +2,16 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::rc::Rc;
 
+use futures_util::future::join_all;
 use qwen_dialects::Format;
 use qwen_events::{ErrorInfo, ErrorKind};
-use qwen_fleet::{AnnouncedWorkspace, BusIdentity, BusNode, BusSessions, NodeParts, is_bus_name};
-use qwen_kernel::config::{NodeConfig, WorkspaceConfig};
+use qwen_fleet::{
+    AnnouncedWorkspace, Bus, BusIdentity, BusNode, BusOptions, BusSessions, NodeParts, is_bus_name,
+};
+use qwen_kernel::config::{HubConfig, NodeConfig, NodeWorkspace};
 use qwen_kernel::front::LineWriter;
 use qwen_kernel::{Hub, HubParts};
 use tokio::task::LocalSet;
@@ -18,11 +22,17 @@ use crate::cli::{HubArgs, NodeArgs, node_label, node_workspace};
 use crate::roles::bus;
 use crate::runtime::exit;
 
+/// The hubs for one account of the bus, one for each format of lines.
+struct PreparedAccount {
+    tenant: Option<String>,
+    options: BusOptions,
+    hubs: Vec<Prepared>,
+}
+
 /// A node that is about to start.
 pub struct PreparedNode {
-    prepared: Prepared,
-    /// The hub for clients that read the other format.
-    other: Prepared,
+    /// One for each tenant, or one without.
+    accounts: Vec<PreparedAccount>,
     identity: BusIdentity,
     labels: BTreeMap<String, String>,
     workspaces: Vec<AnnouncedWorkspace>,
@@ -32,25 +42,67 @@ pub struct PreparedNode {
 pub fn prepare(args: &NodeArgs) -> Result<PreparedNode, ErrorInfo> {
     let mut hub = args.hub.clone();
     hub.local = true;
-    let mut prepared = super::prepare(&hub)?;
-    if prepared.bus.is_none() {
+    let prepared = super::prepare(&hub)?;
+    let Some((_, options)) = prepared.bus.clone() else {
         return Err(refuse("no_bus", "a node needs a bus; name one with --bus or QWEN_BUS".to_owned()));
-    }
-    prepared.args.local = true;
+    };
     let named = Named::choose(args, &prepared.config.node)?;
     let workspace = match &args.shared_workspace {
         Some(id) => format!("shared:{id}"),
         None => format!("local:{}", named.name),
     };
     let identity = BusIdentity { workspace: Some(workspace), ..bus::identity(&named.name) };
-    let other = match prepared.front.format() {
+    let mut accounts = Vec::new();
+    for (tenant, options) in served_accounts(&prepared.config, &options)? {
+        accounts.push(prepare_account(&hub, tenant, options)?);
+    }
+    Ok(PreparedNode { accounts, identity, labels: named.labels, workspaces: named.workspaces })
+}
+
+/// Returns the accounts of the bus that the node serves.
+fn served_accounts(
+    config: &HubConfig,
+    options: &BusOptions,
+) -> Result<Vec<(Option<String>, BusOptions)>, ErrorInfo> {
+    let accounts = bus::tenant_accounts(config, options)?;
+    let wanted = match std::env::var("QWEN_BUS_NODE_TENANTS") {
+        Ok(text) if !text.is_empty() => text.split(',').map(|name| name.trim().to_owned()).collect(),
+        _ => config.node.tenants.clone(),
+    };
+    if let Some(unknown) = wanted.iter().find(|name| !config.tenants.contains_key(*name)) {
+        let message = format!("`node.tenants` has '{unknown}', which `tenants` of the configuration has not");
+        return Err(refuse("unknown_tenant", message));
+    }
+    if accounts.is_empty() {
+        return Ok(vec![(None, options.clone())]);
+    }
+    let is_served = |name: &String| wanted.is_empty() || wanted.contains(name);
+    let served = accounts.into_iter().filter(|(name, _)| is_served(name));
+    Ok(served.map(|(name, options)| (Some(name), options)).collect())
+}
+
+/// Prepares a hub for each format of lines. Spares are ready for the format of the command line only.
+fn prepare_account(
+    hub: &HubArgs,
+    tenant: Option<String>,
+    options: BusOptions,
+) -> Result<PreparedAccount, ErrorInfo> {
+    // Spares belong to no tenant.
+    let min_workers = if tenant.is_some() { Some(0) } else { hub.min_workers };
+    let first = super::prepare(&HubArgs { min_workers, ..hub.clone() })?;
+    let other = match first.front.format() {
         Format::StreamChunkJson => Format::StreamJson,
         _ => Format::StreamChunkJson,
     };
-    // Spares are ready for the format of the command line only.
-    let other = HubArgs { output_format: other.name().to_owned(), min_workers: Some(0), ..hub };
-    let other = super::prepare(&other)?;
-    Ok(PreparedNode { prepared, other, identity, labels: named.labels, workspaces: named.workspaces })
+    let other = HubArgs { output_format: other.name().to_owned(), min_workers: Some(0), ..hub.clone() };
+    let mut hubs = vec![first, super::prepare(&other)?];
+    for prepared in &mut hubs {
+        prepared.args.local = true;
+        if let Some(tenant) = &tenant {
+            prepared.router.serve_tenant(tenant);
+        }
+    }
+    Ok(PreparedAccount { tenant, options, hubs })
 }
 
 fn refuse(code: &'static str, message: String) -> ErrorInfo {
@@ -74,12 +126,12 @@ impl Named {
         })?;
         let labels = match variable("QWEN_BUS_NODE_LABELS") {
             _ if !args.label.is_empty() => args.label.iter().cloned().collect(),
-            Some(text) => listed("QWEN_BUS_NODE_LABELS", &text, node_label)?.into_iter().collect(),
+            Some(text) => read_list("QWEN_BUS_NODE_LABELS", &text, node_label)?.into_iter().collect(),
             None => config.labels.clone(),
         };
         let workspaces = match variable("QWEN_BUS_NODE_WORKSPACES") {
             _ if !args.workspace.is_empty() => args.workspace.clone(),
-            Some(text) => listed("QWEN_BUS_NODE_WORKSPACES", &text, node_workspace)?,
+            Some(text) => read_list("QWEN_BUS_NODE_WORKSPACES", &text, node_workspace)?,
             None => config.workspaces.clone(),
         };
         let names = [Some(&name), args.shared_workspace.as_ref()].into_iter().flatten();
@@ -96,7 +148,7 @@ impl Named {
 }
 
 /// Reads a list from a variable.
-fn listed<T>(name: &str, text: &str, read: fn(&str) -> Result<T, String>) -> Result<Vec<T>, ErrorInfo> {
+fn read_list<T>(name: &str, text: &str, read: fn(&str) -> Result<T, String>) -> Result<Vec<T>, ErrorInfo> {
     let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
     items
         .map(|item| read(item).map_err(|why| refuse("bad_flag", format!("{name}: '{item}': {why}"))))
@@ -104,8 +156,8 @@ fn listed<T>(name: &str, text: &str, read: fn(&str) -> Result<T, String>) -> Res
 }
 
 /// Checks a directory that the node is to announce.
-fn announce(workspace: WorkspaceConfig) -> Result<AnnouncedWorkspace, ErrorInfo> {
-    let WorkspaceConfig { id, path, kind } = workspace;
+fn announce(workspace: NodeWorkspace) -> Result<AnnouncedWorkspace, ErrorInfo> {
+    let NodeWorkspace { id, path, kind } = workspace;
     let path = path.canonicalize().ok().filter(|path| path.is_dir()).ok_or_else(|| {
         let message =
             format!("the workspace '{id}' cannot be announced: there is no directory {}", path.display());
@@ -135,36 +187,74 @@ pub async fn run(node: PreparedNode) -> u8 {
 }
 
 async fn serve(node: PreparedNode) -> Result<u8, ErrorInfo> {
-    let PreparedNode { prepared, other, identity, labels, workspaces } = node;
-    let Some((_, options)) = &prepared.bus else { return Ok(1) };
+    let PreparedNode { accounts, identity, labels, workspaces } = node;
     let signals = Signals::listen().map_err(|error| not_started(&error))?;
-    let (connection, sessions) = bus::open(options, identity).await?;
+    let is_draining = Rc::new(Cell::new(false));
+    let connected = accounts.into_iter().map(|account| connect(account, identity.clone()));
+    let mut nodes = Vec::new();
+    for connected in join_all(connected).await {
+        nodes.push(connected?);
+    }
+    let all: Vec<Hub> = nodes.iter().flat_map(|node| node.hubs.iter().map(|(_, hub)| hub.clone())).collect();
+    tokio::task::spawn_local(handle_signals(all.clone(), signals, is_draining.clone()));
+    exit::report(&format!("qwen: the node {identity} is on the bus"));
+    let served = nodes.into_iter().map(|node| {
+        let is_draining = is_draining.clone();
+        BusNode::serve(NodeParts {
+            is_draining: Rc::new(move || is_draining.get()),
+            bus: node.connection,
+            sessions: node.sessions,
+            hubs: node.hubs,
+            labels: labels.clone(),
+            workspaces: workspaces.clone(),
+            directory: node.directory,
+            writer: node.writer,
+        })
+    });
+    let served = join_all(served).await;
+    for hub in &all {
+        hub.kill_all();
+    }
+    served.into_iter().collect::<Result<(), _>>().map_err(|error| bus::to_error(&error))?;
+    Ok(all.first().and_then(Hub::exit_code).unwrap_or(0))
+}
+
+/// A node in one account of the bus.
+struct ConnectedAccount {
+    connection: Rc<Bus>,
+    sessions: Rc<BusSessions>,
+    hubs: Vec<(&'static str, Hub)>,
+    directory: PathBuf,
+    writer: LineWriter,
+}
+
+/// Connects to an account and starts its hubs.
+async fn connect(account: PreparedAccount, identity: BusIdentity) -> Result<ConnectedAccount, ErrorInfo> {
+    let PreparedAccount { tenant, options, hubs: prepared } = account;
+    let (connection, sessions) = bus::open(&options, identity).await?;
     BusNode::check_name(&connection).await.map_err(|error| bus::to_error(&error))?;
+    let Some(first) = prepared.first() else {
+        return Err(refuse("no_bus", "no account is named".to_owned()));
+    };
     // Commands of sessions do not see the state directory.
-    let directory = prepared.workspaces.clone();
-    let metrics = prepared.args.metrics.clone();
-    let writer = LineWriter::new(&*prepared.front, "qwen".into(), env!("CARGO_PKG_VERSION"));
+    let directory = match &tenant {
+        Some(tenant) => first.workspaces.join(tenant),
+        None => first.workspaces.clone(),
+    };
+    let writer = LineWriter::new(&*first.front, "qwen".into(), env!("CARGO_PKG_VERSION"));
+    let metrics = first.args.metrics.clone();
     let mut hubs = Vec::new();
-    for prepared in [prepared, other] {
+    for prepared in prepared {
         let format = prepared.front.format().name();
         hubs.push((format, start_hub(prepared, sessions.clone()).map_err(|error| not_started(&error))?));
     }
-    let all: Vec<Hub> = hubs.iter().map(|(_, hub)| hub.clone()).collect();
-    if let (Some(address), Some(hub)) = (&metrics, all.first()) {
+    if let (Some(address), Some((_, hub))) = (metrics, hubs.first()) {
+        let address = tenant.map_or(address.clone(), |tenant| format!("{address}-{tenant}"));
         let counted = connection.clone();
         let source = Source::of_hub(hub.clone(), move || counted.metrics.prometheus());
-        endpoint::offer(source, address).await.map_err(|error| not_started(&error))?;
+        endpoint::offer(source, &address).await.map_err(|error| not_started(&error))?;
     }
-    let is_draining = Rc::new(Cell::new(false));
-    tokio::task::spawn_local(handle_signals(all.clone(), signals, is_draining.clone()));
-    exit::report(&format!("qwen: the node {} is on the bus", connection.identity));
-    let is_draining = Rc::new(move || is_draining.get());
-    let parts =
-        NodeParts { bus: connection, sessions, hubs, is_draining, labels, workspaces, directory, writer };
-    let served = BusNode::serve(parts).await;
-    all.iter().for_each(Hub::kill_all);
-    served.map_err(|error| bus::to_error(&error))?;
-    Ok(all.first().and_then(Hub::exit_code).unwrap_or(0))
+    Ok(ConnectedAccount { connection, sessions, hubs, directory, writer })
 }
 
 fn not_started(error: &std::io::Error) -> ErrorInfo {
@@ -195,6 +285,8 @@ async fn handle_signals(hubs: Vec<Hub>, mut signals: Signals, is_draining: Rc<Ce
             _ = signals.hangup.recv() => continue,
         };
         is_draining.set(true);
-        hubs.iter().for_each(|hub| hub.drain(code));
+        for hub in &hubs {
+            hub.drain(code);
+        }
     }
 }

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 
 use super::super::hub;
 #[cfg(feature = "fleet")]
-use super::shared::{SharedHub, SharedLogs, Workers};
+use super::shared::{SharedHub, SharedLogs, SharedWorkers};
 use super::stored::Logs;
 use crate::settings::{self, Invocation};
 
@@ -138,7 +138,9 @@ impl PreparedSessions {
                 write_now: None,
             };
             let hub = Hub::start(parts);
-            Workers::Local(hub.map_err(|error| ServeError(format!("The hub cannot be started: {error}.")))?)
+            SharedWorkers::Local(
+                hub.map_err(|error| ServeError(format!("The hub cannot be started: {error}.")))?,
+            )
         } else {
             let parts = RelayParts {
                 bus: connection,
@@ -148,9 +150,11 @@ impl PreparedSessions {
                 default_session: SessionId::from_random(fastrand::u128(..)),
                 turn_ends: hub::turn_ends(front),
                 scratch: options.state.join("scratch"),
+                tenant: None,
+                has_handshake: true,
             };
             let relay = Relay::start(parts).await;
-            Workers::Nodes(relay.map_err(|error| ServeError(error.to_string()))?)
+            SharedWorkers::Nodes(relay.map_err(|error| ServeError(error.to_string()))?)
         };
         let hub = Rc::new(SharedHub::new(workers, nodes, sessions, store.clone()));
         let stored = Box::new(SharedLogs(bus.options));

@@ -21,17 +21,17 @@ use crate::roles::bus::{self, LogCopies};
 /// The size of a page of stored lines, in bytes.
 const PAGE: usize = 1 << 20;
 
-/// Where sessions run.
-pub enum Workers {
-    /// On workers of this process.
+/// The workers of a server on a bus.
+pub enum SharedWorkers {
+    /// Those of a hub in this process.
     Local(Hub),
-    /// On nodes.
+    /// Those of the nodes on the bus.
     Nodes(Relay),
 }
 
 /// The hub of a server on a bus.
 pub struct SharedHub {
-    workers: Workers,
+    workers: SharedWorkers,
     nodes: Nodes,
     sessions: Rc<BusSessions>,
     store: Rc<FileEvents>,
@@ -40,14 +40,19 @@ pub struct SharedHub {
 }
 
 impl SharedHub {
-    pub fn new(workers: Workers, nodes: Nodes, sessions: Rc<BusSessions>, store: Rc<FileEvents>) -> Self {
+    pub fn new(
+        workers: SharedWorkers,
+        nodes: Nodes,
+        sessions: Rc<BusSessions>,
+        store: Rc<FileEvents>,
+    ) -> Self {
         Self { workers, nodes, sessions, store, kept: RefCell::default() }
     }
 
     async fn next(&self) -> Option<Vec<u8>> {
         let bytes = match &self.workers {
-            Workers::Local(hub) => hub.next_output().await?,
-            Workers::Nodes(relay) => relay.next_output().await?,
+            SharedWorkers::Local(hub) => hub.next_output().await?,
+            SharedWorkers::Nodes(relay) => relay.next_output().await?,
         };
         let mut out = Vec::with_capacity(bytes.len());
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -107,15 +112,15 @@ impl SharedHub {
 impl SessionHub for SharedHub {
     fn client_line(&self, line: &[u8]) {
         match &self.workers {
-            Workers::Local(hub) => hub.client_line(line),
-            Workers::Nodes(relay) => relay.client_line(line),
+            SharedWorkers::Local(hub) => hub.client_line(line),
+            SharedWorkers::Nodes(relay) => relay.client_line(line),
         }
     }
 
     fn session_line(&self, session: &SessionId, line: &[u8]) {
         match &self.workers {
-            Workers::Local(hub) => hub.session_line(session, line),
-            Workers::Nodes(relay) => relay.session_line(session, line),
+            SharedWorkers::Local(hub) => hub.session_line(session, line),
+            SharedWorkers::Nodes(relay) => relay.session_line(session, line),
         }
     }
 
@@ -125,23 +130,23 @@ impl SessionHub for SharedHub {
 
     fn drain(&self, exit_code: u8) {
         match &self.workers {
-            Workers::Local(hub) => hub.drain(exit_code),
-            Workers::Nodes(relay) => relay.end(exit_code, true),
+            SharedWorkers::Local(hub) => hub.drain(exit_code),
+            SharedWorkers::Nodes(relay) => relay.end(exit_code, true),
         }
     }
 
     fn kill_all(&self) {
         match &self.workers {
-            Workers::Local(hub) => hub.kill_all(),
+            SharedWorkers::Local(hub) => hub.kill_all(),
             // Turns continue on their nodes.
-            Workers::Nodes(_) => {}
+            SharedWorkers::Nodes(_) => {}
         }
     }
 
     fn exit_code(&self) -> Option<u8> {
         match &self.workers {
-            Workers::Local(hub) => hub.exit_code(),
-            Workers::Nodes(relay) => Some(relay.exit_code()),
+            SharedWorkers::Local(hub) => hub.exit_code(),
+            SharedWorkers::Nodes(relay) => Some(relay.exit_code()),
         }
     }
 

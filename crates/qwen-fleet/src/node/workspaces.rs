@@ -20,7 +20,7 @@ pub struct AnnouncedWorkspace {
     pub id: String,
     /// Its path on that node.
     pub path: PathBuf,
-    /// `local` or `shared`.
+    /// Who has its files: `local` or `shared`.
     pub kind: String,
 }
 

@@ -1,5 +1,8 @@
 //! A node: the sessions of this machine's workers, for hubs on the bus.
 
+mod suspension;
+pub mod workspaces;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,13 +19,13 @@ use qwen_kernel::front::{LineWriter, OpenParts, session_id_of};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use self::suspension::Suspension;
+use self::workspaces::{AnnouncedWorkspace, WantedWorkspace};
 use crate::bus::{Bus, BusError};
 use crate::headers::unescape;
 use crate::heartbeat::NodeState;
 use crate::sessions::BusSessions;
 use crate::subjects::token;
-use crate::suspension::Suspension;
-use crate::workspaces::{AnnouncedWorkspace, WantedWorkspace};
 
 /// The subject to which the hub of a line wants lines without a number.
 pub const HUB: &str = "Q-Hub";
@@ -97,7 +100,7 @@ pub struct BusNode {
     failure: RefCell<Option<BusError>>,
     /// When the node last received its own heartbeat.
     heard: Cell<Instant>,
-    pub(crate) suspension: Suspension,
+    suspension: Suspension,
 }
 
 /// A whole line of a hub.
