@@ -5,9 +5,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, RequestErrorKind, ServerAddr};
+use async_nats::{
+    Client, ConnectErrorKind, ConnectOptions, Event, RequestErrorKind, ServerAddr, ServerError,
+};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use qwen_events::SessionId;
@@ -115,6 +118,8 @@ pub struct Bus {
     pub(crate) log_retention: Duration,
     pub(crate) commit_timeout: Duration,
     pub metrics: BusMetrics,
+    /// What the server forbade last.
+    forbidden: Arc<Mutex<Option<String>>>,
     /// The processes that were found dead, and when.
     dead: RefCell<HashMap<String, Instant>>,
     /// Where the files of sessions are that were placed elsewhere than this process in general.
@@ -147,7 +152,13 @@ impl Bus {
             return Err(BusError::new("invalid_bus_options", message));
         }
         let addresses = addresses(options)?;
+        let forbidden = Arc::<Mutex<Option<String>>>::default();
+        let noted = forbidden.clone();
         let settings = with_tls(settings(options)?, &options.tls)?
+            .event_callback(move |event| {
+                note_refusal(&noted, &event);
+                std::future::ready(())
+            })
             .name(identity.to_string())
             .connection_timeout(CONNECT_LIMIT)
             .request_timeout(Some(REQUEST_LIMIT))
@@ -175,6 +186,7 @@ impl Bus {
             log_retention: options.log_retention,
             metrics: BusMetrics::default(),
             commit_timeout: options.commit_timeout,
+            forbidden,
             dead: RefCell::default(),
             places: RefCell::default(),
         })
@@ -252,6 +264,21 @@ impl Bus {
         self.client.connection_state() == async_nats::connection::State::Connected
     }
 
+    /// Describes why a request got no answer.
+    fn explain_silence(&self, verb: &str, error: &async_nats::RequestError) -> BusError {
+        let forbidden = self.forbidden.lock().ok().and_then(|forbidden| forbidden.clone());
+        match forbidden {
+            Some(what) => BusError::new(
+                "bus_permissions",
+                format!(
+                    "The user of the bus has not the permissions that sessions need: {what}. Allow its account's user to publish and subscribe to `{}.>`, `$JS.API.>` and `_INBOX.>`.",
+                    self.names.root()
+                ),
+            ),
+            None => BusError::new("bus_unavailable", format!("The bus did not answer {verb}: {error}")),
+        }
+    }
+
     /// Sends a request to the servers' stream interface.
     pub(crate) async fn ask(&self, verb: &str, body: &Value) -> Result<Value, BusError> {
         let subject = format!("$JS.API.{verb}");
@@ -264,10 +291,18 @@ impl Bus {
                 "bus_without_jetstream",
                 "The bus does not offer JetStream to this account. Start its servers with a `jetstream` section and enable it for the account.",
             )),
-            Err(error) => {
-                Err(BusError::new("bus_unavailable", format!("The bus did not answer {verb}: {error}")))
-            }
+            Err(error) => Err(self.explain_silence(verb, &error)),
         }
+    }
+}
+
+/// Notes what the server forbids; it does not answer the request itself.
+fn note_refusal(noted: &Mutex<Option<String>>, event: &Event) {
+    if let Event::ServerError(ServerError::Other(text)) = event
+        && text.to_lowercase().contains("permissions violation")
+        && let Ok(mut noted) = noted.lock()
+    {
+        *noted = Some(text.trim_matches('\'').to_owned());
     }
 }
 

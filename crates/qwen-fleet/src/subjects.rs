@@ -26,6 +26,11 @@ impl Names {
         Self { streams: format!("{prefix}-"), subjects: format!("{prefix}.q1") }
     }
 
+    /// Returns what all subjects begin with.
+    pub fn root(&self) -> &str {
+        &self.subjects
+    }
+
     /// Returns the name of the stream of open turns and of the numbers with which sessions continue.
     pub fn turn_stream(&self) -> String {
         format!("{}QTURN", self.streams)

@@ -16,6 +16,7 @@ use futures_util::future::join_all;
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 use qwen_kernel::Hub;
 use qwen_kernel::front::{LineWriter, OpenParts, session_id_of};
+use qwen_kernel::ipc::MAX_LINE;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -80,6 +81,8 @@ pub struct NodeParts {
     /// The directory of the workspaces that the node creates.
     pub directory: PathBuf,
     pub writer: LineWriter,
+    /// True if the sessions are a tenant's, who may not have what the user of this machine has access to.
+    pub is_for_tenant: bool,
 }
 
 /// A node on the bus.
@@ -318,6 +321,10 @@ impl BusNode {
             if part == 1 {
                 sender.parts.clear();
             }
+            if sender.parts.len() + payload.len() > MAX_LINE {
+                sender.parts = Vec::new();
+                return b"malformed";
+            }
             sender.parts.extend_from_slice(payload);
             if part < parts {
                 return TAKEN;
@@ -401,7 +408,8 @@ impl BusNode {
         hub: String,
     ) {
         let (announced, directory) = (&self.parts.workspaces, &self.parts.directory);
-        let prepared = workspace.prepare(announced, directory, &token(&session)).await;
+        let is_public = self.parts.is_for_tenant;
+        let prepared = workspace.prepare(announced, directory, &token(&session), is_public).await;
         let mut error = None;
         match prepared {
             Ok(Some(directory)) => {

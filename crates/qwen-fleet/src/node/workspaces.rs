@@ -24,6 +24,10 @@ pub struct AnnouncedWorkspace {
     pub kind: String,
 }
 
+/// Options of git that allow no address of this machine and no credentials of its user, also after a redirection.
+const PUBLIC_ONLY: [&str; 6] =
+    ["-c", "protocol.allow=never", "-c", "protocol.https.allow=always", "-c", "credential.helper="];
+
 /// What `open` asks of the node of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Wanted {
@@ -140,12 +144,14 @@ impl WantedWorkspace {
         announced.iter().find(|one| one.kind == self.kind && one.id == id)
     }
 
-    /// Prepares the directory of a session below `parent`. None if the session needs no particular one.
+    /// Prepares the directory of a session below `parent`. None if the session needs no particular one. With
+    /// `is_public`, only public repositories are cloned: nothing that this machine's user has access to.
     pub async fn prepare(
         &self,
         announced: &[AnnouncedWorkspace],
         parent: &Path,
         name: &str,
+        is_public: bool,
     ) -> io::Result<Option<PathBuf>> {
         let own = parent.join(name);
         match (self.kind.as_str(), &self.url) {
@@ -155,7 +161,7 @@ impl WantedWorkspace {
             }
             ("git", Some(url)) if !own.exists() => {
                 tokio::fs::create_dir_all(parent).await?;
-                self.clone_repository(url, &own).await?;
+                self.clone_repository(url, &own, is_public).await?;
                 Ok(Some(own))
             }
             ("git", _) => Ok(Some(own)),
@@ -163,9 +169,14 @@ impl WantedWorkspace {
         }
     }
 
-    async fn clone_repository(&self, url: &str, directory: &Path) -> io::Result<()> {
+    async fn clone_repository(&self, url: &str, directory: &Path, is_public: bool) -> io::Result<()> {
+        if is_public && !url.starts_with("https://") {
+            return Err(io::Error::other("a tenant's repository must have an https:// address"));
+        }
         let next = directory.with_extension(format!("{:08x}", fastrand::u32(..)));
-        let cloned = run_git(&["clone", "--quiet", "--no-checkout", "--", url], &next, None).await;
+        let restriction: &[&str] = if is_public { &PUBLIC_ONLY } else { &[] };
+        let arguments = [restriction, &["clone", "--quiet", "--no-checkout", "--", url]].concat();
+        let cloned = run_git(&arguments, &next, None).await;
         let commit = self.commit.as_deref().unwrap_or("HEAD");
         let done = match cloned {
             Ok(()) => run_git(&["checkout", "--quiet", "--detach", commit, "--"], &next, Some(&next)).await,
@@ -198,7 +209,7 @@ async fn run_git(args: &[&str], target: &Path, within: Option<&Path>) -> io::Res
     }
     let why = String::from_utf8_lossy(&ended.stderr);
     let why = why.lines().last().unwrap_or("it gave no reason").trim();
-    Err(io::Error::other(format!("git {} failed: {why}", args.first().unwrap_or(&""))))
+    Err(io::Error::other(format!("git failed: {why}")))
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! What cannot work on a bus is refused with one error that names what to do.
 
-use std::io::Write as _;
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 
 use mock_model::bus::BusServers;
 use mock_model::process::Ended;
-use serde_json::Value;
+use mock_model::{MockModel, Reply};
+use serde_json::{Value, json};
 
 use crate::harness::*;
 
@@ -148,4 +149,72 @@ fn another_number_of_shards_than_the_bus_has_is_refused_and_prefixes_separate_bu
         ended.json_lines().remove(0)["streams"].as_array().unwrap().len()
     };
     assert_eq!((status(&[]), status(&["--bus-prefix", "team"])), (5, 3));
+}
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn a_user_without_permissions_is_told_which_are_missing() {
+    let servers = BusServers::start_with(
+        1,
+        "accounts { A { jetstream: enabled, users: [{user: a, password: right-secret, permissions: {publish: [\"other\"], subscribe: [\"_INBOX.>\"]}}] } }",
+    );
+    let program = qwen();
+    let file = program.home_path().join("bus.credentials");
+    std::fs::write(&file, "a:right-secret\n").unwrap();
+    let ended =
+        program.args(["bus", "status", "--bus", &servers.url(), "--bus-credentials"]).arg(&file).run();
+    refused(&ended, "bus_permissions", "Permissions Violation");
+}
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn malformed_messages_on_our_subjects_change_nothing() {
+    let servers = bus(1);
+    let mock = MockModel::with([Reply::text("One."), Reply::text("Two.")]);
+    let args = ["node", "--bus", &servers.url(), "--name", "a", "--min-workers", "0"];
+    let program = qwen().args(args).args(["--", "--model", "mock"]).with_model(&mock);
+    let node = program.start();
+    node.wait_for_stderr("is on the bus");
+    let mut run = qwen().args(["hub", "--bus", &servers.url()]).start();
+    run.write_line(named("s", "p1", "go"));
+    run.json_until(ends("p1"));
+    run.write_line(request("st", "hub/status", json!({})));
+    let status = run.json_until(|line| line["request_id"] == "st").pop().unwrap();
+    let incarnation = status["response"]["result"]["machines"][0]["incarnation"].as_str().unwrap().to_owned();
+    let address = servers.url();
+    let mut raw = TcpStream::connect(address.strip_prefix("nats://").unwrap()).unwrap();
+    let mut messages = String::from("CONNECT {\"verbose\":false,\"headers\":true}\r\n");
+    let input = format!("q1.node.a.{incarnation}.input");
+    for subject in ["q1.heartbeat.a", "q1.heartbeat.b", &input, "q1.live.0.s", "q1.live.1.s", "q1.live.2.s"] {
+        for payload in ["", "{", "null", "[1]", "{\"name\":3}", "\u{0}\u{1}"] {
+            messages.push_str(&format!("PUB {subject} {}\r\n{payload}\r\n", payload.len()));
+        }
+        for headers in
+            ["Q-Hub: x\r\nQ-Line: many", "Q-Hub: x\r\nQ-Line: 1\r\nQ-Part: 9/1", "Q-Epoch: -1\r\nQ-Seq: 0"]
+        {
+            let head = format!("NATS/1.0\r\n{headers}\r\n\r\n");
+            messages.push_str(&format!("HPUB {subject} {} {}\r\n{head}{{\r\n", head.len(), head.len() + 1));
+        }
+    }
+    messages.push_str("PING\r\n");
+    raw.write_all(messages.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    while !answer.windows(4).any(|part| part == b"PONG") {
+        let mut piece = [0; 4096];
+        let read = raw.read(&mut piece).unwrap();
+        assert_ne!(read, 0, "{}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&piece[..read]);
+    }
+    run.write_line(named("s", "p2", "go on"));
+    let lines = run.json_until(ends("p2"));
+    assert_eq!(ends_of(&lines), [("p2", "done")]);
+    for after in [json!(-1), json!("x"), json!(1e30)] {
+        run.write_line(request("at", "attach", json!({"session_id": "s", "after": after})));
+        let refused = run.json_until(|line| line["request_id"] == "at").pop().unwrap();
+        assert_eq!(refused["response"]["error"]["code"], "invalid_after", "{refused}");
+    }
+    run.write_line(request("fu", "attach", json!({"session_id": "s", "after": 1000})));
+    let refused = run.json_until(|line| line["request_id"] == "fu").pop().unwrap();
+    assert_eq!(refused["response"]["error"]["code"], "after_in_future", "{refused}");
+    assert_eq!(run.finish().code, Some(0));
 }

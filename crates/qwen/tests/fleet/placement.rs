@@ -193,3 +193,24 @@ fn a_request_that_a_node_refuses_is_answered() {
     assert_eq!(answer(&mut run, &lost)["response"]["error"]["code"], "no_working_directory");
     assert_eq!(run.finish().code, Some(0));
 }
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn the_trace_of_a_prompt_continues_on_the_node_and_at_the_model() {
+    let servers = bus(1);
+    let mock = MockModel::with([Reply::text("One.")]);
+    let collector = "http://127.0.0.1:1";
+    let further = ["--telemetry", "--telemetry-otlp-endpoint", collector];
+    let program = node(&servers, &mock, "a", &further);
+    let _node = started(&program);
+    let mut run = front(&servers).start();
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let mut prompt = named("s", "p1", "go");
+    prompt["traceparent"] = format!("00-{trace}-b7ad6b7169203331-01").into();
+    run.write_line(prompt);
+    run.json_until(ends("p1"));
+    let requests = mock.requests();
+    let sent = requests[0].header("traceparent").unwrap();
+    assert!(sent.contains(trace), "{sent}");
+    assert_eq!(run.finish().code, Some(0));
+}

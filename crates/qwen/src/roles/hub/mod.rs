@@ -41,7 +41,7 @@ use crate::io::input::{InputLine, Lines, StdinReader};
 use crate::io::output::Output;
 use crate::runtime::exit;
 use crate::settings::{self, Invocation};
-use crate::telemetry::{HubTelemetry, MetricsExporter};
+use crate::telemetry::{HubTelemetry, MetricsExporter, Tracing};
 
 /// The size limit of a session's stored numbered lines, in bytes.
 pub(super) const EVENTS_LIMIT: u64 = 64 * 1024 * 1024;
@@ -371,23 +371,15 @@ async fn serve(prepared: Prepared) -> u8 {
         hub.kill_all();
         return end_before_start(&*prepared.front, format!("--metrics {address}: {error}"));
     }
-    let telemetry = prepared.telemetry.map(|telemetry| {
-        let metrics = telemetry.metrics.map(|exporter| export_metrics(hub.clone(), exporter));
-        (telemetry.tracing, metrics)
-    });
+    let telemetry = prepared.telemetry.map(|telemetry| RunningTelemetry::start(telemetry, &hub));
     tokio::task::spawn_local(read(hub.clone(), Lines::new(input)));
     let reload =
         Reload { args: prepared.args, config: prepared.config, front: prepared.front, keys: prepared.keys };
     tokio::task::spawn_local(handle_signals(hub.clone(), signals, reload));
     relay_output(&hub, &output).await;
     hub.kill_all();
-    if let Some((tracing, metrics)) = telemetry {
-        if let Some(MetricsTask { stop, task }) = metrics {
-            stop.notify_one();
-            // A collector that does not answer must not hold up the end.
-            let _ = tokio::time::timeout(SHUTDOWN_LIMIT, task).await;
-        }
-        tracing.close().await;
+    if let Some(telemetry) = telemetry {
+        telemetry.finish().await;
     }
     if let Some(log) = log {
         log.finish();
@@ -458,6 +450,29 @@ fn end_with(front: &dyn Front, error: ErrorInfo) -> u8 {
     // A client that is gone needs no reason.
     let _ = std::io::stdout().write_all(&line);
     1
+}
+
+/// The telemetry of a hub that runs.
+struct RunningTelemetry {
+    tracing: Arc<Tracing>,
+    metrics: Option<MetricsTask>,
+}
+
+impl RunningTelemetry {
+    fn start(telemetry: HubTelemetry, hub: &Hub) -> Self {
+        let metrics = telemetry.metrics.map(|exporter| export_metrics(hub.clone(), exporter));
+        Self { tracing: telemetry.tracing, metrics }
+    }
+
+    /// Exports what is left.
+    async fn finish(self) {
+        if let Some(MetricsTask { stop, task }) = self.metrics {
+            stop.notify_one();
+            // A collector that does not answer must not hold up the end.
+            let _ = tokio::time::timeout(SHUTDOWN_LIMIT, task).await;
+        }
+        self.tracing.close().await;
+    }
 }
 
 /// The task that exports metrics.

@@ -17,7 +17,9 @@ use qwen_kernel::{Hub, HubParts};
 use tokio::task::LocalSet;
 
 use super::endpoint::{self, Source};
-use super::{EVENTS_LIMIT, Prepared, Signals, event_stores, pass_on, session_logs, turn_ends};
+use super::{
+    EVENTS_LIMIT, Prepared, RunningTelemetry, Signals, event_stores, pass_on, session_logs, turn_ends,
+};
 use crate::cli::{HubArgs, NodeArgs, node_label, node_workspace};
 use crate::roles::bus;
 use crate::runtime::exit;
@@ -198,6 +200,8 @@ async fn serve(node: PreparedNode) -> Result<u8, ErrorInfo> {
     let all: Vec<Hub> = nodes.iter().flat_map(|node| node.hubs.iter().map(|(_, hub)| hub.clone())).collect();
     tokio::task::spawn_local(handle_signals(all.clone(), signals, is_draining.clone()));
     exit::report(&format!("qwen: the node {identity} is on the bus"));
+    let telemetry: Vec<RunningTelemetry> =
+        nodes.iter_mut().flat_map(|node| std::mem::take(&mut node.telemetry)).collect();
     let served = nodes.into_iter().map(|node| {
         let is_draining = is_draining.clone();
         BusNode::serve(NodeParts {
@@ -209,12 +213,14 @@ async fn serve(node: PreparedNode) -> Result<u8, ErrorInfo> {
             workspaces: workspaces.clone(),
             directory: node.directory,
             writer: node.writer,
+            is_for_tenant: node.is_for_tenant,
         })
     });
     let served = join_all(served).await;
     for hub in &all {
         hub.kill_all();
     }
+    join_all(telemetry.into_iter().map(RunningTelemetry::finish)).await;
     served.into_iter().collect::<Result<(), _>>().map_err(|error| bus::to_error(&error))?;
     Ok(all.first().and_then(Hub::exit_code).unwrap_or(0))
 }
@@ -226,6 +232,8 @@ struct ConnectedAccount {
     hubs: Vec<(&'static str, Hub)>,
     directory: PathBuf,
     writer: LineWriter,
+    is_for_tenant: bool,
+    telemetry: Vec<RunningTelemetry>,
 }
 
 /// Connects to an account and starts its hubs.
@@ -238,23 +246,28 @@ async fn connect(account: PreparedAccount, identity: BusIdentity) -> Result<Conn
     };
     // Commands of sessions do not see the state directory.
     let directory = match &tenant {
-        Some(tenant) => first.workspaces.join(tenant),
+        // Workers of other tenants do not see it.
+        Some(tenant) => first.state.join("tenants").join(tenant).join("home/workspaces"),
         None => first.workspaces.clone(),
     };
     let writer = LineWriter::new(&*first.front, "qwen".into(), env!("CARGO_PKG_VERSION"));
     let metrics = first.args.metrics.clone();
-    let mut hubs = Vec::new();
-    for prepared in prepared {
+    let (mut hubs, mut telemetry) = (Vec::new(), Vec::new());
+    for mut prepared in prepared {
         let format = prepared.front.format().name();
-        hubs.push((format, start_hub(prepared, sessions.clone()).map_err(|error| not_started(&error))?));
+        let exported = prepared.telemetry.take();
+        let hub = start_hub(prepared, sessions.clone()).map_err(|error| not_started(&error))?;
+        telemetry.extend(exported.map(|exported| RunningTelemetry::start(exported, &hub)));
+        hubs.push((format, hub));
     }
+    let is_for_tenant = tenant.is_some();
     if let (Some(address), Some((_, hub))) = (metrics, hubs.first()) {
         let address = tenant.map_or(address.clone(), |tenant| format!("{address}-{tenant}"));
         let counted = connection.clone();
         let source = Source::of_hub(hub.clone(), move || counted.metrics.prometheus());
         endpoint::offer(source, &address).await.map_err(|error| not_started(&error))?;
     }
-    Ok(ConnectedAccount { connection, sessions, hubs, directory, writer })
+    Ok(ConnectedAccount { connection, sessions, hubs, directory, writer, is_for_tenant, telemetry })
 }
 
 fn not_started(error: &std::io::Error) -> ErrorInfo {
