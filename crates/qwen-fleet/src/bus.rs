@@ -105,6 +105,16 @@ impl From<BusError> for std::io::Error {
     }
 }
 
+/// What is known of a connection from its events.
+#[derive(Default)]
+struct Link {
+    is_lost: bool,
+    /// When the connection was restored last.
+    reconnected: Option<Instant>,
+    /// What the server forbade last.
+    forbidden: Option<String>,
+}
+
 /// A connection of this process to the bus.
 pub struct Bus {
     pub(crate) client: Client,
@@ -118,8 +128,7 @@ pub struct Bus {
     pub(crate) log_retention: Duration,
     pub(crate) commit_timeout: Duration,
     pub metrics: BusMetrics,
-    /// What the server forbade last.
-    forbidden: Arc<Mutex<Option<String>>>,
+    link: Arc<Mutex<Link>>,
     /// The processes that were found dead, and when.
     dead: RefCell<HashMap<String, Instant>>,
     /// Where the files of sessions are that were placed elsewhere than this process in general.
@@ -152,11 +161,11 @@ impl Bus {
             return Err(BusError::new("invalid_bus_options", message));
         }
         let addresses = addresses(options)?;
-        let forbidden = Arc::<Mutex<Option<String>>>::default();
-        let noted = forbidden.clone();
+        let link = Arc::<Mutex<Link>>::default();
+        let noted = link.clone();
         let settings = with_tls(settings(options)?, &options.tls)?
             .event_callback(move |event| {
-                note_refusal(&noted, &event);
+                note_event(&noted, &event);
                 std::future::ready(())
             })
             .name(identity.to_string())
@@ -186,7 +195,7 @@ impl Bus {
             log_retention: options.log_retention,
             metrics: BusMetrics::default(),
             commit_timeout: options.commit_timeout,
-            forbidden,
+            link,
             dead: RefCell::default(),
             places: RefCell::default(),
         })
@@ -233,7 +242,10 @@ impl Bus {
             return Ok(false);
         }
         let subject = self.names.node_subject(name, incarnation, "ping");
-        for _ in 0..PINGS {
+        let mut asked = 0;
+        // After a pause of the whole bus, every process connects again at its own time.
+        while asked < PINGS || self.is_newly_reconnected() {
+            asked += 1;
             let ping = async_nats::Request::new().timeout(Some(self.timing.ping_limit(PINGS)));
             let Err(error) = self.client.send_request(subject.clone(), ping).await else { return Ok(true) };
             match error.kind() {
@@ -264,9 +276,15 @@ impl Bus {
         self.client.connection_state() == async_nats::connection::State::Connected
     }
 
+    /// True for a while after a lost connection was restored.
+    fn is_newly_reconnected(&self) -> bool {
+        let reconnected = self.link.lock().ok().and_then(|link| link.reconnected);
+        reconnected.is_some_and(|at| at.elapsed() < self.timing.dead_after)
+    }
+
     /// Describes why a request got no answer.
     fn explain_silence(&self, verb: &str, error: &async_nats::RequestError) -> BusError {
-        let forbidden = self.forbidden.lock().ok().and_then(|forbidden| forbidden.clone());
+        let forbidden = self.link.lock().ok().and_then(|link| link.forbidden.clone());
         match forbidden {
             Some(what) => BusError::new(
                 "bus_permissions",
@@ -296,13 +314,18 @@ impl Bus {
     }
 }
 
-/// Notes what the server forbids; it does not answer the request itself.
-fn note_refusal(noted: &Mutex<Option<String>>, event: &Event) {
-    if let Event::ServerError(ServerError::Other(text)) = event
-        && text.to_lowercase().contains("permissions violation")
-        && let Ok(mut noted) = noted.lock()
-    {
-        *noted = Some(text.trim_matches('\'').to_owned());
+/// Notes an event of the connection. What the server forbids is one, since it does not answer the request itself.
+fn note_event(link: &Mutex<Link>, event: &Event) {
+    let Ok(mut link) = link.lock() else { return };
+    match event {
+        Event::Disconnected => link.is_lost = true,
+        Event::Connected if std::mem::take(&mut link.is_lost) => link.reconnected = Some(Instant::now()),
+        Event::ServerError(ServerError::Other(text))
+            if text.to_lowercase().contains("permissions violation") =>
+        {
+            link.forbidden = Some(text.trim_matches('\'').to_owned());
+        }
+        _ => {}
     }
 }
 

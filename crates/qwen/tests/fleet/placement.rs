@@ -214,3 +214,55 @@ fn the_trace_of_a_prompt_continues_on_the_node_and_at_the_model() {
     assert!(sent.contains(trace), "{sent}");
     assert_eq!(run.finish().code, Some(0));
 }
+
+/// The state of the only descendant of a process that runs a program.
+fn state_of(pid: u32, program: &str) -> Option<char> {
+    let mut left = vec![pid];
+    while let Some(next) = left.pop() {
+        left.extend(children(next));
+        let stat = std::fs::read_to_string(format!("/proc/{next}/stat")).unwrap_or_default();
+        if let Some((start, rest)) = stat.rsplit_once(") ")
+            && start.ends_with(&format!("({program}"))
+        {
+            return rest.chars().next();
+        }
+    }
+    None
+}
+
+#[track_caller]
+fn wait_for_state(pid: u32, program: &str, is_wanted: impl Fn(char) -> bool) {
+    let deadline = std::time::Instant::now() + mock_model::WAIT_LIMIT;
+    while !state_of(pid, program).is_some_and(&is_wanted) {
+        assert!(std::time::Instant::now() < deadline, "{:?}", state_of(pid, program));
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+#[ignore = "needs nats-server: make test-fleet"]
+fn commands_in_a_shared_workspace_stand_still_while_their_node_is_cut_off() {
+    let mut servers = bus(1);
+    let command = r#"{"command":"cat gate > passed"}"#;
+    let mock = MockModel::with([Reply::call("c1", "run_shell_command", command), Reply::text("Done.")]);
+    let program = node(&servers, &mock, "a", &["--shared-workspace", "w"]);
+    let gate = program.cwd_path().join("gate");
+    assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    let node = started(&program);
+    let mut run = front(&servers).start();
+    run.write_line(named("s", "p1", "go"));
+    // It opens the gate once there is a writer.
+    let mut writer = std::fs::OpenOptions::new().write(true).open(&gate).unwrap();
+    wait_for_state(node.pid(), "cat", |state| state != 'T');
+    servers.kill(0);
+    wait_for_state(node.pid(), "cat", |state| state == 'T');
+    servers.restart(0);
+    wait_for_state(node.pid(), "cat", |state| state != 'T');
+    std::io::Write::write_all(&mut writer, b"through").unwrap();
+    drop(writer);
+    let lines = run.json_until(ends("p1"));
+    assert_eq!(ends_of(&lines), [("p1", "done")]);
+    follow_from(1, &lines);
+    assert_eq!(std::fs::read_to_string(program.cwd_path().join("passed")).unwrap(), "through");
+    assert_eq!(run.finish().code, Some(0));
+}
