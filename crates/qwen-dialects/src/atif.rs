@@ -103,7 +103,7 @@ struct Step {
     llm_call_count: Option<u32>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Source {
     System,
@@ -295,15 +295,17 @@ impl Steps {
     }
 
     fn push_history(&mut self, change: &HistoryChange, timestamp: &str) {
-        let messages = match change {
-            HistoryChange::Added(messages) | HistoryChange::Replaced(messages) => messages,
+        let (source, messages) = match change {
+            // A replay emits only the prompts that joined a turn.
+            HistoryChange::Added(messages) => (Source::User, messages),
+            HistoryChange::Replaced(messages) => (Source::System, messages),
             // It describes the environment of the run, which the trajectory does not contain.
             HistoryChange::Situation(_) => return,
         };
         for message in messages {
             let texts: Vec<&str> = message.parts.iter().filter_map(Part::as_text).collect();
             if !texts.is_empty() {
-                self.push_text(Source::System, timestamp.to_owned(), texts.join("\n"));
+                self.push_text(source, timestamp.to_owned(), texts.join("\n"));
             }
         }
     }

@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, CommandResult, CommandResultBody, ConsoleLevel, ControlCall, ControlReply, ErrorInfo,
-    Event, MessageEnd, Part, PromptId, Scope, SessionEvent, SessionId, TaskEvent, Thinking, Timestamp, Todo,
-    ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, graph_events,
+    Event, HistoryChange, MessageEnd, Part, PromptId, Scope, SessionEvent, SessionId, TaskEvent, Thinking,
+    Timestamp, Todo, ToolCall, ToolEnd, ToolStatus, TurnEnd, TurnStart, graph_events,
 };
 use serde_json::json;
 
 use super::agents::{nested_meta, session_of};
 use super::call::{announced, describe, is_command, raw_input};
 use super::client::{AcpClient, SubAgents, TerminalOutput};
-use super::content::{self, media_block};
-use super::message::{OpenMessage, thought_id};
+use super::content;
+use super::message::{OpenMessage, push_user_chunks, thought_id};
 use super::open_calls::{OpenCall, OpenCalls};
 use super::outcome::{error_object, push_end};
 use super::permission::{self, ASK_QUESTION_TOOLS};
+use super::prompt::PromptContent;
 use super::sizes::{self, MAX_FRAME, MAX_PART, call_id, one_line, split_at_size};
 use super::thinking::thinking;
 use super::wire::{
@@ -46,6 +47,11 @@ pub fn push_update(session_id: &str, update: &SessionUpdate<'_>, out: &mut Vec<u
     out.extend_from_slice(b"}}\n");
 }
 
+/// Appends a prompt as `user_message_chunk` lines, as a replay shows it.
+pub fn push_prompt(session_id: &str, prompt_id: &str, content: &PromptContent, out: &mut Vec<u8>) {
+    push_user_chunks(&update_head(session_id), prompt_id, content.parts.iter(), out);
+}
+
 /// Everything before the update in a line.
 fn update_head(session_id: &str) -> Vec<u8> {
     let mut head = b"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":".to_vec();
@@ -67,6 +73,8 @@ struct AcpEncoder {
     /// Notices and a change of mode from before the session was known; none once it is.
     early: Option<EarlyUpdates>,
     prompt_id: Option<PromptId>,
+    /// In a replay, a prompt that joined the turn and whose message comes next.
+    steered: Option<PromptId>,
     message: OpenMessage,
     last: Last,
     calls: OpenCalls,
@@ -96,6 +104,7 @@ impl AcpEncoder {
             cwd: Arc::default(),
             early: Some(EarlyUpdates::default()),
             prompt_id: None,
+            steered: None,
             message: OpenMessage::default(),
             last: Last::default(),
             calls: OpenCalls::default(),
@@ -167,25 +176,17 @@ impl AcpEncoder {
         // The text as the user sent it: the parts also have what was added for the model.
         let message = Part::Text(start.message.clone());
         let media = start.parts.iter().filter(|part| matches!(part, Part::Media(_)));
-        for part in std::iter::once(&message).chain(media) {
-            let message_id = Some(start.prompt_id.as_str().into());
-            let content = match part {
-                Part::Text(text) => {
-                    let mut rest: &str = text;
-                    while !rest.is_empty() {
-                        let (piece, after) = split_at_size(rest, MAX_PART);
-                        let content = ContentBlock::Text { text: piece.into() };
-                        let chunk = Chunk { message_id: message_id.clone(), content, meta: None };
-                        self.update(&SessionUpdate::UserMessageChunk(chunk), out);
-                        rest = after;
-                    }
-                    continue;
-                }
-                Part::Media(media) => media_block(media),
-                Part::Thought { .. } | Part::Call(_) | Part::Result(_) => continue,
-            };
-            self.update(&SessionUpdate::UserMessageChunk(Chunk { message_id, content, meta: None }), out);
-        }
+        push_user_chunks(&self.head, start.prompt_id.as_str(), std::iter::once(&message).chain(media), out);
+    }
+
+    /// Shows the prompt that joined the turn, in a replay: `change` has its message.
+    fn steered_message(&mut self, change: &HistoryChange, out: &mut Vec<u8>) {
+        let (Some(id), HistoryChange::Added(messages)) = (self.steered.take(), change) else { return };
+        let parts = || messages.iter().flat_map(|message| &message.parts);
+        // Further texts were added for the model.
+        let text = parts().find(|part| matches!(part, Part::Text(_)));
+        let media = parts().filter(|part| matches!(part, Part::Media(_)));
+        push_user_chunks(&self.head, id.as_str(), text.into_iter().chain(media), out);
     }
 
     /// Writes a whole text as a message of the agent.
@@ -391,7 +392,12 @@ impl AcpEncoder {
         self.update_call(&call.id, parent.as_ref(), ToolUpdate { content, ..ToolUpdate::default() }, out);
     }
 
-    fn plan(&self, todos: &[Todo], out: &mut Vec<u8>) {
+    /// Shows the to-do list of the agent that `parent` started, or of the main agent. A session has one plan, so
+    /// the list of a sub-agent is shown only where the sub-agent is a session.
+    fn plan(&self, todos: &[Todo], parent: Option<&CallId>, out: &mut Vec<u8>) {
+        if parent.is_some() && self.client.agents != SubAgents::Sessions {
+            return;
+        }
         let mut entries = Vec::new();
         let mut size = 0;
         for todo in todos {
@@ -409,7 +415,7 @@ impl AcpEncoder {
             }
             entries.push(PlanEntry { content, priority: "medium".into(), status: todo.status.name().into() });
         }
-        self.update(&SessionUpdate::Plan { entries }, out);
+        self.update_of(parent, &SessionUpdate::Plan { entries }, out);
     }
 
     fn display(&self, call: &ToolCall, display: &qwen_events::Display, out: &mut Vec<u8>) {
@@ -417,7 +423,7 @@ impl AcpEncoder {
         let mut update = ToolUpdate::default();
         let Some(open) = self.calls.find(&call.id) else { return };
         match display {
-            Display::TodoList(todos) => return self.plan(todos, out),
+            Display::TodoList(todos) => return self.plan(todos, open.parent.as_ref(), out),
             Display::FileDiff(change) => {
                 let (diffs, locations) = content::diffs(change);
                 update.content = Some(diffs);
@@ -439,7 +445,7 @@ impl AcpEncoder {
         self.describe(scope, &end.call, out);
         let Some(open) = self.calls.close(&end.call.id) else { return };
         if let Some(qwen_events::Display::TodoList(todos)) = &end.display {
-            self.plan(todos, out);
+            self.plan(todos, open.parent.as_ref(), out);
         }
         let (contents, locations) = content::result(end, is_command(&end.call.name));
         let status = if end.status == ToolStatus::Success { "completed" } else { "failed" };
@@ -564,6 +570,9 @@ impl AcpEncoder {
                 Some(early) => early.mode = Some(mode.clone()),
                 None => self.mode(mode, out),
             },
+            SessionEvent::Steered { prompt_id, .. } if self.replays => {
+                self.steered = Some(prompt_id.clone());
+            }
             SessionEvent::Steered { prompt_id, .. } => {
                 let prompt_id = Some(prompt_id.as_str().into());
                 self.internal(InternalMethod::Steered, Internal { prompt_id, ..Internal::default() }, out);
@@ -683,6 +692,7 @@ impl Encoder for AcpEncoder {
             }
             Body::TurnStart(start) if is_main => self.start_turn(start, out),
             Body::TurnEnd(end) if is_main => self.end_turn(end, out),
+            Body::History(change) if is_main => self.steered_message(change, out),
             Body::Thinking(step) => self.step(step, out),
             Body::Session(event) if is_main => self.session_event(event, out),
             Body::Task(event) => self.task(event, out),

@@ -1,6 +1,10 @@
 //! Messages and thoughts, in pieces. The most frequent lines of a stream are written here.
 
+use qwen_events::Part;
+
+use super::content::media_block;
 use super::sizes::{MAX_PART, split_at_size};
+use super::wire::{Chunk, ContentBlock, SessionUpdate};
 use crate::line::{push_string, push_value};
 
 /// The message that is being written.
@@ -55,5 +59,34 @@ fn push_pieces(head: &[u8], text: &str, out: &mut Vec<u8>) {
         push_string(out, piece);
         out.extend_from_slice(TAIL);
         rest = after;
+    }
+}
+
+/// Writes a message of the user as chunks with the prompt's id. `update_head` begins every update of the session.
+pub(super) fn push_user_chunks<'p>(
+    update_head: &[u8],
+    id: &str,
+    parts: impl Iterator<Item = &'p Part>,
+    out: &mut Vec<u8>,
+) {
+    let mut push = |content: ContentBlock<'_>| {
+        let chunk = Chunk { message_id: Some(id.into()), content, meta: None };
+        out.extend_from_slice(update_head);
+        push_value(out, &SessionUpdate::UserMessageChunk(chunk));
+        out.extend_from_slice(b"}}\n");
+    };
+    for part in parts {
+        match part {
+            Part::Text(text) => {
+                let mut rest: &str = text;
+                while !rest.is_empty() {
+                    let (piece, after) = split_at_size(rest, MAX_PART);
+                    push(ContentBlock::Text { text: piece.into() });
+                    rest = after;
+                }
+            }
+            Part::Media(media) => push(media_block(media)),
+            Part::Thought { .. } | Part::Call(_) | Part::Result(_) => {}
+        }
     }
 }

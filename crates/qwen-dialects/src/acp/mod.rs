@@ -32,4 +32,4 @@ pub use prompt::{PromptContent, prompt_parts};
 pub use sizes::{MAX_FRAME, explanation, one_line};
 
 pub(crate) use encode::encoder;
-pub use encode::push_update;
+pub use encode::{push_prompt, push_update};

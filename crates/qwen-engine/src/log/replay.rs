@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use qwen_events::{
     Body, CallId, Checkpoint, Event, HistoryChange, Json, Message, MessageEnd, NodeRun, PromptId, Scope,
-    Timestamp, ToolCall, ToolEnd, call_progress, message_pieces, notices, outside_turns,
+    SessionEvent, Timestamp, ToolCall, ToolEnd, call_progress, message_pieces, notices, outside_turns,
 };
 
 use super::entry::{EntryBody, is_main};
@@ -29,6 +29,8 @@ pub struct Replay {
     /// Computes the states of searches, if the graph's state is emitted too.
     agents: Option<Arc<dyn SearchAgents>>,
     queue: VecDeque<Event>,
+    /// A prompt joined the turn; the next change of the conversation has its message, which readers get.
+    has_steered: bool,
     /// The main agent's node run that has no exit yet.
     node: Option<Arc<NodeRun>>,
     /// Calls whose end the replay added.
@@ -74,6 +76,7 @@ impl Replay {
             reader,
             agents: None,
             queue: VecDeque::new(),
+            has_steered: false,
             node: None,
             ended: Vec::new(),
             inner: Vec::new(),
@@ -167,7 +170,12 @@ impl Replay {
     fn replay_event(&mut self, event: Event) {
         let main = is_main(&event.scope);
         match &event.body {
+            Body::History(_) if main && std::mem::take(&mut self.has_steered) => self.queue.push_back(event),
             Body::History(_) | Body::Journal(_) => {}
+            Body::Session(notice) if main && matches!(**notice, SessionEvent::Steered { .. }) => {
+                self.has_steered = true;
+                self.queue.push_back(event);
+            }
             Body::MessageEnd(end) if main => {
                 self.message(&event, end);
                 self.queue.push_back(event);

@@ -121,3 +121,37 @@ fn a_client_of_sub_agent_sessions_sees_one_that_begins_and_ends() {
     assert_eq!(text(&in_session(&replayed, &child), "agent_message_chunk"), "child beginschild ends");
     assert_eq!(updates(&replayed, "subagent_state_update").len(), 1);
 }
+
+#[test]
+fn the_to_do_list_of_a_sub_agent_is_not_the_plan_of_the_session() {
+    let list =
+        |content: &str| json!({"todos": [{"id": "1", "content": content, "status": "pending"}]}).to_string();
+    let agent = r#"{"subagent_type":"general-purpose","description":"Look","prompt":"look around"}"#;
+    let sessions = json!({"_meta": {"jetbrains": {"air": {"capabilities": ["nativeSubagentSessions"]}}}});
+    for capabilities in [json!({}), json!({"_meta": {"subagent-transcript": {}}}), sessions.clone()] {
+        let mock = MockModel::with([
+            Reply::call("c1", "todo_write", &list("of the user's agent")),
+            Reply::call("c2", "agent", agent),
+            Reply::call("c3", "todo_write", &list("of the sub-agent")),
+            Reply::text("child ends"),
+            Reply::text("All done."),
+        ]);
+        let mut editor = Editor::with(program(&mock), &capabilities);
+        let session = editor.session();
+        let (live, _) = editor.turn(&session, "Delegate this");
+        let cwd = editor.cwd();
+        let id = editor.send("session/load", &json!({"sessionId": session, "cwd": cwd, "mcpServers": []}));
+        let (replayed, _) = editor.response(id);
+        for frames in [live, replayed] {
+            let plans = frames.iter().filter(|frame| frame["params"]["update"]["sessionUpdate"] == "plan");
+            let (own, nested): (Vec<_>, Vec<_>) =
+                plans.partition(|frame| frame["params"]["sessionId"] == session.as_str());
+            assert_eq!(
+                own.last().unwrap()["params"]["update"]["entries"][0]["content"],
+                "of the user's agent"
+            );
+            assert!(own.iter().all(|frame| !frame.to_string().contains("of the sub-agent")), "{own:?}");
+            assert_eq!(!nested.is_empty(), capabilities == sessions, "{nested:?}");
+        }
+    }
+}

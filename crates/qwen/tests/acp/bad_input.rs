@@ -164,6 +164,18 @@ fn a_line_of_33_mb_is_refused_and_the_next_one_is_read() {
 }
 
 #[test]
+fn an_id_that_no_frame_can_hold_is_refused() {
+    let mut editor = Editor::start(&MockModel::start());
+    let long = "x".repeat(100_000);
+    editor.run.write_line(json!({"jsonrpc": "2.0", "id": long, "method": "session/list"}));
+    assert_eq!(editor.next()["id"], long);
+    let too_long = "x".repeat(2 * 1024 * 1024);
+    editor.run.write_line(json!({"jsonrpc": "2.0", "id": too_long, "method": "session/list"}));
+    let frame = editor.next();
+    assert_eq!((&frame["id"], &frame["error"]["code"]), (&Value::Null, &json!(-32600)));
+}
+
+#[test]
 fn bad_requests_leave_another_sessions_turn_alone() {
     let mock = MockModel::start();
     mock.push(Reply::new([

@@ -309,3 +309,22 @@ fn a_closed_connection_denies() {
     assert_eq!(run.wait().code, Some(0));
     assert!(!cwd.join("made").exists());
 }
+
+#[test]
+fn the_open_request_of_a_dead_worker_is_withdrawn() {
+    let mock = MockModel::with(asks());
+    let mut editor = Editor::start(&mock);
+    let session = editor.session();
+    let id = editor.prompt(&session, "Go");
+    let request = editor.permission();
+    crate::sessions::kill_workers(&editor);
+    let (frames, response) = editor.response(id);
+    assert!(response["error"]["message"].as_str().is_some(), "{response}");
+    assert_eq!(status(&frames, "c1"), "failed", "{frames:#?}");
+    let withdrawn = frames.iter().filter(|frame| frame["method"] == "$/cancel_request");
+    let withdrawn: Vec<&Value> = withdrawn.map(|frame| &frame["params"]["requestId"]).collect();
+    assert_eq!(withdrawn, [&request["id"]]);
+    editor.select(&request, "allow_once");
+    assert!(editor.ask("session/list", &json!({}))["sessions"].is_array());
+    assert!(!made(&editor), "a late answer changes nothing");
+}

@@ -1,6 +1,5 @@
 //! Random schedules on up to five sessions: prompts, cancels, closes, loads, answers and dropped connections.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use mock_model::{MockModel, Reply, Request, Source, sse};
@@ -8,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::editor::Editor;
+use crate::sessions::{kept, reopening};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -16,7 +16,8 @@ enum Step {
     Cancel(usize),
     Close(usize),
     Load(usize),
-    Answer(bool),
+    /// Allow, reject, or the outcome `cancelled`.
+    Answer(u8),
     Mode(usize),
     Drop,
 }
@@ -28,7 +29,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..5_usize).prop_map(Step::Cancel),
         1 => (0..5_usize).prop_map(Step::Close),
         1 => (0..5_usize).prop_map(Step::Load),
-        4 => any::<bool>().prop_map(Step::Answer),
+        4 => (0..3_u8).prop_map(Step::Answer),
         1 => (0..5_usize).prop_map(Step::Mode),
         1 => Just(Step::Drop),
     ]
@@ -54,6 +55,10 @@ impl Source for Caller {
     }
 }
 
+/// Updates that belong to a turn.
+const OF_TURNS: [&str; 5] =
+    ["agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"];
+
 /// What the client expects of the connection.
 #[derive(Default)]
 struct Expected {
@@ -65,22 +70,20 @@ struct Expected {
     questions: Vec<Value>,
     /// Calls without an end, by session.
     calls: HashMap<String, HashSet<String>>,
+    /// What was shown live, by session.
+    live: HashMap<String, Vec<Value>>,
 }
 
 impl Expected {
+    /// The running prompt of a session.
+    fn running(&self, session: &str) -> Option<u64> {
+        self.open.iter().find(|(_, of)| of.as_deref() == Some(session)).map(|(id, _)| *id)
+    }
+
     /// Takes a frame in.
     fn take(&mut self, frame: &Value) {
         if frame.get("method").is_none() {
-            let id = frame["id"].as_u64().unwrap();
-            let session = self.open.remove(&id).unwrap_or_else(|| panic!("a second response: {frame}"));
-            if self.cancelled.contains(&id) {
-                assert_eq!(frame["result"]["stopReason"], "cancelled", "{frame}");
-            }
-            if let Some(session) = session {
-                let calls = self.calls.remove(&session).unwrap_or_default();
-                assert!(calls.is_empty(), "calls without an end: {calls:?}");
-            }
-            return;
+            return self.take_response(frame);
         }
         let session = frame["params"]["sessionId"].as_str().unwrap_or_default().to_owned();
         let update = &frame["params"]["update"];
@@ -90,16 +93,186 @@ impl Expected {
             "$/cancel_request" => self.questions.retain(|open| open["id"] != frame["params"]["requestId"]),
             _ => {}
         }
-        match update["sessionUpdate"].as_str().unwrap_or_default() {
+        let kind = update["sessionUpdate"].as_str().unwrap_or_default();
+        assert_ne!(kind, "user_message_chunk", "outside a replay: {frame}");
+        if OF_TURNS.contains(&kind) {
+            assert!(self.running(&session).is_some(), "an update outside a turn: {frame}");
+            self.live.entry(session.clone()).or_default().push(frame.clone());
+        }
+        match kind {
             "tool_call" => drop(self.calls.entry(session).or_default().insert(call)),
             "tool_call_update" if matches!(update["status"].as_str(), Some("completed" | "failed")) => {
                 self.calls.entry(session).or_default().remove(&call);
             }
-            "agent_message_chunk" => {
-                let runs = self.open.values().flatten().any(|open| *open == session);
-                assert!(runs, "an update outside a turn or a replay: {frame}");
-            }
             _ => {}
+        }
+    }
+
+    fn take_response(&mut self, frame: &Value) {
+        let id = frame["id"].as_u64().unwrap();
+        let session = self.open.remove(&id).unwrap_or_else(|| panic!("a second response: {frame}"));
+        let Some(session) = session else { return };
+        let reason = frame["result"]["stopReason"].as_str();
+        if self.cancelled.contains(&id) {
+            // It may have ended before the cancellation arrived.
+            assert!(matches!(reason, Some("cancelled" | "end_turn")), "{frame}");
+        } else {
+            assert_eq!(reason, Some("end_turn"), "{frame}");
+        }
+        let calls = self.calls.remove(&session).unwrap_or_default();
+        assert!(calls.is_empty(), "calls without an end: {calls:?}");
+        self.questions.retain(|question| question["params"]["sessionId"] != session.as_str());
+    }
+
+    /// What a replay of the session shows. A call whose arguments never became complete is not in the conversation.
+    fn history(&self, session: &str) -> Value {
+        let mut history = kept(self.live.get(session).map_or(&[], Vec::as_slice));
+        let calls = history["calls"].as_object_mut().unwrap();
+        calls.retain(|_, call| call.get("rawInput").is_some());
+        history
+    }
+}
+
+/// A client that plays a schedule.
+struct Client {
+    editor: Editor,
+    expected: Expected,
+    sessions: Vec<String>,
+}
+
+impl Client {
+    fn send(&mut self, method: &str, params: &Value, prompt_of: Option<String>) -> u64 {
+        let id = self.editor.send(method, params);
+        self.expected.open.insert(id, prompt_of);
+        id
+    }
+
+    /// Sends a request and reads up to its response.
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        let id = self.send(method, params, None);
+        loop {
+            let frame = self.editor.next();
+            self.expected.take(&frame);
+            if frame["id"] == id && frame.get("method").is_none() {
+                return frame;
+            }
+        }
+    }
+
+    /// Loads a session: the replay is complete before the answer, and shows what was shown live. Returns false for one
+    /// that never had a prompt and is not open.
+    fn load(&mut self, session: &str) -> bool {
+        let id = self.send("session/load", &reopening(session, &self.editor), None);
+        let mut replayed = Vec::new();
+        loop {
+            let frame = self.editor.next();
+            let update = &frame["params"]["update"];
+            let is_of_session =
+                frame["params"]["sessionId"] == session && frame["method"] == "session/update";
+            if is_of_session && (!replayed.is_empty() || update["sessionUpdate"] == "user_message_chunk") {
+                replayed.push(frame);
+                continue;
+            }
+            self.expected.take(&frame);
+            if frame["id"] == id && frame.get("method").is_none() {
+                let is_known = frame["result"].is_object() || frame["error"]["code"] == -32002;
+                assert!(is_known, "{frame}");
+                assert_eq!(kept(&replayed), self.expected.history(session), "{frame}");
+                return frame["result"].is_object();
+            }
+        }
+    }
+
+    fn cancel(&mut self, session: &str) {
+        self.expected.cancelled.extend(self.expected.running(session));
+        self.editor.notify("session/cancel", &json!({"sessionId": session}));
+    }
+
+    fn answer(&mut self, answer: u8) {
+        let Some(question) = self.expected.questions.pop() else { return };
+        match answer {
+            0 => self.editor.select(&question, "allow_once"),
+            1 => self.editor.select(&question, "reject_once"),
+            _ => {
+                let session = question["params"]["sessionId"].as_str().unwrap();
+                self.expected.cancelled.extend(self.expected.running(session));
+                self.editor.answer(&question, &json!({"outcome": {"outcome": "cancelled"}}));
+            }
+        }
+    }
+
+    fn play(&mut self, step: &Step) {
+        let sessions = &self.sessions;
+        let named = |at: &usize| (!sessions.is_empty()).then(|| sessions[at % sessions.len()].clone());
+        match step {
+            Step::New if self.sessions.len() < 5 => {
+                let opened = self.ask("session/new", &json!({"cwd": self.editor.cwd(), "mcpServers": []}));
+                self.sessions.push(opened["result"]["sessionId"].as_str().unwrap().to_owned());
+            }
+            Step::Prompt(at, calls) => {
+                let Some(session) = named(at) else { return };
+                let text = if *calls { "CALL" } else { "PLAIN" };
+                let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
+                if self.expected.running(&session).is_none() {
+                    self.send("session/prompt", &params, Some(session));
+                }
+            }
+            Step::Cancel(at) => {
+                if let Some(session) = named(at) {
+                    self.cancel(&session);
+                }
+            }
+            Step::Close(at) => {
+                let Some(session) = named(at) else { return };
+                self.expected.cancelled.extend(self.expected.running(&session));
+                self.ask("session/close", &json!({"sessionId": session}));
+                assert_eq!(self.expected.running(&session), None, "its prompt is answered first");
+                if !self.load(&session) {
+                    self.sessions.retain(|open| *open != session);
+                }
+            }
+            Step::Load(at) => {
+                if let Some(session) = named(at) {
+                    self.load(&session);
+                }
+            }
+            Step::Answer(answer) => self.answer(*answer),
+            Step::Mode(at) => {
+                let Some(session) = named(at) else { return };
+                let set = self.ask("session/set_mode", &json!({"sessionId": session, "modeId": "default"}));
+                assert_eq!(set["result"], json!({}));
+            }
+            Step::New | Step::Drop => {}
+        }
+    }
+
+    /// Cancels what runs, and reads until every request has its answer.
+    fn finish(mut self) {
+        for session in self.sessions.clone() {
+            self.cancel(&session);
+        }
+        while !self.expected.open.is_empty() {
+            let frame = self.editor.next();
+            self.expected.take(&frame);
+        }
+    }
+
+    /// Closes the connection. Another one shows the same history.
+    fn drop_connection(mut self) {
+        for session in self.sessions.clone() {
+            self.expected.cancelled.extend(self.expected.running(&session));
+        }
+        self.editor.run.close_stdin();
+        while let Some(line) = self.editor.run.line() {
+            self.expected.take(&serde_json::from_str(&line).unwrap());
+        }
+        let Editor { run, program, .. } = self.editor;
+        assert_eq!(run.wait().code, Some(0));
+        let editor = Editor::with(program, &json!({}));
+        let mut client = Client { editor, expected: self.expected, sessions: self.sessions };
+        client.expected.open.clear();
+        for session in client.sessions.clone() {
+            client.load(&session);
         }
     }
 }
@@ -107,88 +280,15 @@ impl Expected {
 fn play(steps: &[Step]) {
     let mock = MockModel::start();
     mock.answer_with(Caller);
-    let mut editor = Editor::start(&mock);
-    let mut sessions: Vec<String> = Vec::new();
-    let mut expected = Expected::default();
-    let mut running: HashMap<String, u64> = HashMap::new();
+    let mut client =
+        Client { editor: Editor::start(&mock), expected: Expected::default(), sessions: Vec::new() };
     for step in steps {
-        let of = |at: &usize| (!sessions.is_empty()).then(|| sessions[at % sessions.len()].clone());
-        running.retain(|_, id| expected.open.contains_key(id));
-        match step {
-            Step::New if sessions.len() < 5 => {
-                let id = editor.send("session/new", &json!({"cwd": editor.cwd(), "mcpServers": []}));
-                expected.open.insert(id, None);
-                let result = drain_to(&mut editor, &mut expected, id);
-                sessions.push(result["result"]["sessionId"].as_str().unwrap().to_owned());
-            }
-            Step::Prompt(at, calls) => {
-                let Some(session) = of(at) else { continue };
-                let id = editor.prompt(&session, if *calls { "CALL" } else { "PLAIN" });
-                match running.entry(session.clone()) {
-                    Entry::Occupied(_) => expected.open.insert(id, None),
-                    Entry::Vacant(idle) => {
-                        idle.insert(id);
-                        expected.open.insert(id, Some(session))
-                    }
-                };
-            }
-            Step::Cancel(at) => {
-                let Some(session) = of(at) else { continue };
-                editor.notify("session/cancel", &json!({"sessionId": session}));
-            }
-            Step::Close(at) => {
-                let Some(session) = of(at) else { continue };
-                let id = editor.send("session/close", &json!({"sessionId": session}));
-                expected.open.insert(id, None);
-                sessions.retain(|open| *open != session);
-                drain_to(&mut editor, &mut expected, id);
-            }
-            Step::Load(at) => {
-                let Some(session) = of(at).filter(|session| !running.contains_key(session)) else { continue };
-                let params = json!({"sessionId": session, "cwd": editor.cwd(), "mcpServers": []});
-                let id = editor.send("session/load", &params);
-                expected.open.insert(id, Some(session));
-                drain_to(&mut editor, &mut expected, id);
-            }
-            Step::Answer(allows) => {
-                if let Some(question) = expected.questions.pop() {
-                    editor.select(&question, if *allows { "allow_once" } else { "reject_once" });
-                }
-            }
-            Step::Mode(at) => {
-                let Some(session) = of(at) else { continue };
-                let id = editor.send("session/set_mode", &json!({"sessionId": session, "modeId": "default"}));
-                expected.open.insert(id, None);
-                drain_to(&mut editor, &mut expected, id);
-            }
-            Step::Drop => break,
-            Step::New => {}
+        if matches!(step, Step::Drop) {
+            return client.drop_connection();
         }
+        client.play(step);
     }
-    if steps.iter().any(|step| matches!(step, Step::Drop)) {
-        editor.run.close_stdin();
-        let Editor { run, program: _program, .. } = editor;
-        assert_eq!(run.wait().code, Some(0));
-        return;
-    }
-    for session in &sessions {
-        editor.notify("session/cancel", &json!({"sessionId": session}));
-    }
-    while !expected.open.is_empty() {
-        let frame = editor.next();
-        expected.take(&frame);
-    }
-}
-
-/// Reads up to a response.
-fn drain_to(editor: &mut Editor, expected: &mut Expected, id: u64) -> Value {
-    loop {
-        let frame = editor.next();
-        expected.take(&frame);
-        if frame["id"] == id && frame.get("method").is_none() {
-            return frame;
-        }
-    }
+    client.finish();
 }
 
 proptest! {

@@ -1,18 +1,18 @@
 //! Sessions: new, load, resume, list, close, delete, modes and options, servers of the client.
 
 use mock_model::process::{self};
-use mock_model::{MockModel, Reply, sse};
+use mock_model::{MockModel, Reply, gate, sse};
 use serde_json::{Value, json};
 
 use crate::editor::{Editor, program, text, updates};
 use crate::frames::check_options;
 
-fn reopening(session: &str, editor: &Editor) -> Value {
+pub fn reopening(session: &str, editor: &Editor) -> Value {
     json!({"sessionId": session, "cwd": editor.cwd(), "mcpServers": []})
 }
 
 /// What a client keeps of some updates: whole messages, the last state of each call, the last plan.
-fn kept(frames: &[Value]) -> Value {
+pub fn kept(frames: &[Value]) -> Value {
     let mut messages: Vec<Value> = Vec::new();
     let mut calls: serde_json::Map<String, Value> = serde_json::Map::new();
     let mut plan = Value::Null;
@@ -189,6 +189,99 @@ fn loading_an_open_session_replays_it() {
 }
 
 #[test]
+fn a_prompt_that_joined_a_turn_is_replayed_where_it_joined() {
+    let mock = MockModel::with([
+        Reply::new([
+            sse::text("One."),
+            sse::call(0, "c1", "run_shell_command", r#"{"command":"touch made"}"#),
+            sse::finish("tool_calls"),
+            sse::done(),
+        ]),
+        Reply::text("Two."),
+    ]);
+    let mut editor = Editor::start(&mock);
+    let session = editor.session();
+    let prompt = editor.prompt(&session, "First");
+    let question = editor.permission();
+    let steering = json!([{"type": "text", "text": "and "}, {"type": "text", "text": "this"}]);
+    let steering = editor.send("_session/steering", &json!({"sessionId": session, "prompt": steering}));
+    editor.select(&question, "allow_once");
+    assert_eq!(editor.response(steering).1["result"]["outcome"], "injected");
+    editor.response(prompt);
+    editor.ask("session/close", &json!({"sessionId": session}));
+    let id = editor.send("session/load", &reopening(&session, &editor));
+    let (replayed, _) = editor.response(id);
+    let texts = replayed.iter().filter_map(|frame| frame["params"]["update"]["content"]["text"].as_str());
+    assert_eq!(texts.collect::<Vec<_>>(), ["First", "One.", "and this", "Two."]);
+    let users = updates(&replayed, "user_message_chunk");
+    assert_ne!(users[0]["messageId"], users[1]["messageId"], "two messages of the user");
+}
+
+#[test]
+fn loading_a_session_during_its_prompt_shows_all_that_was_shown_and_ends_no_call() {
+    let mock = MockModel::with([
+        Reply::text("Earlier."),
+        Reply::call("c1", "run_shell_command", r#"{"command":"touch made"}"#),
+    ]);
+    let mut editor = Editor::start(&mock);
+    let session = editor.session();
+    let (mut live, _) = editor.turn(&session, "First");
+    let prompt = editor.prompt(&session, "Second");
+    live.extend(editor.until(|frame| frame["method"] == "session/request_permission"));
+    let question = live.last().unwrap().clone();
+    let id = editor.send("session/load", &reopening(&session, &editor));
+    let (replayed, response) = editor.response(id);
+    assert!(response["result"].is_object(), "{response}");
+    assert_eq!(text(&replayed, "user_message_chunk"), "FirstSecond");
+    assert_eq!(kept(&replayed), kept(&live));
+    assert_eq!(crate::editor::status(&replayed, "c1"), "pending", "the call waits for the answer");
+    mock.push(Reply::new([
+        sse::text("part"),
+        gate("open"),
+        sse::text("ly"),
+        sse::finish("stop"),
+        sse::done(),
+    ]));
+    editor.select(&question, "allow_once");
+    live.extend(editor.until(|frame| frame["params"]["update"]["content"]["text"] == "part"));
+    let id = editor.send("session/load", &reopening(&session, &editor));
+    let (replayed, _) = editor.response(id);
+    assert_eq!(kept(&replayed), kept(&live), "with the message that is being written");
+    mock.open("open");
+    let (rest, response) = editor.response(prompt);
+    assert_eq!(response["result"]["stopReason"], "end_turn");
+    assert_eq!(text(&rest, "agent_message_chunk"), "ly");
+}
+
+#[test]
+fn requests_about_a_session_that_is_being_closed_have_one_answer_each() {
+    let mock = MockModel::with([Reply::new([sse::text("a"), gate("never")])]);
+    let mut editor = Editor::start(&mock);
+    let session = editor.session();
+    let prompt = editor.prompt(&session, "Hi");
+    mock.reached("never");
+    let named = json!({"sessionId": session});
+    let mode = editor.send("session/set_mode", &json!({"sessionId": session, "modeId": "plan"}));
+    let close = editor.send("session/close", &named);
+    let load = editor.send("session/load", &reopening(&session, &editor));
+    let delete = editor.send("session/delete", &named);
+    let (mut frames, last) = editor.response(delete);
+    frames.push(last);
+    let answer = |id: u64| {
+        let mut answers = frames.iter().filter(|frame| frame["id"] == id && frame.get("method").is_none());
+        let answer = answers.next().unwrap_or_else(|| panic!("no answer to {id}: {frames:#?}"));
+        assert!(answers.next().is_none(), "two answers to {id}");
+        answer
+    };
+    assert_eq!(answer(prompt)["result"]["stopReason"], "cancelled");
+    assert_eq!((&answer(close)["result"], &answer(delete)["result"]), (&json!({}), &json!({})));
+    assert_eq!(answer(load)["error"]["code"], -32600);
+    assert!(answer(load)["error"]["message"].as_str().unwrap().contains("being closed"));
+    assert_eq!(answer(mode)["result"], json!({}));
+    assert_eq!(editor.ask("session/list", &json!({}))["sessions"], json!([]), "it is deleted");
+}
+
+#[test]
 fn mode_and_option_are_consistent_whichever_was_set() {
     let mock = MockModel::start();
     let mut editor = Editor::start(&mock);
@@ -255,7 +348,7 @@ fn a_new_session_is_answered_while_its_servers_still_start() {
 
 #[test]
 fn a_dead_worker_ends_its_prompt_with_an_error_and_the_next_prompt_runs() {
-    let mock = MockModel::with([Reply::new([sse::text("one"), mock_model::gate("never")])]);
+    let mock = MockModel::with([Reply::new([sse::text("one"), gate("never")])]);
     let mut editor = Editor::start(&mock);
     let session = editor.session();
     let id = editor.prompt(&session, "Hi");

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use qwen_dialects::acp::{AcpClient, one_line};
+use qwen_dialects::acp::{one_line, push_prompt};
 use qwen_dialects::loom::rfc3339;
 use qwen_engine::log::Store;
 use qwen_events::SessionId;
@@ -15,7 +15,7 @@ use super::replay;
 use super::rpc::{
     AUTH_REQUIRED, INTERNAL_ERROR, INVALID_REQUEST, RpcError, RpcId, list, optional_text, text,
 };
-use super::session::{Closing, Session};
+use super::session::{Closing, Session, Turn};
 use super::session_settings::{self, SessionSettings};
 
 /// The number of sessions on one page of a list.
@@ -50,20 +50,33 @@ impl EditorConnection<'_> {
     fn open_stored(&mut self, params: &Value, with_history: bool) -> Result<Value, RpcError> {
         let id = session_id(params)?;
         let opening = self.opening(params, with_history)?;
-        let is_open = self.sessions.get(&id).is_some_and(|session| session.closing.is_none());
+        let open = self.sessions.get(&id);
+        if open.is_some_and(|session| session.closing.is_some()) {
+            let message = "the session is being closed; open it again once that request is answered";
+            return Err(RpcError::new(INVALID_REQUEST, message));
+        }
+        let is_open = open.is_some();
         let store = opening.settings.store.clone();
         let stored = store.filter(|store| store.holds(&id));
         if stored.is_none() && !is_open {
             return Err(unknown_session(id.as_str()));
         }
+        let mut lines = Vec::new();
         let mut spent = 0.0;
         if let Some(store) = &stored {
             if !is_open {
                 // A session that another process holds cannot be continued here.
                 drop(store.hold(&id).map_err(|error| RpcError::new(INVALID_REQUEST, error.to_string()))?);
             }
-            let client = self.client.unwrap_or_default();
-            spent = self.replay(store, &id, client, with_history)?;
+            let running = open.and_then(|session| session.turn.as_ref()).map(|turn| &*turn.prompt_id);
+            spent = replay::replay(store, &id, self.client.unwrap_or_default(), running, &mut lines)
+                .map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
+        }
+        if with_history {
+            if let Some(turn) = open.and_then(|session| session.turn.as_ref()) {
+                push_running(&id, turn, &mut lines)?;
+            }
+            self.out().extend_from_slice(&lines);
         }
         if !is_open {
             self.open(&id, opening);
@@ -75,23 +88,6 @@ impl EditorConnection<'_> {
         }
         let session = self.sessions.get(&id).ok_or_else(|| unknown_session(id.as_str()))?;
         Ok(session.state())
-    }
-
-    /// Writes the history of a session if it is wanted. Returns its cost so far.
-    fn replay(
-        &mut self,
-        store: &Store,
-        id: &SessionId,
-        client: AcpClient,
-        is_wanted: bool,
-    ) -> Result<f64, RpcError> {
-        let mut lines = Vec::new();
-        let cost = replay::replay(store, id, client, &mut lines)
-            .map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
-        if is_wanted {
-            self.out().extend_from_slice(&lines);
-        }
-        Ok(cost)
     }
 
     fn opening(&self, params: &Value, needs_servers: bool) -> Result<Opening, RpcError> {
@@ -183,7 +179,7 @@ impl EditorConnection<'_> {
     pub(super) fn close_session(&mut self, request: &RpcId, params: &Value) -> Result<(), RpcError> {
         let session = self.named_session(params)?;
         let id = session.id.clone();
-        session.closing = Some(Closing { request: request.clone(), deletes: false });
+        session.closing = Some(Closing { closes: vec![request.clone()], deletes: Vec::new() });
         self.cancel_turn(&id);
         self.close_if_idle(&id);
         Ok(())
@@ -198,12 +194,13 @@ impl EditorConnection<'_> {
         let text = text(params, "sessionId")?;
         // An id that no session can have is unknown, and deleting an unknown session succeeds.
         let Ok(id) = SessionId::parse(text) else { return Ok(Some(json!({}))) };
-        if let Some(session) = self.sessions.get_mut(&id)
-            && session.closing.is_none()
-        {
-            session.closing = Some(Closing { request: request.clone(), deletes: true });
-            self.cancel_turn(&id);
-            self.close_if_idle(&id);
+        if let Some(session) = self.sessions.get_mut(&id) {
+            let is_closing = session.closing.is_some();
+            session.closing.get_or_insert_default().deletes.push(request.clone());
+            if !is_closing {
+                self.cancel_turn(&id);
+                self.close_if_idle(&id);
+            }
             return Ok(None);
         }
         let settings = session_settings::resolve(self.run, None)?;
@@ -224,13 +221,34 @@ impl EditorConnection<'_> {
     /// The worker of a session has ended.
     pub(super) fn closed(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.remove(id) else { return };
-        self.controls.retain(|_, (of, _)| of != id);
-        self.questions.retain(|_, question| question.session != *id);
-        if let Some(Closing { request, deletes }) = session.closing {
-            let deleted = if deletes { delete(session.settings.store.as_ref(), id) } else { Ok(()) };
+        let unanswered: Vec<_> = self.controls.extract_if(|_, (of, _)| of == id).collect();
+        for (_, (_, pending)) in unanswered {
+            if let PendingControl::SetMode { request, .. } | PendingControl::SetOption { request, .. } =
+                pending
+            {
+                self.respond(&request, &Err(unknown_session(id.as_str())));
+            }
+        }
+        self.withdraw_questions(id);
+        let Closing { closes, deletes } = session.closing.unwrap_or_default();
+        for request in closes {
+            self.respond(&request, &Ok(json!({})));
+        }
+        for request in deletes {
+            let deleted = delete(session.settings.store.as_ref(), id);
             self.respond(&request, &deleted.map(|()| json!({})));
         }
     }
+}
+
+/// Writes what the client has seen of a running turn.
+fn push_running(id: &SessionId, turn: &Turn, lines: &mut Vec<u8>) -> Result<(), RpcError> {
+    let message =
+        "the running turn is too long to be shown again; load the session once its prompt is answered";
+    let shown = turn.shown.lines().ok_or_else(|| RpcError::new(INVALID_REQUEST, message))?;
+    push_prompt(id.as_str(), &turn.prompt_id, &turn.content, lines);
+    lines.extend_from_slice(shown);
+    Ok(())
 }
 
 fn delete(store: Option<&Store>, id: &SessionId) -> Result<(), RpcError> {

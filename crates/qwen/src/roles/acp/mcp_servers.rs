@@ -10,9 +10,10 @@ pub fn convert(servers: &[Value]) -> Result<Map<String, Value>, RpcError> {
     for (at, server) in servers.iter().enumerate() {
         let (name, config) = one(server)
             .map_err(|error| RpcError { message: format!("mcpServers[{at}]: {}", error.message), ..error })?;
-        if converted.insert(name.clone(), config).is_some() {
+        if servers[..at].iter().any(|other| other.get("name") == server.get("name")) {
             return Err(RpcError::params(format!("mcpServers[{at}]: there are two servers named {name}")));
         }
+        converted.insert(free_name(name, &converted), config);
     }
     Ok(converted)
 }
@@ -56,6 +57,15 @@ fn server_name(name: &str) -> Result<String, RpcError> {
     if allowed.is_empty() { Err(RpcError::params("`name` is empty")) } else { Ok(allowed) }
 }
 
+/// The name, with a number if another server has it: two names can differ only in characters that are replaced.
+fn free_name(name: String, taken: &Map<String, Value>) -> String {
+    let mut numbered = (2..).map(|number| format!("{name}-{number}"));
+    if !taken.contains_key(&name) {
+        return name;
+    }
+    numbered.find(|name| !taken.contains_key(name)).unwrap_or_default()
+}
+
 /// A list of names and values.
 fn pairs(server: &Value, field: &str) -> Result<Map<String, Value>, RpcError> {
     let pairs = list(server, field, false)?.iter();
@@ -79,6 +89,17 @@ mod tests {
         let expected = json!({"command": "node", "args": ["x"], "env": {"A": "1"}});
         assert_eq!(converted["my-server"], expected);
         assert_eq!(converted["web"]["headers"], json!({"K": "v"}));
+    }
+
+    #[test]
+    fn names_that_differ_only_in_replaced_characters_stay_different() {
+        let server = |name: &str| json!({"name": name, "command": "x", "args": [], "env": []});
+        let converted = convert(&[server("a b"), server("a-b"), server("你好"), server("世界")]).unwrap();
+        let names: Vec<&str> = converted.keys().map(String::as_str).collect();
+        assert_eq!(names.len(), 4, "{names:?}");
+        assert!(names.contains(&"a-b") && names.contains(&"a-b-2"), "{names:?}");
+        let error = convert(&[server("a"), server("a")]).unwrap_err();
+        assert!(error.message.contains("two servers named a"), "{error:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use qwen_events::SessionId;
 use serde_json::Value;
 
 use super::connection::EditorConnection;
-use super::kernel;
+use super::{kernel, rpc};
 use crate::runtime::exit;
 use crate::settings::add_allow_rule;
 
@@ -69,6 +69,15 @@ impl EditorConnection<'_> {
         kernel::answer(&self.hub, &session_id, request_id, &answer.reply);
         if let Some(mode) = answer.mode {
             self.mode_changed(&session_id, mode);
+        }
+    }
+
+    /// Withdraws the questions of a session whose turn has ended: they cannot be answered any more.
+    pub(super) fn withdraw_questions(&mut self, id: &SessionId) {
+        let open: Vec<String> =
+            self.questions.extract_if(|_, of| of.session == *id).map(|(id, _)| id).collect();
+        for request_id in open {
+            rpc::push_cancel(&request_id, self.out());
         }
     }
 

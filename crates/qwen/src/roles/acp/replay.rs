@@ -8,11 +8,17 @@ use qwen_events::{Body, SessionId};
 /// The beginning of a line that a replay has; responses to prompts are left out.
 const UPDATE: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\"";
 
-/// In a line with a plan, of which only the last one counts. Inside a string every quote is escaped.
-const PLAN: &[u8] = b"\"update\":{\"sessionUpdate\":\"plan\"";
-
-/// Appends the updates of a session to `out`. Returns the cost of the session in US dollars.
-pub fn replay(store: &Store, id: &SessionId, client: AcpClient, out: &mut Vec<u8>) -> Result<f64, LogError> {
+/// Appends the updates of a session to `out`, without the turn of the prompt `running`. Returns the cost of the
+/// session in US dollars.
+pub fn replay(
+    store: &Store,
+    id: &SessionId,
+    client: AcpClient,
+    running: Option<&str>,
+    out: &mut Vec<u8>,
+) -> Result<f64, LogError> {
+    // In a line with the session's plan, of which only the last one counts. Inside a string every quote is escaped.
+    let plan_of_session = format!("\"{id}\",\"update\":{{\"sessionUpdate\":\"plan\"");
     let reader = store.read(id)?;
     let info = StreamInfo {
         replay_user_messages: true,
@@ -23,6 +29,12 @@ pub fn replay(store: &Store, id: &SessionId, client: AcpClient, out: &mut Vec<u8
     let mut events = Replay::new(reader);
     let (mut lines, mut plan, mut cost) = (Vec::new(), Vec::new(), 0.0);
     while let Some(event) = events.next_event()? {
+        if let Body::TurnStart(start) = &event.body
+            && event.scope.parent.is_none()
+            && running == Some(start.prompt_id.as_str())
+        {
+            break;
+        }
         if let Body::TurnEnd(end) = &event.body
             && event.scope.parent.is_none()
         {
@@ -31,7 +43,7 @@ pub fn replay(store: &Store, id: &SessionId, client: AcpClient, out: &mut Vec<u8
         lines.clear();
         encoder.encode(&event, &mut lines);
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            if memchr::memmem::find(line, PLAN).is_some() {
+            if memchr::memmem::find(line, plan_of_session.as_bytes()).is_some() {
                 plan.clear();
                 plan.extend_from_slice(line);
             } else if line.starts_with(UPDATE) {

@@ -19,6 +19,9 @@ pub const INTERNAL_ERROR: i64 = -32603;
 pub const AUTH_REQUIRED: i64 = -32000;
 pub const NOT_FOUND: i64 = -32002;
 
+/// The longest id of a request, in bytes: the answer repeats it in one frame.
+const MAX_ID: usize = 256 * 1024;
+
 /// The id of a client's request, as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RpcId(String);
@@ -124,6 +127,9 @@ pub fn read(line: &[u8]) -> Result<ClientMessage, (RpcId, RpcError)> {
     }
     let line: Line<'_> = serde_json::from_str(text)
         .map_err(|error| refuse(INVALID_REQUEST, format!("the message cannot be read: {error}")))?;
+    if line.id.is_some_and(|raw| raw.get().len() > MAX_ID) {
+        return Err(refuse(INVALID_REQUEST, format!("`id` is longer than {} KiB", MAX_ID / 1024)));
+    }
     let id = line.id.map(|raw| {
         let words = "`id` must be an integer, a string or null";
         RpcId::read(raw).ok_or_else(|| refuse(INVALID_REQUEST, words.to_owned()))
@@ -176,6 +182,13 @@ pub fn push_response(id: &RpcId, result: &Result<Value, RpcError>, out: &mut Vec
         }
     };
     out.extend_from_slice(format!("{{\"jsonrpc\":\"2.0\",\"id\":{},{body}}}\n", id.as_json()).as_bytes());
+}
+
+/// Appends the notification that a request to the client needs no answer any more.
+pub fn push_cancel(request_id: &str, out: &mut Vec<u8>) {
+    let params = serde_json::json!({"requestId": request_id});
+    let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{params}}}\n");
+    out.extend_from_slice(line.as_bytes());
 }
 
 /// Returns a required string parameter. Fails if it is absent or not a string.

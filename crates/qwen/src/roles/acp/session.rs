@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use qwen_dialects::acp::one_line;
 use qwen_dialects::acp::wire::{AvailableCommand, ConfigChoice, ConfigOption, Mode, ModeState};
+use qwen_dialects::acp::{PromptContent, one_line, push_prompt};
 use qwen_events::SessionId;
 use serde_json::{Value, json};
 
@@ -35,17 +35,65 @@ pub struct Turn {
     pub request: RpcId,
     /// The client cancelled it: its answer is `cancelled` whatever happens.
     pub is_cancelled: bool,
-    /// Prompts that are to join the turn, and the client's requests.
-    pub steering: Vec<(String, RpcId)>,
+    /// Prompts that are to join the turn.
+    pub steering: Vec<Steering>,
+    /// The content of the prompt.
+    pub content: PromptContent,
+    /// The updates of the turn until now.
+    pub shown: ShownUpdates,
     /// The result of the turn, which waits for a steered prompt that came too late to join it.
     pub held_result: Option<Result<Value, RpcError>>,
 }
 
-/// What happens once the session has no turn and is closed.
-pub struct Closing {
+/// A prompt that is to join the running turn.
+pub struct Steering {
+    pub prompt_id: String,
+    /// The id of the client's `_session/steering`.
     pub request: RpcId,
-    /// Delete the session's log, too.
-    pub deletes: bool,
+    pub content: PromptContent,
+}
+
+/// The updates that the client received during a turn. The session's log has them only once their message or call is
+/// complete, and a client that loads the session during the turn needs all of them.
+#[derive(Default)]
+pub struct ShownUpdates {
+    lines: Vec<u8>,
+    is_cut: bool,
+}
+
+/// The maximum size of the updates that are held for one turn, in bytes.
+const MAX_SHOWN: usize = 32 * 1024 * 1024;
+
+impl ShownUpdates {
+    /// Adds a line, without its line break.
+    pub fn push(&mut self, line: &[u8]) {
+        if self.is_cut || self.lines.len() + line.len() >= MAX_SHOWN {
+            *self = Self { lines: Vec::new(), is_cut: true };
+            return;
+        }
+        self.lines.extend_from_slice(line);
+        self.lines.push(b'\n');
+    }
+
+    /// Adds a prompt that joined the turn.
+    pub fn push_prompt(&mut self, session_id: &SessionId, steering: &Steering) {
+        if !self.is_cut {
+            push_prompt(session_id.as_str(), &steering.prompt_id, &steering.content, &mut self.lines);
+        }
+    }
+
+    /// All lines; none if there were too many to hold them.
+    pub fn lines(&self) -> Option<&[u8]> {
+        (!self.is_cut).then_some(&self.lines)
+    }
+}
+
+/// The requests that are answered once the session has no turn and is closed.
+#[derive(Default)]
+pub struct Closing {
+    pub closes: Vec<RpcId>,
+    /// Requests to delete the session's log, too.
+    pub deletes: Vec<RpcId>,
 }
 
 /// A session that the client opened on this connection.

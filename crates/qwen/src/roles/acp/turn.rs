@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use super::connection::{EditorConnection, PendingControl};
 use super::kernel;
 use super::rpc::{INVALID_REQUEST, RpcError, RpcId, list, text};
-use super::session::{EFFORT_OPTION, MODE_OPTION, MODEL_OPTION, Session, Turn};
+use super::session::{EFFORT_OPTION, MODE_OPTION, MODEL_OPTION, Session, ShownUpdates, Steering, Turn};
+
+/// The outcome of a prompt that joined the running turn.
+pub(super) const INJECTED: &str = "injected";
 
 /// The longest name of a model.
 const MAX_MODEL: usize = 200;
@@ -33,6 +36,8 @@ impl EditorConnection<'_> {
             request: request.clone(),
             is_cancelled: false,
             steering: Vec::new(),
+            content: content.clone(),
+            shown: ShownUpdates::default(),
             held_result: None,
         });
         self.prompts.insert(prompt_id.clone(), id.clone());
@@ -51,7 +56,9 @@ impl EditorConnection<'_> {
         else {
             return Ok(Some(json!({"outcome": "promptRequired"})));
         };
-        turn.steering.push((prompt_id.clone(), request.clone()));
+        let steering =
+            Steering { prompt_id: prompt_id.clone(), request: request.clone(), content: content.clone() };
+        turn.steering.push(steering);
         self.prompts.insert(prompt_id.clone(), id.clone());
         kernel::prompt(&self.hub, &id, &prompt_id, &content, true);
         Ok(None)
@@ -61,10 +68,15 @@ impl EditorConnection<'_> {
     pub(super) fn steered(&mut self, prompt_id: &str, outcome: &str) {
         let Some(id) = self.prompts.remove(prompt_id) else { return };
         let Some(turn) = self.sessions.get_mut(&id).and_then(|session| session.turn.as_mut()) else { return };
-        let Some(at) = turn.steering.iter().position(|(steering, _)| steering == prompt_id) else { return };
-        let (_, request) = turn.steering.remove(at);
+        let Some(at) = turn.steering.iter().position(|steering| steering.prompt_id == prompt_id) else {
+            return;
+        };
+        let steering = turn.steering.remove(at);
+        if outcome == INJECTED {
+            turn.shown.push_prompt(&id, &steering);
+        }
         let held = if turn.steering.is_empty() { turn.held_result.take() } else { None };
-        self.respond(&request, &Ok(json!({"outcome": outcome})));
+        self.respond(&steering.request, &Ok(json!({"outcome": outcome})));
         if let Some(result) = held {
             self.finish_turn(&id, result);
         }
@@ -75,7 +87,8 @@ impl EditorConnection<'_> {
         let Some(turn) = self.sessions.get_mut(id).and_then(|session| session.turn.as_mut()) else { return };
         turn.is_cancelled = true;
         let prompts = std::iter::once(turn.prompt_id.clone());
-        let prompts: Vec<String> = prompts.chain(turn.steering.iter().map(|(id, _)| id.clone())).collect();
+        let prompts: Vec<String> =
+            prompts.chain(turn.steering.iter().map(|steering| steering.prompt_id.clone())).collect();
         for prompt_id in prompts {
             kernel::cancel(&self.hub, id, &prompt_id);
         }
@@ -131,8 +144,7 @@ impl EditorConnection<'_> {
             let title = Some(title.into());
             self.update(id, &SessionUpdate::SessionInfoUpdate { title, updated_at: None });
         }
-        // A question of a turn that has ended cannot be answered any more.
-        self.questions.retain(|_, question| question.session != *id);
+        self.withdraw_questions(id);
         self.respond(&turn.request, &result);
         self.close_if_idle(id);
     }

@@ -11,6 +11,7 @@ use super::kernel;
 use super::questions::ClientQuestion;
 use super::rpc::{INTERNAL_ERROR, RpcError};
 use super::session::{EFFORT_OPTION, MODE_OPTION, MODEL_OPTION, commands};
+use super::turn::INJECTED;
 
 /// The beginning of every update; its session id follows.
 const UPDATE: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"";
@@ -20,6 +21,14 @@ const KIND: &[u8] = b"\",\"update\":{\"sessionUpdate\":\"";
 
 /// Updates that do not belong to a turn.
 const OUTSIDE_TURNS: [&[u8]; 3] = [b"current_mode_update\"", b"notice\"", b"config_option_update\""];
+
+/// Updates that a replay does not have.
+const NOT_REPLAYED: [&[u8]; 2] = [b"usage_update\"", b"available_commands_update\""];
+
+/// True for an update that belongs to the history of its session.
+fn is_history(kind: &[u8]) -> bool {
+    !OUTSIDE_TURNS.iter().chain(&NOT_REPLAYED).any(|other| kind.starts_with(other))
+}
 
 impl EditorConnection<'_> {
     /// Processes a line of a worker, without its line break.
@@ -35,7 +44,7 @@ impl EditorConnection<'_> {
             "" => self.prompt_response(&message),
             "session/request_permission" | "elicitation/create" => self.ask_client(line, &message),
             "$/cancel_request" if self.questions.remove(text("requestId")).is_some() => self.pass_on(line),
-            "_qwen/steered" => self.steered(text("promptId"), "injected"),
+            "_qwen/steered" => self.steered(text("promptId"), INJECTED),
             "_qwen/control_response" => self.control_response(text("requestId"), params),
             _ => {}
         }
@@ -76,6 +85,9 @@ impl EditorConnection<'_> {
                 let (id, spent) = (session.id.clone(), session.spent);
                 return self.usage(&id, line, spent);
             }
+        }
+        if let Some(turn) = session.turn.as_mut().filter(|_| is_history(kind)) {
+            turn.shown.push(line);
         }
         self.pass_on(line);
     }
