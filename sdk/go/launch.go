@@ -78,6 +78,9 @@ func startHub(ctx context.Context, options *Options) (*hub.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if info, err := os.Stat(options.Dir); options.Dir != "" && (err != nil || !info.IsDir()) {
+		return nil, fmt.Errorf("qwen: Options.Dir is not a directory that can be used: %q", options.Dir)
+	}
 	args, config, err := hubArguments(options.Pool)
 	if config != "" {
 		// The hub has read it by its handshake.
@@ -155,7 +158,10 @@ func workerArguments(options *SessionOptions) (args []string, folder string, err
 	add("--agent", worker.Agent)
 	add("--effort", worker.Effort)
 	add("--core-tools", strings.Join(worker.CoreTools, ","))
-	add("--include-directories", strings.Join(worker.Dirs, ","))
+	for _, dir := range worker.Dirs {
+		// One flag each: a path may contain a comma.
+		add("--include-directories", dir)
+	}
 	addNumber("--max-turns", float64(limits.MaxTurns))
 	addNumber("--max-session-turns", float64(limits.MaxSessionTurns))
 	addNumber("--max-tool-calls", float64(limits.MaxToolCalls))

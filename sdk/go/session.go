@@ -36,6 +36,8 @@ type Session struct {
 	last      *Result
 	lastSeq   uint64
 	isClosing bool
+	// isRegistered is true once the hub's lines for the id come to this session and no other.
+	isRegistered bool
 	// err is the reason for which the session accepts no more prompts.
 	err error
 	// full counts the queues that hold too much, asked the requests whose answers a paused worker could not give.
@@ -67,8 +69,13 @@ func (s *Session) open(ctx context.Context, forkFrom string) error {
 		return err
 	}
 	if err := s.manager.conn.Register(s.id, receiver{s}); err != nil {
+		// The id belongs to another session, which stays as it is.
+		s.markClosing()
 		return publicError(err)
 	}
+	s.mu.Lock()
+	s.isRegistered = true
+	s.mu.Unlock()
 	// A program that greets like a hub and then answers nothing is found by the start time-out.
 	limit := s.manager.options.Timeouts.Start
 	opening, cancel := context.WithTimeoutCause(ctx, limit, &TimeoutError{"Start", limit})
@@ -244,7 +251,12 @@ func (s *Session) end(ctx context.Context) error {
 			s.logger.Debug("close", "error", err)
 		}
 	}
-	conn.Unregister(s.ID())
+	s.mu.Lock()
+	isRegistered := s.isRegistered
+	s.mu.Unlock()
+	if isRegistered {
+		conn.Unregister(s.ID())
+	}
 	s.fail(ErrClosed)
 	s.cancel()
 	s.control.close(ctx)

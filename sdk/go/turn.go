@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -110,6 +111,7 @@ func (s *Session) start(ctx context.Context, prompt string, options []TurnOption
 	t.unwatch = func() bool { return true }
 	line, err := chosen.line(s.ID(), prompt)
 	if err != nil {
+		t.cancel()
 		return nil, err
 	}
 	if steers {
@@ -149,7 +151,13 @@ func (s *Session) start(ctx context.Context, prompt string, options []TurnOption
 }
 
 func (o *turnOptions) line(sessionID, prompt string) (*wire.ChatRequest, error) {
-	parts := append([]wire.RequestPart{{Type: "text", Text: prompt}}, o.parts...)
+	parts := o.parts
+	switch {
+	case prompt != "":
+		parts = append([]wire.RequestPart{{Type: "text", Text: prompt}}, parts...)
+	case len(parts) == 0:
+		return nil, errors.New("qwen: the prompt is empty")
+	}
 	encoded, err := json.Marshal(parts)
 	if err != nil {
 		return nil, err

@@ -185,7 +185,7 @@ func (c *Conn) Register(sessionID string, receiver Receiver) error {
 		return c.err
 	}
 	if _, isTaken := c.receivers[sessionID]; isTaken {
-		return fmt.Errorf("the session %s is open already", sessionID)
+		return fmt.Errorf("qwen: the session %q is already open in this manager; use that one, or close it first", sessionID)
 	}
 	c.receivers[sessionID] = receiver
 	c.generation.Add(1)

@@ -130,6 +130,7 @@ func TestOptionsThatCanNeverWorkAreErrorsBeforeAProcessStarts(t *testing.T) {
 	type endless struct{ Next *endless }
 	for name, options := range map[string]qwen.Options{
 		"mode":     {PermissionMode: "anything"},
+		"folder":   {Dir: "/no/such/folder"},
 		"policy":   {OnCrash: "shrug"},
 		"source":   {Settings: qwen.Settings{Sources: []qwen.SettingSource{"moon"}}},
 		"hook":     {Hooks: qwen.Hooks{Stop: []qwen.Hook{{}}}},
@@ -146,6 +147,31 @@ func TestOptionsThatCanNeverWorkAreErrorsBeforeAProcessStarts(t *testing.T) {
 		if m, err := qwen.Open(testContext(t), options); err == nil {
 			t.Errorf("%s is accepted", name)
 			m.Close()
+		}
+	}
+}
+
+func TestFurtherDirectoriesMayHaveCommasInTheirNames(t *testing.T) {
+	folders := []string{filepath.Join(t.TempDir(), "a,b"), filepath.Join(t.TempDir(), "c, d")}
+	var replies []map[string]any
+	for i, folder := range folders {
+		must(t, os.MkdirAll(folder, 0o755))
+		file := filepath.Join(folder, "seen.txt")
+		must(t, os.WriteFile(file, []byte("content-"+string(rune('0'+i))), 0o644))
+		replies = append(replies, say(call("read_file", step{"file_path": file})))
+	}
+	p := newPlace(t, append(replies, say("Done."))...)
+	options := p.options()
+	options.Worker.Dirs = folders
+	r, err := p.session(options).Run(p.ctx(), "Read.")
+	must(t, err)
+	if !r.OK() {
+		t.Errorf("%+v", r.Denials)
+	}
+	body := string(p.control(http.MethodGet, "requests"))
+	for _, wanted := range []string{"content-0", "content-1"} {
+		if !strings.Contains(body, wanted) {
+			t.Errorf("the model did not get %s", wanted)
 		}
 	}
 }

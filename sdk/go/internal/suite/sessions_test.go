@@ -47,6 +47,28 @@ func TestAnUnknownIDIsAnErrorAndNotAnEmptySession(t *testing.T) {
 	}
 }
 
+func TestAnIDThatIsAlreadyOpenIsAnErrorAndLeavesTheOpenSessionAsItIs(t *testing.T) {
+	p := newPlace(t, say("One."), say("Two."))
+	m := p.manager(p.options())
+	s, err := m.CreateSession(p.ctx(), qwen.SessionOptions{ID: "taken"})
+	must(t, err)
+	defer s.Close()
+	_, err = s.Run(p.ctx(), "First.")
+	must(t, err)
+	_, created := m.CreateSession(p.ctx(), qwen.SessionOptions{ID: "taken"})
+	_, resumed := m.ResumeSession(p.ctx(), "taken", qwen.SessionOptions{})
+	for _, err := range []error{created, resumed} {
+		if err == nil || !strings.Contains(err.Error(), `"taken" is already open`) {
+			t.Errorf("%v", err)
+		}
+	}
+	r, err := s.Run(p.ctx(), "Second.")
+	must(t, err)
+	if r.Text != "Two." {
+		t.Errorf("%q", r.Text)
+	}
+}
+
 func TestAForkHasTheHistoryItsOwnIDAndLeavesTheOriginalAsItIs(t *testing.T) {
 	p := newPlace(t, say("Hello Ada."), say("Second."), say("In the fork."), say("In the early fork."), say("In the original."))
 	s := p.session(p.options())

@@ -254,6 +254,18 @@ func TestAPromptThatIsRefusedIsAnErrorAndNotAHang(t *testing.T) {
 	}
 }
 
+func TestAPromptMayBeAnImageAloneAndIsNeverEmpty(t *testing.T) {
+	p := newPlace(t, say("A picture."))
+	s := p.session(p.options())
+	if _, err := s.Run(p.ctx(), ""); err == nil || !strings.Contains(err.Error(), "the prompt is empty") {
+		t.Errorf("%v", err)
+	}
+	r, err := s.Run(p.ctx(), "", qwen.WithImage([]byte("\x89PNG\r\n\x1a\n"), "image/png"))
+	if err != nil || r.Text != "A picture." {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestUsageIsOnEveryResultByModelAndOfFailedTurnsToo(t *testing.T) {
 	usage := step{"usage": step{"prompt_tokens": 20, "completion_tokens": 4}}
 	p := newPlace(t,
