@@ -259,6 +259,22 @@ for (const [who, capabilities] of [['nothing', NOTHING], ['everything', EVERYTHI
     await editor.close();
   });
 
+  test(`a session that is loaded during its prompt, a client that advertises ${who}`, async () => {
+    const gate = join(mkdtempSync(join(tmpdir(), 'acp-gate-')), 'open');
+    const editor = start([[{ text: 'half ' }, { wait_for_file: gate }, { text: 'done' }]], capabilities);
+    const { sessionId } = await editor.open();
+    const prompt = editor.prompt(sessionId, say('Go'));
+    await editor.until(() => editor.text() === 'half ');
+    editor.seen.updates.length = 0;
+    await editor.agent.request('session/load', { sessionId, cwd: editor.cwd, mcpServers: [] });
+    assert.equal(editor.text(), 'half ');
+    assert.ok(editor.kinds().has('user_message_chunk'));
+    writeFileSync(gate, '');
+    assert.equal((await prompt).stopReason, 'end_turn');
+    assert.equal(editor.text(), 'half done');
+    await editor.close();
+  });
+
   test(`tool content diff, a client that advertises ${who}`, async () => {
     const editor = start([[call('write_file', { file_path: 'new.txt', content: 'a\n' })], [{ text: 'x' }]], capabilities);
     const { sessionId } = await editor.open();

@@ -147,6 +147,23 @@ fn sessions_are_listed_newest_first_with_titles_and_filtered_exactly() {
 }
 
 #[test]
+fn sessions_of_a_directory_are_listed_under_the_name_that_the_client_uses() {
+    let mock = MockModel::with([Reply::text("a")]);
+    let mut editor = Editor::start(&mock);
+    let link = editor.program.home_path().join("link");
+    std::fs::create_dir_all(editor.program.home_path()).unwrap();
+    std::os::unix::fs::symlink(editor.cwd(), &link).unwrap();
+    let opened = editor.ask("session/new", &json!({"cwd": link, "mcpServers": []}));
+    let session = opened["sessionId"].as_str().unwrap().to_owned();
+    editor.turn(&session, "Hi");
+    for cwd in [link.display().to_string(), editor.cwd(), format!("{}/", editor.cwd())] {
+        let rows = editor.ask("session/list", &json!({"cwd": cwd}))["sessions"].clone();
+        assert_eq!((&rows[0]["sessionId"], &rows[0]["cwd"]), (&json!(session), &json!(cwd)), "{rows}");
+    }
+    assert_eq!(editor.ask("session/list", &json!({}))["sessions"][0]["cwd"], editor.cwd());
+}
+
+#[test]
 fn deleting_closes_first_and_succeeds_twice() {
     let mock = MockModel::with([Reply::text("a")]);
     let mut editor = Editor::start(&mock);

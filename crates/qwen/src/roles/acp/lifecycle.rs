@@ -140,8 +140,10 @@ impl EditorConnection<'_> {
         }
         let cursor = optional_text(params, "cursor")?;
         let settings = session_settings::resolve(self.run, None)?;
+        // Logs have the directory without symbolic links; clients name it as they opened it.
+        let resolved = cwd.as_ref().map(|cwd| cwd.canonicalize().unwrap_or_else(|_| cwd.clone()));
         let sessions = match &settings.store {
-            Some(store) => store.list(cwd.as_deref()).map_err(|error| {
+            Some(store) => store.list(resolved.as_deref()).map_err(|error| {
                 RpcError::new(INTERNAL_ERROR, format!("the sessions cannot be listed: {error}"))
             })?,
             None => Vec::new(),
@@ -158,8 +160,10 @@ impl EditorConnection<'_> {
         let rows: Vec<Value> = page
             .iter()
             .map(|session| {
-                let mut row = json!({"sessionId": session.header.session_id.as_str(),
-                    "cwd": &*session.header.cwd, "updatedAt": rfc3339(session.last_activity)});
+                let named = cwd.as_ref().map(|cwd| cwd.to_string_lossy());
+                let cwd = named.as_deref().unwrap_or(&session.header.cwd);
+                let mut row = json!({"sessionId": session.header.session_id.as_str(), "cwd": cwd,
+                    "updatedAt": rfc3339(session.last_activity)});
                 let title = one_line(&session.header.title);
                 if !title.is_empty() {
                     row["title"] = title.into();
