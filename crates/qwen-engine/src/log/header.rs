@@ -114,8 +114,8 @@ impl LogHeader {
     }
 }
 
-/// The beginning of a prompt, on one line.
-pub(super) fn title(message: &str) -> Arc<str> {
+/// Derives the title of a session from its first prompt: the beginning, on one line.
+pub fn derive_title(message: &str) -> Arc<str> {
     let words: Vec<&str> = message.split_whitespace().take(TITLE_CHARS).collect();
     words.join(" ").chars().filter(|c| !c.is_control()).take(TITLE_CHARS).collect::<String>().into()
 }
@@ -139,7 +139,7 @@ mod tests {
                 session_id: SessionId::parse("s-0").expect("an id"),
                 point: Some("p".into()),
             }),
-            title: title("  Fix\tthe\n\nbug \u{1b}[31m"),
+            title: derive_title("  Fix\tthe\n\nbug \u{1b}[31m"),
         };
         assert_eq!(&*header.title, "Fix the bug [31m");
         let mut line = Vec::new();

@@ -38,7 +38,7 @@ pub use fold::open_calls::{OpenCall, OpenCalls, Progress, UnansweredCalls};
 pub use fold::stored_run::StoredRun;
 pub use fold::{CheckpointMeta, FinalAnswer, Folded, Unfinished};
 pub(crate) use form::word;
-pub use header::{LogHeader, Parent};
+pub use header::{LogHeader, Parent, derive_title};
 pub use list::Summary;
 pub use prune::Pruned;
 pub use reader::LogReader;

@@ -11,7 +11,7 @@ use qwen_events::{
 
 use super::entry::{self, LoggedConnection, LoggedContext, is_main};
 use super::file_backups::FileBackup;
-use super::header::title;
+use super::header::derive_title;
 use super::output::Outputs;
 use super::sync::synced;
 use super::{LogError, LogHeader, Store, file_backups};
@@ -236,7 +236,7 @@ impl Recorder {
         let store = self.store.as_ref().ok_or(LogError::NotOnDisk)?;
         let mut file = store.make(&self.header.session_id)?;
         if self.header.title.is_empty() {
-            self.header.title = title(message);
+            self.header.title = derive_title(message);
         }
         let mut head = Vec::new();
         self.header.write(&mut head).map_err(|error| self.unwritable(error.into()))?;

@@ -147,6 +147,21 @@ fn sessions_are_listed_newest_first_with_titles_and_filtered_exactly() {
 }
 
 #[test]
+fn the_title_is_the_one_in_the_list_and_never_a_command() {
+    let mock = MockModel::with([Reply::text("a"), Reply::text("b")]);
+    let mut editor = Editor::start(&mock);
+    let session = editor.session();
+    let (frames, _) = editor.turn(&session, "/stats");
+    assert!(updates(&frames, "session_info_update").is_empty(), "{frames:#?}");
+    let (frames, _) = editor.turn(&session, &format!("First\n  line {}", "long ".repeat(100)));
+    let title = updates(&frames, "session_info_update")[0]["title"].clone();
+    assert!(title.as_str().unwrap().starts_with("First line long"), "{title}");
+    assert_eq!(editor.ask("session/list", &json!({}))["sessions"][0]["title"], title);
+    let (frames, _) = editor.turn(&session, "Second");
+    assert!(updates(&frames, "session_info_update").is_empty(), "{frames:#?}");
+}
+
+#[test]
 fn sessions_of_a_directory_are_listed_under_the_name_that_the_client_uses() {
     let mock = MockModel::with([Reply::text("a")]);
     let mut editor = Editor::start(&mock);

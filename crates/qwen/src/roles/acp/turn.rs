@@ -2,6 +2,7 @@
 
 use qwen_dialects::acp::wire::SessionUpdate;
 use qwen_dialects::acp::{one_line, prompt_parts};
+use qwen_engine::log::derive_title;
 use qwen_events::SessionId;
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ impl EditorConnection<'_> {
         let content = prompt_parts(list(params, "prompt", true)?)?;
         if session.title.is_none() {
             let text = content.parts.iter().find_map(|part| part.as_text()).unwrap_or_default();
-            session.title = Some(one_line(text));
+            session.title = Some(one_line(&derive_title(text)));
         }
         let id = session.id.clone();
         session.turn = Some(Turn {
@@ -131,6 +132,11 @@ impl EditorConnection<'_> {
     fn finish_turn(&mut self, id: &SessionId, result: Result<Value, RpcError>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Some(turn) = session.turn.take() else { return };
+        let is_command = matches!(&result, Ok(value) if value.pointer("/_meta/qwen/command").is_some());
+        if is_command && session.title.as_ref().is_some_and(|title| !title.is_empty()) {
+            // The first message of the conversation names the session.
+            session.title = None;
+        }
         let title = session.title.as_mut().map(std::mem::take).filter(|title| !title.is_empty());
         let result = match result {
             Ok(mut value) if turn.is_cancelled => {
