@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::StreamExt;
-use qwen_events::{CallId, ErrorInfo, ErrorKind, Message, Part, Role, Sampling, Usage};
+use qwen_events::{CallId, ErrorInfo, ErrorKind, Message, Part, Role, Sampling, ToolSpec, Usage};
 use qwen_model::{Model, Piece, Request};
 
 use crate::{Budget, Cancel};
@@ -65,6 +65,13 @@ pub fn estimate(messages: &[Message]) -> u64 {
             Part::Result(result) => result.text.len(),
         })
         .sum();
+    u64::try_from(bytes / 4).unwrap_or(u64::MAX)
+}
+
+/// Estimates the tokens that a model call adds to its messages: the system prompt and the tools.
+pub(crate) fn estimate_fixed_part<'a>(system: &str, tools: impl IntoIterator<Item = &'a ToolSpec>) -> u64 {
+    let size = |spec: &ToolSpec| spec.name.len() + spec.description.len() + spec.parameters.as_str().len();
+    let bytes = system.len() + tools.into_iter().map(size).sum::<usize>();
     u64::try_from(bytes / 4).unwrap_or(u64::MAX)
 }
 

@@ -116,8 +116,11 @@ impl Replay {
             if self.earlier.len() > MAX_EARLIER {
                 self.earlier.remove(0);
             }
-            // A summary also replaces the conversation, but is the beginning of no earlier one.
+            // A summary also replaces the conversation, but is the beginning of no earlier one. It covers all
+            // turns before it.
             let Some(at) = self.earlier.iter().rposition(|(messages, _)| begins_with(messages, kept)) else {
+                let covered = self.earlier.last().into_iter().flat_map(|(_, turns)| turns);
+                self.turns = covered.map(|(prompt, _)| (prompt.clone(), 0)).collect();
                 return;
             };
             let (_, turns) = &self.earlier[at];

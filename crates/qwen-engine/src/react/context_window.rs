@@ -123,7 +123,8 @@ async fn compact(
     if let Some(why) = ruling.block.or(ruling.stop) {
         return Err(compaction::blocked(&why));
     }
-    let before = filled(messages, cx).max(estimate(messages));
+    let fixed = compaction::estimate_fixed_part(&context.system_prompt, context.usable_tools().iter());
+    let before = filled(messages, cx).max(fixed.saturating_add(estimate(messages)));
     let name = context.model_name.clone().or_else(|| context.session.process.overrides.model());
     let most = context.session.window.most_read(messages);
     let summarized = &messages[..plan.summarized];
@@ -145,8 +146,8 @@ async fn compact(
         made.extend_from_slice(&messages[plan.summarized..]);
     }
     context.situation.fold_changes();
-    let after = estimate(&made);
-    cx.budget.context_is(after, true);
+    let after = fixed.saturating_add(estimate(&made));
+    cx.budget.context_is(estimate(&made), true);
     // A sub-agent's conversation is private: it appears neither in the log nor in the session's event stream.
     if !cx.emit.is_in_call() {
         let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after, manual: false };

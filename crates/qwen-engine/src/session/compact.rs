@@ -3,7 +3,7 @@
 use qwen_events::{Body, ErrorInfo, ErrorKind, HistoryChange, Message, PromptId, Role, SessionEvent};
 use serde_json::Value;
 
-use super::{RewindReport, Session};
+use super::{RewindReport, Session, WindowFill};
 use crate::hooks::HookEvent;
 use crate::{Budget, Cancel, Emitter, compaction};
 
@@ -21,14 +21,14 @@ impl Session {
         let prompt_id = PromptId::of_turn(&self.context.id, self.turns.max(1));
         let history = std::mem::take(&mut self.history);
         let emit = self.emitter(emit);
-        let before = self.window_fill.tokens.max(compaction::estimate(&history));
+        let before = self.window_fill.tokens.max(self.estimate_call(&history));
         let replaced = self.summary_of(&history, "manual", wish, &prompt_id, &budget, &emit, cancel).await;
         self.spending.model_calls += budget.sums().model_calls;
         match replaced {
             Ok(messages) => {
-                let sizes = (before, self.window_fill.tokens);
+                let after = self.estimate_call(&messages);
                 self.replace_history(messages);
-                Ok(sizes)
+                Ok((before, after))
             }
             Err(error) => {
                 self.history = history;
@@ -96,21 +96,41 @@ impl Session {
         if let Some(why) = ruling.block.or(ruling.stop) {
             return Err(compaction::blocked(&why));
         }
-        let before = self.window_fill.tokens.max(compaction::estimate(messages));
+        let before = self.window_fill.tokens.max(self.estimate_call(messages));
         let model = self.context.model.clone();
         let name = self.context.process.overrides.model();
         let most = self.context.window.most_read(messages);
         let asked = compaction::SubagentRequest { messages, wish, most, caller: None };
         let summary = compaction::summarize(model.as_ref(), name, asked, budget, cancel).await?;
         let replacement = compaction::replacement(&summary);
-        let after = compaction::estimate(&replacement);
-        self.window_fill.tokens = after;
-        self.window_fill.is_estimated = true;
+        self.estimate_fill(&replacement);
+        let after = self.estimate_call(&replacement);
         self.situation.fold_changes();
         let manual = trigger == "manual";
         let notice = SessionEvent::Compressed { original_tokens: before, new_tokens: after, manual };
         emit.emit(Body::Session(Box::new(notice))).await;
         Ok(replacement)
+    }
+
+    /// Estimates the tokens of a model call with these messages.
+    pub(super) fn estimate_call(&self, messages: &[Message]) -> u64 {
+        compaction::estimate(messages).saturating_add(self.estimate_fixed_part())
+    }
+
+    /// Estimates the tokens of the system prompt and the tools.
+    pub(super) fn estimate_fixed_part(&self) -> u64 {
+        let context = &self.context;
+        let from_servers = context.process.mcp.tools();
+        let own = context.base_tools.specs();
+        let tools = own.iter().chain(from_servers.iter().map(|tool| tool.spec()));
+        compaction::estimate_fixed_part(&context.base_system_prompt, tools)
+    }
+
+    /// Sets the window's fill level for a conversation that no model call has counted.
+    pub(super) fn estimate_fill(&mut self, messages: &[Message]) {
+        let fixed_part = self.estimate_fixed_part();
+        self.window_fill =
+            WindowFill { tokens: compaction::estimate(messages), is_estimated: true, fixed_part };
     }
 
     /// Removes the last turn from the conversation and restores the files that it changed, if they were

@@ -100,6 +100,8 @@ struct WindowFill {
     tokens: u64,
     /// True if `tokens` is an estimate rather than the server's count.
     is_estimated: bool,
+    /// The estimated tokens of the system prompt and the tools, as far as `tokens` does not include them.
+    fixed_part: u64,
 }
 
 /// What the turns of a session have spent.
@@ -164,7 +166,7 @@ impl Session {
             situation: Arc::default(),
             is_interrupted: false,
             greeted: false,
-            window_fill: WindowFill { tokens: 0, is_estimated: true },
+            window_fill: WindowFill { tokens: 0, is_estimated: true, fixed_part: 0 },
             spending: Spending::default(),
             denials: Arc::default(),
             _agents: agents,
@@ -217,7 +219,9 @@ impl Session {
     pub fn context_tokens(&self) -> (u64, bool) {
         match self.window_fill {
             WindowFill { tokens: 0, .. } => (compaction::estimate(&self.history), true),
-            WindowFill { tokens, is_estimated } => (tokens, is_estimated),
+            WindowFill { tokens, is_estimated, fixed_part } => {
+                (tokens.saturating_add(fixed_part), is_estimated)
+            }
         }
     }
 
@@ -268,6 +272,7 @@ impl Session {
         self.history.clone_from(&messages);
         self.situation.clear();
         self.has_unsent_prompts = false;
+        self.estimate_fill(&messages);
         self.note(HistoryChange::Replaced(messages));
     }
 

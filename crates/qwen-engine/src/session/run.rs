@@ -8,7 +8,7 @@ use qwen_events::{
 };
 
 use super::ending::{notice, turn_end, within};
-use super::{ReplayTarget, Session, Turn};
+use super::{ReplayTarget, Session, Turn, WindowFill};
 use crate::agent::{self, AgentOutcome, AgentRun};
 use crate::background_tasks::TaskEventForwarder;
 use crate::budget::Sums;
@@ -229,10 +229,11 @@ impl Session {
         self.spending.model_calls += sums.model_calls;
         // Without a model call the fill level is unchanged.
         if sums.model_calls > 0 || self.window_fill.tokens == 0 {
-            (self.window_fill.tokens, self.window_fill.is_estimated) = match sums.context {
+            let (tokens, is_estimated) = match sums.context {
                 (0, _) => (compaction::estimate(&self.history), true),
                 counted => counted,
             };
+            self.window_fill = WindowFill { tokens, is_estimated, fixed_part: 0 };
         }
         sums
     }

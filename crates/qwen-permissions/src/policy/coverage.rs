@@ -168,10 +168,11 @@ impl<'a> Coverage<'a> {
         let is_shown = |word: &Word| is_visible(word) || (prints && has_no_variable(word));
         let hidden = invocation.words.iter().find(|word| !is_shown(word));
         if let Some(word) = hidden.filter(|_| !matches!(program, "[[" | "[" | "test")) {
-            return Err(format!(
-                "an argument of {program} is only known when it runs ({}…)",
-                word.known_prefix()
-            ));
+            let known = match word.known_prefix() {
+                "" => String::new(),
+                prefix => format!(" ({prefix}…)"),
+            };
+            return Err(format!("an argument of {program} is only known when it runs{known}"));
         }
         let used = programs::examine(&invocation.words, &[])?;
         if !used.only_reads {

@@ -323,11 +323,14 @@ impl Terminal {
             SessionEvent::LoopDetected { message } | SessionEvent::MaxTokens { message } => {
                 self.note(message);
             }
-            SessionEvent::Compressed { original_tokens, new_tokens, .. } => {
+            SessionEvent::Compressed { original_tokens, new_tokens, manual } => {
                 self.status.tokens = *new_tokens;
-                self.note(&format!(
-                    "The conversation was compressed from {original_tokens} to {new_tokens} tokens."
-                ));
+                // The result of the command that asked for it states the same.
+                if !manual {
+                    self.note(&format!(
+                        "The conversation was compressed from {original_tokens} to {new_tokens} tokens."
+                    ));
+                }
             }
             SessionEvent::ModeChanged { mode } => self.options.mode = clean_line(mode),
             SessionEvent::Finished | SessionEvent::Cancelled | SessionEvent::MaxTurns { .. } => {}

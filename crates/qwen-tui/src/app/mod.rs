@@ -162,7 +162,7 @@ impl Terminal {
             options,
         };
         for line in std::mem::take(&mut terminal.options.greeting) {
-            terminal.print_line(&crate::text::StyledLine::plain(line));
+            terminal.print_paragraph(line);
         }
         terminal.ask_for_trust();
         terminal
@@ -333,7 +333,8 @@ impl Terminal {
         if self.options.plain {
             return self.print_question();
         }
-        for line in std::iter::once(reason).chain(found.iter().map(String::as_str)) {
+        self.print_paragraph(reason.to_owned());
+        for line in found {
             self.print_line(&crate::text::StyledLine::plain(line));
         }
     }

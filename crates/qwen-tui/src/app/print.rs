@@ -24,6 +24,11 @@ impl Terminal {
         }
     }
 
+    /// Prints a text that is wrapped at words, without an empty line before it.
+    pub(super) fn print_paragraph(&mut self, text: String) {
+        self.print_rendered(vec![Rendered::prose(StyledLine::plain(text))]);
+    }
+
     fn print_rendered(&mut self, rendered: Vec<Rendered>) {
         let columns = self.options.wrap_prose.then_some(self.options.columns.saturating_sub(1).max(1));
         for line in wrap(rendered, columns) {

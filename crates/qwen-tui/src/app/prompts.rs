@@ -142,6 +142,12 @@ impl Terminal {
     }
 
     fn send_parts(&mut self, parts: Vec<Part>) {
+        if let [Part::Text(text)] = parts.as_slice()
+            && replaces_conversation(text)
+        {
+            // Unknown until the next model call.
+            self.status.tokens = 0;
+        }
         let prompt_id = self.next_prompt_id();
         let prompt = Prompt { prompt_id: Some(prompt_id.clone()), parts, ..Prompt::default() };
         self.begin_turn(Some(prompt_id));
@@ -262,6 +268,18 @@ impl Terminal {
             reason: "user".into(),
             request_id: None,
         });
+    }
+}
+
+/// True for a command that replaces the conversation by an earlier or another one.
+fn replaces_conversation(text: &str) -> bool {
+    let mut parts = text.split_whitespace();
+    match (parts.next(), parts.next()) {
+        (Some("/undo" | "/redo" | "/clear"), _) | (Some("/chat"), Some("resume")) => true,
+        // Otherwise they only open a list.
+        (Some("/resume"), session) => session.is_some(),
+        (Some("/rewind"), Some(_)) => parts.next().is_some_and(|scope| scope != "files"),
+        _ => false,
     }
 }
 

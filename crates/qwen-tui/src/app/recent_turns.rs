@@ -1,6 +1,6 @@
 //! Prints the last turns of a resumed session.
 
-use qwen_events::{Body, Event};
+use qwen_events::{Body, Event, SessionEvent};
 
 use super::Terminal;
 use crate::markdown::{Rendered, Stream};
@@ -9,6 +9,9 @@ use crate::view;
 
 /// The number of printed turns; the transcript has all of them.
 const TURNS: usize = 3;
+
+/// Printed where the conversation was replaced by a summary.
+const COMPRESSED: &str = "The conversation was compressed here: the model has a summary of everything above.";
 
 /// The last turns of a session. Everything older is counted and dropped, so a long session needs no memory.
 #[derive(Debug, Default)]
@@ -32,10 +35,11 @@ impl RecentTurns {
             }
             self.turns.push_back(Vec::new());
         }
-        let is_shown = matches!(
-            event.body,
-            Body::TurnStart(_) | Body::MessageEnd(_) | Body::ToolEnd(_) | Body::TurnEnd(_)
-        );
+        let is_shown = match &event.body {
+            Body::TurnStart(_) | Body::MessageEnd(_) | Body::ToolEnd(_) | Body::TurnEnd(_) => true,
+            Body::Session(notice) => matches!(**notice, SessionEvent::Compressed { .. }),
+            _ => false,
+        };
         if let Some(turn) = self.turns.back_mut().filter(|_| is_shown) {
             turn.push(event.body);
         }
@@ -64,6 +68,8 @@ impl Terminal {
                 self.print_block(view::finished_call(end, self.marks, &self.output_limit(end)));
             } else if let Body::TurnEnd(end) = body {
                 self.print_block(view::turn_end(end, None, self.marks));
+            } else if let Body::Session(_) = body {
+                self.note(COMPRESSED);
             }
         }
     }

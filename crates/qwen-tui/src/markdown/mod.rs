@@ -3,6 +3,7 @@
 mod code;
 mod render;
 mod stream;
+mod table;
 mod wrap;
 
 pub use code::highlight;
@@ -10,19 +11,28 @@ pub use render::render;
 pub use stream::{Block, Stream};
 pub use wrap::wrap;
 
+use std::sync::Arc;
+
 use crate::text::StyledLine;
 
 /// How a line may be wrapped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Flow {
     /// Prose: wrapped at words, or by the terminal if the user prefers that.
     Prose,
-    /// A row of a table: like prose, but the last cell continues below its beginning, which is this many columns in.
-    Row(usize),
-    /// The line below a table's heading: never longer than one row of the screen.
-    Rule,
+    /// A row of a table: where it is too long, each cell is wrapped within its column.
+    Row(TableRow),
+    /// The line below the heading of a table whose columns have these widths.
+    Rule(Arc<[usize]>),
     /// Code, commands, output, diffs: one logical line, wrapped only by the terminal.
     Logical,
+}
+
+/// The cells of a row, and the widths that the columns of its table would like to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableRow {
+    pub cells: Vec<StyledLine>,
+    pub widths: Arc<[usize]>,
 }
 
 /// A line that is ready to be printed.

@@ -1,9 +1,12 @@
 //! A finished block of Markdown as lines.
 
+use std::sync::Arc;
+
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::code::highlight;
-use super::{Flow, Rendered};
+use super::table::{join_cells, rule};
+use super::{Flow, Rendered, TableRow};
 use crate::text::{Color, Style, StyledLine, clean};
 
 /// Renders Markdown as lines, without empty lines at the start and the end. Escape sequences are removed.
@@ -250,28 +253,17 @@ impl Table {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let widest =
             |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(StyledLine::width).max();
-        let widths: Vec<usize> = (0..columns).map(|column| widest(column).unwrap_or_default()).collect();
+        let widths: Arc<[usize]> = (0..columns).map(|column| widest(column).unwrap_or_default()).collect();
         let mut lines = Vec::new();
-        for (n, row) in self.rows.iter().enumerate() {
-            let mut line = StyledLine::default();
-            for (column, cell) in row.iter().enumerate() {
-                if column > 0 {
-                    line.push(" | ", Style::DIM);
-                }
-                for span in &cell.spans {
-                    line.push(span.text.clone(), if n == 0 { span.style.bold() } else { span.style });
-                }
-                if column + 1 < row.len() {
-                    let missing = widths[column].saturating_sub(cell.width());
-                    line.push(" ".repeat(missing), Style::PLAIN);
-                }
-            }
-            let before_last = widths.iter().rev().skip(1).map(|width| width + " | ".len()).sum();
-            lines.push(Rendered { line, flow: Flow::Row(before_last) });
+        for (n, mut cells) in self.rows.into_iter().enumerate() {
             if n == 0 {
-                let rule: Vec<String> = widths.iter().map(|width| "-".repeat((*width).max(1))).collect();
-                let line = StyledLine::styled(rule.join("-|-"), Style::DIM);
-                lines.push(Rendered { line, flow: Flow::Rule });
+                let spans = cells.iter_mut().flat_map(|cell| &mut cell.spans);
+                spans.for_each(|span| span.style = span.style.bold());
+            }
+            let line = join_cells(&cells, &widths);
+            lines.push(Rendered { line, flow: Flow::Row(TableRow { cells, widths: widths.clone() }) });
+            if n == 0 {
+                lines.push(Rendered { line: rule(&widths), flow: Flow::Rule(widths.clone()) });
             }
         }
         lines

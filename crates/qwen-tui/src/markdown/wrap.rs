@@ -1,53 +1,49 @@
 //! Wraps prose at a given width.
 
-use super::{Flow, Rendered};
-use crate::text::{Style, StyledLine, cut, wrap_words};
+use super::table::{fit_widths, rule, table_width, wrap_row};
+use super::{Flow, Rendered, TableRow};
+use crate::text::{StyledLine, cut, wrap_words};
 
 /// The printed lines: prose wrapped between words at `columns`, everything else unchanged.
 pub fn wrap(rendered: Vec<Rendered>, columns: Option<usize>) -> Vec<StyledLine> {
     let mut lines = Vec::with_capacity(rendered.len());
     for Rendered { line, flow } in rendered {
-        let Some(columns) = columns.filter(|columns| line.width() > *columns) else {
+        let width = match &flow {
+            // All rows of a table are laid out alike, the short ones too.
+            Flow::Row(TableRow { widths, .. }) | Flow::Rule(widths) => table_width(widths),
+            Flow::Prose | Flow::Logical => line.width(),
+        };
+        let Some(columns) = columns.filter(|columns| width > *columns) else {
             lines.push(line);
             continue;
         };
         match flow {
-            Flow::Prose => wrap_line(&line, columns, 0, &mut lines),
-            // A narrow last cell would be hard to read.
-            Flow::Row(indent) if indent > columns / 2 => wrap_line(&line, columns, 0, &mut lines),
-            Flow::Row(indent) => wrap_line(&line, columns, indent, &mut lines),
-            Flow::Rule => lines.extend(cut(&line, columns).into_iter().next()),
+            Flow::Prose => wrap_line(&line, columns, &mut lines),
+            Flow::Row(row) => match fit_widths(&row.widths, columns) {
+                Some(widths) => lines.extend(wrap_row(&row, &widths)),
+                None => wrap_line(&line, columns, &mut lines),
+            },
+            Flow::Rule(widths) => match fit_widths(&widths, columns) {
+                Some(widths) => lines.push(rule(&widths)),
+                None => lines.extend(cut(&line, columns).into_iter().next()),
+            },
             Flow::Logical => lines.push(line),
         }
     }
     lines
 }
 
-/// The pieces of a text, wrapped at words. All but the first leave room for an indent.
-fn wrap_pieces(text: &str, columns: usize, indent: usize) -> Vec<&str> {
-    if indent == 0 {
-        return wrap_words(text, columns);
-    }
-    let Some(first) = wrap_words(text, columns).into_iter().next() else { return Vec::new() };
-    let rest = text[first.len()..].trim_start_matches(' ');
-    let mut pieces = vec![first];
-    pieces.extend(wrap_words(rest, columns - indent));
-    pieces
-}
-
-fn wrap_line(line: &StyledLine, columns: usize, indent: usize, lines: &mut Vec<StyledLine>) {
+/// Appends the parts of a line, wrapped at words.
+pub(super) fn wrap_line(line: &StyledLine, columns: usize, lines: &mut Vec<StyledLine>) {
     let text = line.text();
     let mut spans = line.spans.iter().map(|span| (span.text.as_str(), span.style));
     let mut current = spans.next();
     let mut at = 0;
-    for (n, piece) in wrap_pieces(&text, columns, indent).into_iter().enumerate() {
+    for piece in wrap_words(&text, columns) {
         // `piece` is a slice of `text`; the gap between two pieces is the space at which the line was
         // wrapped.
         let start = piece.as_ptr() as usize - text.as_ptr() as usize;
         let mut out = StyledLine::default();
-        if n > 0 && indent > 0 {
-            out.push(" ".repeat(indent), Style::PLAIN);
-        }
         let end = start + piece.len();
         while let Some((rest, style)) = current {
             let skip = start.saturating_sub(at).min(rest.len());
@@ -70,6 +66,8 @@ fn wrap_line(line: &StyledLine, columns: usize, indent: usize, lines: &mut Vec<S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::markdown::render;
+    use crate::text::Style;
 
     #[test]
     fn styles_survive_the_break() {
@@ -87,11 +85,30 @@ mod tests {
     }
 
     #[test]
-    fn the_last_cell_of_a_row_continues_below_its_beginning_and_the_rule_takes_one_line() {
-        let row = Rendered { line: StyledLine::plain("file  | what it does here"), flow: Flow::Row(8) };
-        let rule = Rendered { line: StyledLine::plain("------|-----------------"), flow: Flow::Rule };
-        let lines = wrap(vec![row, rule], Some(18));
-        let texts: Vec<String> = lines.iter().map(StyledLine::text).collect();
-        assert_eq!(texts, ["file  | what it", "        does here", "------|-----------"]);
+    fn the_cells_of_a_wide_table_are_wrapped_within_their_columns() {
+        let table =
+            "| file | what it does here | ok |\n|---|---|---|\n| a.rs | reads the whole file | no |\n";
+        let texts = |columns| -> Vec<String> {
+            wrap(render(table), Some(columns)).iter().map(|line| line.text().trim_end().to_owned()).collect()
+        };
+        assert_eq!(
+            texts(40),
+            [
+                "file | what it does here    | ok",
+                "-----|----------------------|---",
+                "a.rs | reads the whole file | no"
+            ]
+        );
+        assert_eq!(
+            texts(22),
+            [
+                "file | what it    | ok",
+                "     | does here  |",
+                "-----|------------|---",
+                "a.rs | reads the  | no",
+                "     | whole file |"
+            ]
+        );
+        assert!(texts(8).iter().all(|line| line.len() <= 8), "{:?}", texts(8));
     }
 }

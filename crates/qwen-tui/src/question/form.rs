@@ -69,6 +69,11 @@ impl Form {
         (asked, format!("{place}{}", clean_line(&asked.question)))
     }
 
+    /// The position of the current question among all.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
     /// True while free text is being written.
     pub(super) fn is_writing(&self) -> bool {
         self.cursor >= self.current().0.options.len()
@@ -138,6 +143,7 @@ impl Form {
             }
             None => {
                 self.cursor = count;
+                self.chosen.clear();
                 self.words.set(text);
             }
         }
@@ -155,22 +161,20 @@ impl Form {
 
     fn submit(&mut self) -> Option<Value> {
         let asked = &self.asked[self.at];
-        let answer = if self.is_writing() {
-            let words = self.words.text().trim().to_owned();
-            if words.is_empty() {
-                return None;
-            }
-            words
-        } else {
-            let mut chosen = self.chosen.clone();
-            if chosen.is_empty() {
-                chosen.push(self.cursor);
-            }
-            chosen.sort_unstable();
-            let labels: Vec<&str> = chosen.iter().map(|at| asked.options[*at].0.as_str()).collect();
-            labels.join(", ")
-        };
-        self.answers.insert(asked.question.clone(), answer.into());
+        let words = self.words.text();
+        let words = Some(words.trim()).filter(|words| self.is_writing() && !words.is_empty());
+        let mut chosen = self.chosen.clone();
+        if chosen.is_empty() && !self.is_writing() {
+            chosen.push(self.cursor);
+        }
+        chosen.sort_unstable();
+        // The user's own words join the marked options.
+        let labels = chosen.iter().map(|at| asked.options[*at].0.as_str());
+        let answer: Vec<&str> = labels.chain(words).collect();
+        if answer.is_empty() {
+            return None;
+        }
+        self.answers.insert(asked.question.clone(), answer.join(", ").into());
         self.at += 1;
         self.cursor = 0;
         self.chosen.clear();

@@ -113,6 +113,8 @@ impl Questions {
                 self.close_by_user();
                 QuestionOutcome::Taken
             }
+            // Pressed twice, or too early: the draft must not be sent instead.
+            Some(KeyAction::Submit) if open.is_opened_by_user() => QuestionOutcome::Taken,
             _ => {
                 self.presentation = Presentation::Banner;
                 QuestionOutcome::Passed
@@ -133,12 +135,9 @@ impl Questions {
         let step = if typed.character == 'v' && question.form.is_none() {
             open.measure();
             AnswerStep::Show
-        } else if let Some(form) = &mut question.form {
+        } else if question.form.is_some() {
             let key = TerminalInput::Key(Key::plain(KeyCode::Char(typed.character)));
-            match open.is_measured().then(|| form.input(&key, None)) {
-                Some(answers) => give_answers(question, answers),
-                None => AnswerStep::Refuse(NO_ROOM),
-            }
+            if open.is_measured() { fill_in(open, question, &key, None) } else { AnswerStep::Refuse(NO_ROOM) }
         } else {
             match choice_of(question, typed.character) {
                 Some(choice) => choose(open, question, choice),
@@ -196,7 +195,7 @@ fn answer(
         return step;
     }
     match &mut open.mode {
-        Mode::Form if open.is_measured => answer_form(question, input, action),
+        Mode::Form if open.is_measured => answer_form(open, question, input, action),
         Mode::Form => AnswerStep::Refuse(NO_ROOM),
         Mode::Rule { editor, always, problem } => {
             if action != Some(KeyAction::Submit) {
@@ -309,9 +308,13 @@ fn answer_choosing(
     }
 }
 
-fn answer_form(question: &mut QuestionView, input: &TerminalInput, action: Option<KeyAction>) -> AnswerStep {
-    let Some(form) = &mut question.form else { return AnswerStep::Stay };
-    if !form.is_writing() {
+fn answer_form(
+    open: &mut OpenQuestion,
+    question: &mut QuestionView,
+    input: &TerminalInput,
+    action: Option<KeyAction>,
+) -> AnswerStep {
+    if let Some(form) = question.form.as_ref().filter(|form| !form.is_writing()) {
         let (asked, _) = form.current();
         match character(input, action) {
             Some(digit @ '1'..='9') => return AnswerStep::Wait(digit),
@@ -321,7 +324,22 @@ fn answer_form(question: &mut QuestionView, input: &TerminalInput, action: Optio
             None => {}
         }
     }
+    fill_in(open, question, input, action)
+}
+
+/// Passes an input to the form. The form's next question takes no key that was pressed before it was visible.
+fn fill_in(
+    open: &mut OpenQuestion,
+    question: &mut QuestionView,
+    input: &TerminalInput,
+    action: Option<KeyAction>,
+) -> AnswerStep {
+    let Some(form) = &mut question.form else { return AnswerStep::Stay };
+    let position = form.position();
     let answers = form.input(input, action);
+    if form.position() != position {
+        open.turn_page();
+    }
     give_answers(question, answers)
 }
 

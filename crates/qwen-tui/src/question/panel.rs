@@ -226,7 +226,8 @@ fn push_answers(
 /// Appends the current question of a form, with at most `option_rows` rows for each option.
 fn push_form(form: &Form, columns: usize, option_rows: usize, panel: &mut Panel) {
     let (asked, title) = form.current();
-    panel.rows.extend(cut(&StyledLine::styled(title, Style::BOLD), columns));
+    let room = columns.saturating_sub(1).max(1);
+    panel.rows.extend(wrap(vec![Rendered::prose(StyledLine::styled(title, Style::BOLD))], Some(room)));
     for (n, (label, about)) in asked.options.iter().enumerate() {
         let mark = if form.chosen.contains(&n) {
             "[x] "
@@ -240,7 +241,12 @@ fn push_form(form: &Form, columns: usize, option_rows: usize, panel: &mut Panel)
         if !about.is_empty() {
             line.push(format!("  {}", visible_line(about)), Style::DIM);
         }
-        panel.rows.extend(first_rows(&line, columns, option_rows));
+        let mut rows = wrap(vec![Rendered::prose(line)], Some(room));
+        if rows.len() > option_rows {
+            rows.truncate(option_rows);
+            mark_cut(rows.last_mut(), columns);
+        }
+        panel.rows.extend(rows);
     }
     let sign = format!("{}. ", asked.options.len() + 1);
     if form.is_writing() {

@@ -84,15 +84,29 @@ impl OpenQuestion {
         self.visibility == Visibility::Hidden
     }
 
+    /// True if the user opened the question.
+    pub(super) fn is_opened_by_user(&self) -> bool {
+        self.opener == Opener::User
+    }
+
     /// True if the user sees the question or opened it.
     pub(super) fn is_noticed(&self) -> bool {
-        self.opener == Opener::User || matches!(self.visibility, Visibility::Visible { .. })
+        self.is_opened_by_user() || matches!(self.visibility, Visibility::Visible { .. })
     }
 
     pub(super) fn frame_written(&mut self, now: Millis) {
         if let Visibility::Drawn { at } = self.visibility {
             self.visibility = Visibility::Visible { drawn: at, written: now };
         }
+    }
+
+    /// Records that the next page of the question follows, which is not on the screen yet. The user attends to
+    /// the question already.
+    pub(super) fn turn_page(&mut self) {
+        self.hide();
+        self.attend();
+        self.is_measured = false;
+        self.scroll = 0;
     }
 
     pub(super) fn hide(&mut self) {

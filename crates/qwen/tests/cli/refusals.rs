@@ -176,6 +176,8 @@ fn mistyped_subcommands_and_agents_are_recognised() {
         (&["sesions", "list"][..], "qwen sessions"),
         (&["shcema"], "qwen schema"),
         (&["confg"], "qwen config"),
+        (&["help", "sesions"], "qwen help sessions"),
+        (&["login"], "there is no subcommand 'login' here"),
         (&["version"], "qwen --version"),
         (&["confg", "--json"], "qwen config"),
         (&["--json", "confg"], "qwen config"),

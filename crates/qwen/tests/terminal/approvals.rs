@@ -156,6 +156,28 @@ fn questions_of_the_model_are_forms() {
 }
 
 #[test]
+fn own_words_join_the_marked_options_of_a_form() {
+    let arguments = r#"{"questions":[{"question":"Which features?","multiSelect":true,
+        "options":[{"label":"login"},{"label":"search"},{"label":"export"}]}]}"#;
+    let mock = MockModel::with([Reply::call("c1", "ask_user_question", arguments), Reply::text("Noted.")]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("ask me\r");
+    screen.wait_for("? The model asks");
+    screen.type_keys(ASK);
+    screen.wait_for("[ ] login");
+    screen.type_keys(" ");
+    screen.wait_for("[x] login");
+    // Up from the first option leads to the user's own words.
+    screen.type_keys("\u{1b}[A");
+    screen.type_keys("an audit log");
+    screen.wait_for("an audit log");
+    screen.type_keys("\r");
+    screen.wait_for("Noted.");
+    let said = mock.wait_for_request(1).body.to_string();
+    assert!(said.contains("Which features?: login, an audit log"), "{said}");
+}
+
+#[test]
 fn a_plan_is_read_and_approved_and_the_work_begins() {
     let plan =
         |words: &str| Reply::call("c1", "exit_plan_mode", &format!(r##"{{"plan":"# {words}\n\n1. look"}}"##));

@@ -117,6 +117,41 @@ fn the_token_count_is_current_after_a_compaction() {
     screen.wait_for("15 tokens");
     screen.type_keys("/compress\r");
     screen.wait_gone("15 tokens");
+    screen.wait_for("The conversation was compressed from ");
+    assert_eq!(count(&screen, "The conversation was compressed from "), 1, "{}", screen.contents());
+    // Both counts include the system prompt and the tools.
+    let contents = screen.contents();
+    let line = contents.lines().find(|line| line.contains("compressed from")).unwrap();
+    let numbers: Vec<u64> = line.split(' ').filter_map(|part| part.parse().ok()).collect();
+    assert!(numbers.len() == 2 && numbers.iter().all(|tokens| *tokens > 1000), "{line}");
+    screen.wait_for(&format!("{} tokens", numbers[1]));
+}
+
+#[test]
+fn the_first_lines_wrap_at_words() {
+    let mock = MockModel::with([]);
+    let mut screen = Screen::sized(&qwen(&mock), 40, 24);
+    screen.wait_for("> ");
+    let contents = screen.contents();
+    let hint: Vec<&str> = contents.lines().skip_while(|line| !line.starts_with("? lists")).take(2).collect();
+    assert_eq!(hint.join(" "), "? lists the keys, / the commands; @ names a file, ! runs a command.");
+}
+
+#[test]
+fn questions_of_a_form_wrap_at_words() {
+    let arguments = r#"{"questions":[{"question":"Which database serves for considerable persistent storage?",
+        "options":[{"label":"SQLite","description":"embedded in the process, so considerable operation is spared"}]}]}"#;
+    let mock = MockModel::with([Reply::call("c1", "ask_user_question", arguments)]);
+    let mut screen = Screen::sized(&qwen(&mock), 40, 24);
+    screen.wait_for("mock in");
+    screen.type_keys("go\r");
+    screen.wait_for("? The model asks");
+    screen.type_keys(OPEN);
+    screen.wait_for("1. SQLite");
+    let contents = screen.contents();
+    for word in ["considerable", "persistent", "embedded", "operation", "spared"] {
+        assert!(contents.contains(word), "{word} is cut:\n{contents}");
+    }
 }
 
 #[test]

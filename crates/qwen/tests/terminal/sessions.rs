@@ -1,6 +1,6 @@
 //! Typed commands, other sessions, the way back, and copies of the conversation.
 
-use mock_model::{MockModel, Reply, gate, sse};
+use mock_model::{MockModel, Reply, ReplyEvent, gate, sse};
 
 use crate::harness::{Screen, qwen};
 
@@ -292,4 +292,66 @@ fn the_conversation_is_exported_as_markdown_html_and_json_lines() {
         read("talk.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["role"], "user");
     assert_eq!(lines[1]["content"][0]["text"], "Use `<b>` & **bold**.");
+}
+
+/// Types a prompt or a command and waits for what it prints.
+fn enter(screen: &mut Screen, text: &str, shown: &str) {
+    screen.type_keys(&format!("{text}\r"));
+    screen.wait_for(shown);
+    screen.wait_gone("esc interrupts");
+}
+
+#[test]
+fn what_a_continued_session_shows_is_what_the_model_has_after_compact_undo_and_redo() {
+    let cases: [(&[&str], bool); 3] =
+        [(&["/compact"], true), (&["/compact", "/undo"], false), (&["/compact", "/undo", "/redo"], true)];
+    for (commands, is_compressed) in cases {
+        let mock = MockModel::with(["one.", "two.", "THE SUMMARY", "after."].map(Reply::text));
+        let program = qwen(&mock);
+        let mut screen = Screen::ready(&program);
+        enter(&mut screen, "first prompt", "one.");
+        enter(&mut screen, "second prompt", "two.");
+        for command in commands {
+            screen.type_keys(&format!("{command}\r"));
+            screen.wait_for(match *command {
+                "/compact" => "was compressed from",
+                "/undo" => "The last turn was removed",
+                _ => "is back in the conversation",
+            });
+            screen.wait_gone("esc interrupts");
+        }
+        screen.type_keys("\u{4}");
+        screen.wait();
+        let mut screen = Screen::ready(&program.clone().args(["--continue"]));
+        screen.wait_for("> first prompt");
+        let shown = screen.contents();
+        assert_eq!(shown.contains("> second prompt"), is_compressed, "{commands:?}:\n{shown}");
+        assert_eq!(
+            shown.contains("The conversation was compressed here"),
+            is_compressed,
+            "{commands:?}:\n{shown}"
+        );
+        enter(&mut screen, "third prompt", "after.");
+        let said = mock.wait_for_request(3).body["messages"].to_string();
+        assert_eq!(said.contains("THE SUMMARY"), is_compressed, "{commands:?}: {said}");
+        assert_eq!(said.contains("first prompt"), !is_compressed, "{commands:?}: {said}");
+        assert!(!said.contains("second prompt"), "{commands:?}: {said}");
+    }
+}
+
+#[test]
+fn after_a_way_back_the_size_of_what_was_removed_triggers_no_compaction() {
+    let sized = |text: &str, tokens| {
+        let usage = ReplyEvent::Usage { input: tokens, output: 5 }.step();
+        Reply::new([ReplyEvent::Text(text.into()).step(), usage])
+    };
+    let mock = MockModel::with([sized("one.", 3000), sized("two.", 120_000), sized("three.", 3000)]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    enter(&mut screen, "first prompt", "one.");
+    enter(&mut screen, "second prompt", "two.");
+    screen.wait_for("120k tokens");
+    enter(&mut screen, "/undo", "The last turn was removed");
+    screen.wait_gone("120k tokens");
+    enter(&mut screen, "third prompt", "three.");
+    assert_eq!(mock.requests().len(), 3, "nothing was summarized");
 }

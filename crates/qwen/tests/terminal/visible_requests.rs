@@ -153,3 +153,23 @@ fn the_trust_question_is_not_answered_by_typing() {
     screen.wait_for("? Trust this folder?");
     assert!(!screen.contents().contains("Trust this folder? yes"), "{}", screen.contents());
 }
+
+#[test]
+fn the_next_question_of_a_form_takes_no_key_that_was_pressed_before_it_was_visible() {
+    let arguments = r#"{"questions":[
+        {"question":"First?","options":[{"label":"red"},{"label":"blue"}]},
+        {"question":"Second?","options":[{"label":"cat"},{"label":"dog"}]}]}"#;
+    let mock = MockModel::with([Reply::call("c1", "ask_user_question", arguments), Reply::text("Answered.")]);
+    let mut screen = Screen::ready(&qwen(&mock));
+    screen.type_keys("go\r");
+    screen.wait_for("? The model asks");
+    screen.type_keys(ASK);
+    screen.wait_for("1/2 First?");
+    // The second key arrives together with the first one, before the second question is painted.
+    screen.type_keys("\r\r");
+    screen.wait_for("2/2 Second?");
+    screen.type_keys("2");
+    screen.wait_for("Answered.");
+    let said = mock.wait_for_request(1).body.to_string();
+    assert!(said.contains("First?: red") && said.contains("Second?: dog"), "{said}");
+}

@@ -152,6 +152,8 @@ const FOREIGN_SUBCOMMANDS: &[&str] = &[
     "import",
     "install",
     "kill",
+    "login",
+    "logout",
     "logs",
     "plugin",
     "plugins",
@@ -226,9 +228,13 @@ fn mistyped_subcommand(words: &[String]) -> Option<clap::Error> {
     }
     let command = Cli::command();
     let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let (first, prefix) = match words {
+        [help, name] if help == "help" => (name, "help "),
+        _ => (first, ""),
+    };
     let similar = one_error_away(first, &names)?;
     let message = format!(
-        "there is no subcommand '{first}'; did you mean 'qwen {similar}'? To send it as a prompt, use: qwen -p \"{}\"\n",
+        "there is no subcommand '{first}'; did you mean 'qwen {prefix}{similar}'? To send it as a prompt, use: qwen -p \"{}\"\n",
         words.join(" ")
     );
     Some(clap::Error::raw(ErrorKind::InvalidSubcommand, message))
