@@ -203,6 +203,13 @@ impl Permissions {
         if policy.mode() == Mode::Plan {
             return Some(format!("leave plan mode, which only reads, {}", audience.describe_mode("default")));
         }
+        // A host that uses Claude's names for tools uses its names for modes, too.
+        let has_claudes_names = declaration.is_some_and(|declaration| *declaration.name != *call.name);
+        let named = |mode| match mode {
+            "auto-edit" if has_claudes_names && audience == Audience::Program => "acceptEdits",
+            "yolo" if has_claudes_names && audience == Audience::Program => "bypassPermissions",
+            mode => mode,
+        };
         let mut candidates: Vec<Vec<String>> = Vec::new();
         if let Some(command) = declared.command() {
             candidates.push(root_commands(command).iter().map(|root| format!("Bash({root} *)")).collect());
@@ -225,7 +232,7 @@ impl Permissions {
                 changed.set_mode(mode);
                 if allows(&changed) {
                     let added = audience.describe_directory(directory);
-                    let more = more.map(|mode| format!(" and {}", audience.describe_mode(mode)));
+                    let more = more.map(|mode| format!(" and {}", audience.describe_mode(named(mode))));
                     return Some(format!("allow it {added}{}", more.unwrap_or_default()));
                 }
             }
@@ -233,7 +240,7 @@ impl Permissions {
         [(Mode::AutoEdit, "auto-edit"), (Mode::Yolo, "yolo")].into_iter().find_map(|(mode, name)| {
             let mut changed = policy.clone();
             changed.set_mode(mode);
-            allows(&changed).then(|| format!("allow it {}", audience.describe_mode(name)))
+            allows(&changed).then(|| format!("allow it {}", audience.describe_mode(named(name))))
         })
     }
 

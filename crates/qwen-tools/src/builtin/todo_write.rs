@@ -76,8 +76,9 @@ fn run(call: &ToolCall) -> Result<Outcome, Refusal> {
     }
     let count = |status| todos.iter().filter(|todo| todo.status == status).count();
     let text = format!(
-        "The list has {} entries: {} completed, {} in progress, {} pending.",
+        "The list has {} {}: {} completed, {} in progress, {} pending.",
         todos.len(),
+        if todos.len() == 1 { "entry" } else { "entries" },
         count(TodoStatus::Completed),
         count(TodoStatus::InProgress),
         count(TodoStatus::Pending)

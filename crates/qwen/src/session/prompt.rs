@@ -106,7 +106,8 @@ fn decoded(bytes: &[u8]) -> String {
     if let Cow::Owned(text) = &text {
         let replaced = text.matches(char::REPLACEMENT_CHARACTER).count();
         exit::report(&format!(
-            "qwen: notice: standard input is not UTF-8; {replaced} invalid sequences were replaced by U+FFFD"
+            "qwen: notice: standard input is not UTF-8; {replaced} invalid {} replaced by U+FFFD",
+            if replaced == 1 { "sequence was" } else { "sequences were" }
         ));
     }
     text.into_owned()

@@ -327,7 +327,7 @@ fn outcome(exit: Exit, ending: Option<Ending>, timeout: Duration, transcript: Tr
             Some("tool_timeout"),
             Some(format!(
                 "The command timed out after {} ms (the tool time-out) and was ended, with everything that it had started. Give a longer \
-                 timeout, or use is_background for a command that keeps running.",
+                 timeout, or run it in the background if it keeps running.",
                 timeout.as_millis()
             )),
         ),

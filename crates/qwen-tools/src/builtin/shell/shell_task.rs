@@ -95,8 +95,11 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     let (id, kill) = (task_id.as_str(), action == "kill");
     let Some(task) = cx.session.tasks.get(id) else {
         let known = cx.session.tasks.ids();
-        let known = if known.is_empty() { "none was started".to_owned() } else { known.join(", ") };
-        return Err(Refusal::new("task_not_found", format!("There is no background task {id}: {known}.")));
+        let known = match known.as_slice() {
+            [] => "none was started".to_owned(),
+            known => format!("the tasks of this session are {}", known.join(", ")),
+        };
+        return Err(Refusal::new("task_not_found", format!("There is no background task {id}; {known}.")));
     };
     let blocks = arguments.optional_bool("block")? == Some(true);
     let timeout = arguments.optional_number("timeout", 0..=MAX_WAIT_MS)?.unwrap_or(MAX_WAIT_MS);

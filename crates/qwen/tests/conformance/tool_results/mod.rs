@@ -30,6 +30,27 @@ fn every_result_format_in_claudes_vocabulary_is_as_recorded() {
     compare("claude");
 }
 
+#[test]
+fn no_result_in_claudes_vocabulary_uses_our_names() {
+    let results = include_str!("claude.txt");
+    for name in [
+        "run_shell_command",
+        "is_background",
+        "shell_task",
+        "read_file",
+        "write_file",
+        "list_directory",
+        "grep_search",
+        "todo_write",
+        "web_fetch",
+        "exit_plan_mode",
+        "ask_user_question",
+    ] {
+        let line = results.lines().find(|line| line.contains(name));
+        assert_eq!(line, None, "{name}");
+    }
+}
+
 /// Compares the results of all cases in a vocabulary with its golden file.
 #[track_caller]
 fn compare(vocabulary: &str) {

@@ -125,6 +125,25 @@ fn nothing_that_the_model_is_told_about_tools_uses_our_names_in_claudes_vocabula
 }
 
 #[test]
+fn the_remedy_of_a_refusal_names_the_mode_as_the_host_does() {
+    for (name, vocabulary, mode) in [
+        ("Bash", "claude", "permission_mode=bypassPermissions"),
+        ("run_shell_command", "qwen", "permission_mode=yolo"),
+    ] {
+        // Its syntax is not understood, so no rule can allow it.
+        let call = Reply::call("c", name, r#"{"command":"cat <<EOF > big"}"#);
+        let mock = MockModel::with([call, Reply::text("Done.")]);
+        let flags = ["--model", "mock", "--dialect", CLAUDE, "--tool-names", vocabulary];
+        let structured = ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"];
+        let prompt = json!({"type": "user", "message": {"role": "user", "content": "Go"}});
+        let program = qwen().with_model(&mock).args(flags).args(structured);
+        program.stdin(&format!("{prompt}\n")).run();
+        let told = mock.wait_for_request(1).body.to_string();
+        assert!(told.contains(mode), "{told}");
+    }
+}
+
+#[test]
 fn a_permission_request_for_an_edit_carries_the_change() {
     let edit = json!({"file_path": "a.txt", "old_string": "one", "new_string": "two"});
     let write = json!({"file_path": "new.txt", "content": "three"});
