@@ -375,7 +375,7 @@ impl Terminal {
         self.phase.end_turn();
         self.work.running.clear();
         self.work.hooks.clear();
-        self.questions.clear();
+        self.questions.end_turn(!self.work.tasks.is_empty());
         self.work.thought.clear();
         if !self.begin_left_over() {
             self.send_next();

@@ -120,13 +120,17 @@ impl Questions {
         true
     }
 
-    /// Removes those of the session.
-    pub fn clear(&mut self) {
-        let before = self.waiting.len();
-        self.waiting.retain(QuestionView::is_of_program);
-        if self.waiting.len() < before {
+    /// Removes those of a turn that has ended. Sub-agents in the background continue without the turn, so
+    /// their questions stay if there are such sub-agents.
+    pub fn end_turn(&mut self, has_background_agents: bool) {
+        let stays = |question: &QuestionView| {
+            question.is_of_program() || (question.from_agent && has_background_agents)
+        };
+        if self.waiting.front().is_some_and(|question| !stays(question)) {
             self.presentation = Presentation::Banner;
+            (self.is_on_screen, self.is_drawn) = (false, false);
         }
+        self.waiting.retain(stays);
     }
 
     /// The number of open questions.

@@ -138,3 +138,37 @@ fn questions_that_are_withdrawn_while_being_answered_are_not_answered() {
     screen.type_keys("next\r");
     screen.wait_for("Good.");
 }
+
+#[test]
+fn a_request_of_a_background_agent_can_be_answered_after_the_turn() {
+    let mock = MockModel::start();
+    mock.answer_with(|request: &Request| {
+        let is_agent = request.last_user_text().contains("You are the helper");
+        let has_results = request.messages().iter().any(|message| message["role"] == "tool");
+        Some(match (is_agent, has_results) {
+            (true, true) => Reply::text("Helped."),
+            (true, false) => Reply::call("t", "run_shell_command", r#"{"command":"touch made.txt"}"#),
+            (false, true) => {
+                Reply::new([gate("turn"), sse::text("Started."), sse::finish("stop"), sse::done()])
+            }
+            (false, false) => {
+                let arguments =
+                    r#"{"description":"help","prompt":"You are the helper","run_in_background":true}"#;
+                Reply::call("a", "agent", arguments)
+            }
+        })
+    });
+    let program = qwen(&mock);
+    let mut screen = Screen::ready(&program);
+    screen.type_keys("go\r");
+    screen.wait_for("? Run this command?");
+    mock.open("turn");
+    screen.wait_for("Started.");
+    screen.wait_gone("Waiting for your answer");
+    screen.wait_for("y yes, once");
+    // From here on the key is known to be pressed by a user who sees the request.
+    screen.pass_time(std::time::Duration::from_millis(500));
+    screen.type_keys("y");
+    screen.wait_for("Task completed");
+    assert!(program.cwd_path().join("made.txt").exists());
+}
