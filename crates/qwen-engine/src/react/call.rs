@@ -38,7 +38,7 @@ pub struct CallOutcome {
     /// The limit that prevented it from running.
     pub limit: Option<Stop>,
     pub openness: Openness,
-    /// What hooks add for the model. It is not part of the tool's result.
+    /// What hooks and the user's answer add for the model. It is not part of the tool's result.
     pub hook_notes: Vec<String>,
 }
 
@@ -315,6 +315,7 @@ async fn attempt(
     if outcome.needs_write_access {
         context.session.process.permissions.note_failed_read_only(&permitted.call, tool.declaration());
     }
+    hook_notes.extend(permitted.answer_note.clone());
     hook_notes.extend(permitted.context.as_deref().map(|text| label(HookEvent::PreToolUse, call, text)));
     hook_notes.extend(review(context, &permitted.call, &mut outcome, elapsed_ms, cx).await);
     Ok(outcome)

@@ -241,11 +241,12 @@ impl Terminal {
     }
 
     fn tool_end(&mut self, end: &ToolEnd) {
+        let started = self.running(&end.call.id).map(|running| running.call.clone());
         self.work.running.retain(|running| running.call.id != end.call.id);
         if let Some(Display::TodoList(todos)) = &end.display {
             self.work.todos.clone_from(todos);
         }
-        let mut lines = view::finished_call(end, self.marks, &self.output_limit(end));
+        let mut lines = view::finished_call(end, started.as_deref(), self.marks, &self.output_limit(end));
         let is_declined = self.work.declined.iter().any(|id| *id == end.call.id);
         self.work.declined.retain(|id| *id != end.call.id);
         if is_declined {

@@ -1,6 +1,8 @@
 //! Prints the last turns of a resumed session.
 
-use qwen_events::{Body, Event, SessionEvent};
+use std::collections::HashMap;
+
+use qwen_events::{Body, CallId, Event, SessionEvent, ToolCall};
 
 use super::Terminal;
 use crate::markdown::{Rendered, Stream};
@@ -36,7 +38,11 @@ impl RecentTurns {
             self.turns.push_back(Vec::new());
         }
         let is_shown = match &event.body {
-            Body::TurnStart(_) | Body::MessageEnd(_) | Body::ToolEnd(_) | Body::TurnEnd(_) => true,
+            Body::TurnStart(_)
+            | Body::MessageEnd(_)
+            | Body::ToolStart(_)
+            | Body::ToolEnd(_)
+            | Body::TurnEnd(_) => true,
             Body::Session(notice) => matches!(**notice, SessionEvent::Compressed { .. }),
             _ => false,
         };
@@ -53,6 +59,7 @@ impl Terminal {
             let note = format!("({} earlier turns{})", recent.earlier, self.shows_all());
             self.print_block(vec![Rendered::logical(StyledLine::styled(note, Style::DIM))]);
         }
+        let mut started: HashMap<&CallId, &ToolCall> = HashMap::new();
         for body in recent.turns.iter().flatten() {
             if let Body::TurnStart(start) = body {
                 self.print_prompt(&start.message);
@@ -64,8 +71,11 @@ impl Terminal {
                 if !end.text.is_empty() {
                     self.output.last_answer = end.text.to_string();
                 }
+            } else if let Body::ToolStart(call) = body {
+                started.insert(&call.id, call);
             } else if let Body::ToolEnd(end) = body {
-                self.print_block(view::finished_call(end, self.marks, &self.output_limit(end)));
+                let started = started.remove(&end.call.id);
+                self.print_block(view::finished_call(end, started, self.marks, &self.output_limit(end)));
             } else if let Body::TurnEnd(end) = body {
                 self.print_block(view::turn_end(end, None, self.marks));
             } else if let Body::Session(_) = body {

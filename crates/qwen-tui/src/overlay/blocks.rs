@@ -1,7 +1,11 @@
 //! The blocks of a transcript, each with its source text.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use qwen_events::{
-    Body, Event, PromptId, ToolStatus, call_progress, channel_events, graph_events, message_pieces, notices,
+    Body, CallId, Event, PromptId, ToolCall, ToolStatus, call_progress, channel_events, graph_events,
+    message_pieces, notices,
 };
 
 use crate::markdown::{Rendered, render};
@@ -45,6 +49,7 @@ pub(super) fn block(source: &str, rendered: Vec<Rendered>) -> Block {
 pub(super) fn blocks(events: &[Event], rewound: &[PromptId], marks: Marks) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut thoughts = ThoughtTree::default();
+    let mut started: HashMap<CallId, Arc<ToolCall>> = HashMap::new();
     let all = OutputLimit { lines: usize::MAX, rest: String::new() };
     for event in events.iter().filter(|event| event.scope.parent.is_none() && event.scope.thought.is_none()) {
         match &event.body {
@@ -73,8 +78,12 @@ pub(super) fn blocks(events: &[Event], rewound: &[PromptId], marks: Marks) -> Ve
                     blocks.push(block(&end.text, render(&end.text)));
                 }
             }
+            Body::ToolStart(call) => {
+                started.insert(call.id.clone(), call.clone());
+            }
             Body::ToolEnd(end) => {
-                let mut lines = finished_call(end, marks, &all);
+                let started = started.remove(&end.call.id).unwrap_or_else(|| end.call.clone());
+                let mut lines = finished_call(end, Some(&started), marks, &all);
                 let mut source = end.text.to_string();
                 if lines.len() == 1 {
                     let shown = clean(&end.text);
@@ -85,7 +94,7 @@ pub(super) fn blocks(events: &[Event], rewound: &[PromptId], marks: Marks) -> Ve
                 }
                 let mut call = block(&source, lines);
                 let mark = if end.status == ToolStatus::Success { marks.call } else { marks.failure };
-                call.title = StyledLine::styled(format!("{mark} {}", summary(&end.call)), Style::BOLD);
+                call.title = StyledLine::styled(format!("{mark} {}", summary(&started)), Style::BOLD);
                 call.is_folded = call.rendered.len() > 40;
                 blocks.push(call);
             }
@@ -108,7 +117,6 @@ pub(super) fn blocks(events: &[Event], rewound: &[PromptId], marks: Marks) -> Ve
             | graph_events!()
             | message_pieces!()
             | call_progress!()
-            | Body::ToolStart(_)
             | Body::Session(_)
             | notices!()
             | Body::History(_)

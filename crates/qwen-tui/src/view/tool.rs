@@ -94,8 +94,14 @@ pub struct OutputLimit {
 }
 
 /// A finished call: its title, and the relevant part of its result. `limit` is for the output of commands.
-pub fn finished_call(end: &ToolEnd, marks: Marks, limit: &OutputLimit) -> Vec<Rendered> {
-    let (verb, object) = title(&end.call);
+/// `started` is the call as it ran, which an answer may have changed.
+pub fn finished_call(
+    end: &ToolEnd,
+    started: Option<&ToolCall>,
+    marks: Marks,
+    limit: &OutputLimit,
+) -> Vec<Rendered> {
+    let (verb, object) = title(started.unwrap_or(&end.call));
     let failed = end.status != ToolStatus::Success;
     let is_command = verb == "Run";
     let mut lines = vec![Rendered::logical(head(end, &verb, &object, marks))];

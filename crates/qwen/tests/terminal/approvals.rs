@@ -236,4 +236,13 @@ fn the_description_is_shown_and_the_command_can_be_changed() {
     screen.type_keys("\r");
     screen.wait_for("All done.");
     assert!(program.cwd_path().join("other.txt").exists() && !program.cwd_path().join("made.txt").exists());
+    // The transcript and the model have the command that ran.
+    let contents = screen.contents();
+    assert!(contents.contains("\ntouch other.txt\n"), "{contents}");
+    let last = mock.wait_for_request(1).last_user_text();
+    assert!(last.contains("The user changed the command") && last.contains("touch other.txt"), "{last}");
+    screen.type_keys("\u{4}");
+    screen.wait();
+    let screen = Screen::ready(&program.args(["--continue"]));
+    assert!(screen.contents().contains("\ntouch other.txt\n"), "{}", screen.contents());
 }

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use qwen_events::{
     Behavior, Body, ConsoleLevel, Decision, Json, LogScope, PermissionAnswer, PermissionUpdate, ToolCall,
-    ToolDeclaration, Verdict,
+    ToolDeclaration, ToolKind, Verdict,
 };
 use qwen_permissions::{GitHardening, Judgement};
 use qwen_tools::{CallContext, Tool};
 use serde_json::{Map, Value};
 
 use super::call::{CANCELLED, NotRun, Refusal};
-use crate::context::TurnContext;
+use crate::context::{Audience, TurnContext};
 use crate::graph::RunContext;
 use crate::hooks::{HookEvent, Permission};
 use crate::redact::restore_redacted;
@@ -36,19 +36,28 @@ pub(super) struct Permitted {
     pub granted: Vec<PathBuf>,
     /// Additional context for the model, from hooks.
     pub context: Option<String>,
+    /// What the model must know about the answer of a user.
+    pub answer_note: Option<String>,
 }
 
 impl Permitted {
     /// The unchanged call without additional context.
     pub(super) fn as_it_is(call: Arc<ToolCall>) -> Self {
-        Self { call, read_only: false, harden_git: None, granted: Vec::new(), context: None }
+        Self {
+            call,
+            read_only: false,
+            harden_git: None,
+            granted: Vec::new(),
+            context: None,
+            answer_note: None,
+        }
     }
 
     /// A call that the rules and the mode allow.
     fn by_rules(turn: &TurnContext, call: Arc<ToolCall>, judgement: Judgement) -> Self {
         let Judgement { read_only, harden_git, granted_paths, blocked_path, .. } = judgement;
         let granted = directories_of(turn, granted_paths.into_iter().chain(blocked_path));
-        Self { call, read_only, harden_git, granted, context: None }
+        Self { call, read_only, harden_git, granted, context: None, answer_note: None }
     }
 }
 
@@ -301,7 +310,24 @@ async fn apply_answer(
         let text = format!("The changed call of {} was declined: {reason}", call.name);
         return Err(NotRun::Denied(Refusal { text, reason }));
     }
-    Ok(Permitted::as_it_is(changed))
+    let answer_note = describe_change(turn, &changed, declaration);
+    Ok(Permitted { answer_note, ..Permitted::as_it_is(changed) })
+}
+
+/// Tells the model which command ran instead of its own. Programs that change a call decide themselves what
+/// the model learns of it.
+fn describe_change(
+    turn: &TurnContext,
+    changed: &ToolCall,
+    declaration: Option<&ToolDeclaration>,
+) -> Option<String> {
+    let is_command = declaration.is_some_and(|declaration| declaration.kind == ToolKind::Execute);
+    if turn.session.process.audience != Audience::Terminal || !is_command {
+        return None;
+    }
+    let arguments: Value = serde_json::from_str(changed.arguments.as_str()).ok()?;
+    let command = arguments.get("command")?.as_str()?;
+    Some(format!("The user changed the command of the call {} before it ran. It ran: {command}", changed.id))
 }
 
 /// The call with the input that a host or a hook returned. They saw it redacted, so unchanged placeholders
