@@ -37,7 +37,7 @@ pub mod screen;
 pub mod text;
 mod view;
 
-pub use app::{Effect, FooterItem, Options, RecentTurns, Terminal, WorkspaceName};
+pub use app::{Effect, FooterItem, GreetingLine, Options, RecentTurns, Terminal, WorkspaceName};
 pub use input::{Decoder, TerminalInput};
 
 /// A point in time on a monotonic clock, in milliseconds. Only differences matter.

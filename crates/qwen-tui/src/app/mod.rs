@@ -68,9 +68,24 @@ pub struct Options {
     pub window: u64,
     pub workspace: WorkspaceName,
     /// Lines to print first.
-    pub greeting: Vec<String>,
+    pub greeting: Vec<GreetingLine>,
     /// What the folder's own configuration would enable, if the user has not decided about it.
     pub untrusted: Vec<String>,
+}
+
+/// A line to print at the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GreetingLine {
+    /// Wrapped at words.
+    Prose(String),
+    /// Contains a command to copy, so it stays one line.
+    Command(String),
+}
+
+impl From<String> for GreetingLine {
+    fn from(text: String) -> Self {
+        Self::Prose(text)
+    }
 }
 
 /// What the footer calls the workspace.
@@ -162,7 +177,10 @@ impl Terminal {
             options,
         };
         for line in std::mem::take(&mut terminal.options.greeting) {
-            terminal.print_paragraph(line);
+            match line {
+                GreetingLine::Prose(text) => terminal.print_paragraph(text),
+                GreetingLine::Command(text) => terminal.print_line(&crate::text::StyledLine::plain(text)),
+            }
         }
         terminal.ask_for_trust();
         terminal

@@ -85,7 +85,7 @@ pub fn options(columns: usize, rows: usize) -> Options {
         mode: "default".to_owned(),
         window: 131_072,
         workspace: WorkspaceName { directory: "project".to_owned(), branch: "main".to_owned() },
-        greeting: vec!["qwen, qwen3-coder in ~/project".to_owned()],
+        greeting: vec!["qwen, qwen3-coder in ~/project".to_owned().into()],
     }
 }
 

@@ -185,7 +185,7 @@ proptest! {
         let names = text.concat();
         let mut options = harness::options(80, 24);
         (options.model, options.workspace.directory, options.workspace.branch) = (names.clone(), names.clone(), names.clone());
-        options.greeting = vec![names.clone()];
+        options.greeting = vec![names.clone().into()];
         options.untrusted = vec![names.clone()];
         options.history = vec![names.clone()];
         let mut terminal = Terminal::new(options, 0);

@@ -4,6 +4,7 @@ use qwen_events::{
     Body, EndStatus, HintResult, HintStatus, HintTrigger, Media, MediaSource, PromptId, SessionId,
     Suggestion, Todo, TodoStatus, ToolStatus,
 };
+use qwen_tui::GreetingLine;
 
 use super::Scene;
 use crate::harness::{call, end, turn_end};
@@ -13,21 +14,23 @@ const HINT: &str = "? lists the keys, / the commands; @ names a file, ! runs a c
 
 pub const SCENES: &[Scene] = &[
     ("start", |stage| {
-        stage.restart(|options| options.greeting.push(HINT.to_owned()));
+        stage.restart(|options| options.greeting.push(HINT.to_owned().into()));
     }),
     ("first-run", |stage| {
         stage.restart(|options| {
             options.history.clear();
             "no model".clone_into(&mut options.model);
-            options.greeting = [
-                "qwen, no model in ~/project",
-                "no model is configured: set OPENAI_API_KEY and name a model with --model",
-                "A server listens on port 11434 (Ollama?): OPENAI_API_KEY=none qwen --openai-base-url http://127.0.0.1:11434/v1 --model NAME",
-                "Try it without a model: qwen --model demo",
-                HINT,
-            ]
-            .map(str::to_owned)
-            .to_vec();
+            let prose = |text: &str| GreetingLine::Prose(text.to_owned());
+            let command = |text: &str| GreetingLine::Command(text.to_owned());
+            options.greeting = vec![
+                prose("qwen, no model in ~/project"),
+                prose("no model is configured: set OPENAI_API_KEY and name a model with --model"),
+                command(
+                    "A server listens on port 11434 (Ollama?): OPENAI_API_KEY=none qwen --openai-base-url http://127.0.0.1:11434/v1 --model NAME",
+                ),
+                command("Try it without a model: qwen --model demo"),
+                prose(HINT),
+            ];
         });
     }),
     ("draft", |stage| {

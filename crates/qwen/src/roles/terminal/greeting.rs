@@ -4,7 +4,7 @@ use qwen_permissions::{Rule, RuleSource};
 use qwen_tui::input::Keymap;
 use std::path::Path;
 
-use qwen_tui::{FooterItem, Options, WorkspaceName};
+use qwen_tui::{FooterItem, GreetingLine, Options, WorkspaceName};
 
 use super::files::Files;
 use super::first_run;
@@ -34,22 +34,25 @@ pub fn options(
     });
     let version = env!("CARGO_PKG_VERSION");
     let model = if config.model.config.is_ok() { &*config.model.name } else { "no model" };
-    let mut greeting = vec![format!("qwen {version}, {model} in {}", config.workspace.cwd.display())];
+    let title = format!("qwen {version}, {model} in {}", config.workspace.cwd.display());
+    let mut greeting = vec![GreetingLine::Prose(title)];
     if let Err(error) = &config.model.config {
-        greeting.push(error.message.to_string());
-        greeting.extend(first_run::advice(invocation));
+        greeting.push(error.message.to_string().into());
+        greeting.extend(first_run::advice(invocation).into_iter().map(GreetingLine::Command));
     } else if let Some(error) = &config.model.undecided {
-        greeting.push(error.message.to_string());
-        greeting.push("Choose one with /model NAME".to_owned());
+        greeting.push(error.message.to_string().into());
+        greeting.push("Choose one with /model NAME".to_owned().into());
     }
-    greeting.push("? lists the keys, / the commands; @ names a file, ! runs a command.".to_owned());
+    let hint = "? lists the keys, / the commands; @ names a file, ! runs a command.";
+    greeting.push(hint.to_owned().into());
     let settings = &config.settings.terminal;
     let keys = settings.keys.iter().map(|(action, keys)| (action.as_str(), keys.as_str()));
     let keymap = Keymap::with(keys).unwrap_or_else(|unknown| {
-        greeting.push(format!(
+        let problem = format!(
             "The setting \"terminal.keys\" is ignored: there is no action or key '{}'.",
             unknown.word
-        ));
+        );
+        greeting.push(problem.into());
         Keymap::default()
     });
     let footer = footer(settings, &mut greeting);
@@ -90,7 +93,7 @@ fn workspace_name(cwd: &Path) -> WorkspaceName {
 }
 
 /// The facts in the footer. Unknown names are reported and left out.
-fn footer(settings: &TerminalSettings, greeting: &mut Vec<String>) -> Vec<FooterItem> {
+fn footer(settings: &TerminalSettings, greeting: &mut Vec<GreetingLine>) -> Vec<FooterItem> {
     let Some(names) = &settings.footer else { return FooterItem::ALL.to_vec() };
     let mut items = Vec::new();
     for name in names {
@@ -98,10 +101,11 @@ fn footer(settings: &TerminalSettings, greeting: &mut Vec<String>) -> Vec<Footer
             Some(item) => items.push(item),
             None => {
                 let known: Vec<&str> = FooterItem::ALL.iter().map(|item| item.name()).collect();
-                greeting.push(format!(
+                let problem = format!(
                     "The setting \"terminal.footer\" has no item '{name}'; the items are {}.",
                     known.join(", ")
-                ));
+                );
+                greeting.push(problem.into());
             }
         }
     }
