@@ -76,7 +76,7 @@ pub struct Options {
 /// A line to print at the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GreetingLine {
-    /// Wrapped at words.
+    /// Prose, which is wrapped at words.
     Prose(String),
     /// Contains a command to copy, so it stays one line.
     Command(String),

@@ -37,15 +37,15 @@ impl RecentTurns {
             }
             self.turns.push_back(Vec::new());
         }
-        let is_shown = match &event.body {
+        let is_compaction = |notice: &SessionEvent| matches!(notice, SessionEvent::Compressed { .. });
+        let is_shown = matches!(
+            event.body,
             Body::TurnStart(_)
-            | Body::MessageEnd(_)
-            | Body::ToolStart(_)
-            | Body::ToolEnd(_)
-            | Body::TurnEnd(_) => true,
-            Body::Session(notice) => matches!(**notice, SessionEvent::Compressed { .. }),
-            _ => false,
-        };
+                | Body::MessageEnd(_)
+                | Body::ToolStart(_)
+                | Body::ToolEnd(_)
+                | Body::TurnEnd(_)
+        ) || matches!(&event.body, Body::Session(notice) if is_compaction(notice));
         if let Some(turn) = self.turns.back_mut().filter(|_| is_shown) {
             turn.push(event.body);
         }

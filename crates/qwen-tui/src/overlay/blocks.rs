@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use qwen_events::{
-    Body, CallId, Event, PromptId, ToolCall, ToolStatus, call_progress, channel_events, graph_events,
-    message_pieces, notices,
+    Body, CallId, Event, PromptId, ToolCall, ToolEnd, ToolStatus, call_progress, channel_events,
+    graph_events, message_pieces, notices,
 };
 
 use crate::markdown::{Rendered, render};
@@ -50,7 +50,6 @@ pub(super) fn blocks(events: &[Event], rewound: &[PromptId], marks: Marks) -> Ve
     let mut blocks = Vec::new();
     let mut thoughts = ThoughtTree::default();
     let mut started: HashMap<CallId, Arc<ToolCall>> = HashMap::new();
-    let all = OutputLimit { lines: usize::MAX, rest: String::new() };
     for event in events.iter().filter(|event| event.scope.parent.is_none() && event.scope.thought.is_none()) {
         match &event.body {
             Body::TurnStart(start) => {
@@ -83,20 +82,7 @@ pub(super) fn blocks(events: &[Event], rewound: &[PromptId], marks: Marks) -> Ve
             }
             Body::ToolEnd(end) => {
                 let started = started.remove(&end.call.id).unwrap_or_else(|| end.call.clone());
-                let mut lines = finished_call(end, Some(&started), marks, &all);
-                let mut source = end.text.to_string();
-                if lines.len() == 1 {
-                    let shown = clean(&end.text);
-                    lines.extend(shown.lines().map(|line| Rendered::logical(StyledLine::plain(line))));
-                }
-                if source.is_empty() {
-                    source = clean_line(&lines[0].line.text());
-                }
-                let mut call = block(&source, lines);
-                let mark = if end.status == ToolStatus::Success { marks.call } else { marks.failure };
-                call.title = StyledLine::styled(format!("{mark} {}", summary(&started)), Style::BOLD);
-                call.is_folded = call.rendered.len() > 40;
-                blocks.push(call);
+                blocks.push(call_block(end, &started, marks));
             }
             Body::Thinking(step) => blocks.push(block("", thoughts.lines(step, marks))),
             Body::CommandResult(result) => {
@@ -126,4 +112,23 @@ pub(super) fn blocks(events: &[Event], rewound: &[PromptId], marks: Marks) -> Ve
         }
     }
     blocks
+}
+
+/// The block of a finished call. `started` is the call as it ran.
+fn call_block(end: &ToolEnd, started: &ToolCall, marks: Marks) -> Block {
+    let all = OutputLimit { lines: usize::MAX, rest: String::new() };
+    let mut lines = finished_call(end, Some(started), marks, &all);
+    let mut source = end.text.to_string();
+    if lines.len() == 1 {
+        let shown = clean(&end.text);
+        lines.extend(shown.lines().map(|line| Rendered::logical(StyledLine::plain(line))));
+    }
+    if source.is_empty() {
+        source = clean_line(&lines[0].line.text());
+    }
+    let mut call = block(&source, lines);
+    let mark = if end.status == ToolStatus::Success { marks.call } else { marks.failure };
+    call.title = StyledLine::styled(format!("{mark} {}", summary(started)), Style::BOLD);
+    call.is_folded = call.rendered.len() > 40;
+    call
 }

@@ -314,7 +314,7 @@ async fn apply_answer(
     Ok(Permitted { answer_note, ..Permitted::as_it_is(changed) })
 }
 
-/// Tells the model which command ran instead of its own. Programs that change a call decide themselves what
+/// Tells the model which command ran instead of the one that it wrote. Programs that change a call decide themselves what
 /// the model learns of it.
 fn describe_change(
     turn: &TurnContext,
