@@ -21,7 +21,9 @@ use self::abort_on_drop::AbortOnDrop;
 pub(crate) use self::command::StartedCommand;
 pub(crate) use self::foreground::ForegroundCall;
 use self::foreground::ForegroundCalls;
+use crate::output::boundary::start_of_whole_lines;
 use crate::output::plain_output::plain;
+use crate::output::transcript::PARTIAL_LINE;
 
 /// Asks the writer of a task's file to write all pending output. The writer replies when that is done.
 type CatchUp = oneshot::Sender<()>;
@@ -302,7 +304,10 @@ impl BackgroundTask {
         file.seek(SeekFrom::Start(end.saturating_sub(limit)))?;
         let mut bytes = Vec::new();
         file.take(limit).read_to_end(&mut bytes)?;
-        let text = plain(&String::from_utf8_lossy(&bytes));
+        let mut text = plain(&String::from_utf8_lossy(&bytes));
+        if end > limit {
+            text.drain(..start_of_whole_lines(text.as_bytes(), PARTIAL_LINE));
+        }
         let start = text.trim_end_matches('\n').rmatch_indices('\n').nth(lines.saturating_sub(1));
         Ok(text[start.map_or(0, |(at, _)| at + 1)..].to_owned())
     }
@@ -317,10 +322,15 @@ impl BackgroundTask {
         let mut file = File::open(&self.output)?;
         let end = file.metadata()?.len();
         let start = (*shown).min(end).max(end.saturating_sub(limit));
-        let skipped = start - (*shown).min(end);
+        let mut skipped = start - (*shown).min(end);
         file.seek(SeekFrom::Start(start))?;
         let mut bytes = Vec::new();
         file.take(end - start).read_to_end(&mut bytes)?;
+        if skipped > 0 {
+            let partial = start_of_whole_lines(&bytes, PARTIAL_LINE);
+            bytes.drain(..partial);
+            skipped += partial as u64;
+        }
         *shown = end;
         Ok((bytes, skipped))
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use qwen_events::{ArgumentRole, Confirmation, Display, FileDiff, FileLines, ToolCall, ToolDeclaration};
 
+use crate::output::boundary::shorten_line;
 use crate::output::content::{self, Text};
 use crate::output::diff::file_diff;
 use crate::refusal::Refusal;
@@ -176,7 +177,8 @@ impl ChangedFile {
         cx.session.lines.count(diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
         let mut text =
             format!("{summary} (+{} -{} lines).", diff.stat.ai_added_lines, diff.stat.ai_removed_lines);
-        if replaces_part {
+        // The lines of a notebook's file are not those that the model reads.
+        if replaces_part && self.precondition != Precondition::Unchanged {
             push_changed_lines(&diff, &mut text);
         }
         if let Some(change) = foreign_change {
@@ -198,7 +200,7 @@ impl ChangedFile {
             text.push_str(" This was its change:");
             for line in lines.iter().take(FOREIGN_LINES) {
                 text.push('\n');
-                text.push_str(line);
+                text.push_str(&shorten_line(line));
             }
             if lines.len() > FOREIGN_LINES {
                 // Writing to a `String` cannot fail.
@@ -238,7 +240,7 @@ fn push_changed_lines(diff: &FileDiff, text: &mut String) {
         let new_lines = hunk.lines.iter().filter_map(|line| line.strip_prefix(['+', ' ']));
         for (number, line) in (usize::try_from(hunk.new.0).unwrap_or(1)..).zip(new_lines) {
             if shown < SHOWN_LINES {
-                FileLines::write_line(number, line, &mut regions);
+                FileLines::write_line(number, &shorten_line(line), &mut regions);
                 shown += 1;
             } else {
                 omitted += 1;

@@ -46,6 +46,11 @@ async fn run(call: &ToolCall, cx: &CallContext) -> Result<Outcome, Refusal> {
     // A pattern that starts with the directory's own path matches below it.
     let below =
         asked.strip_prefix(&*start.directory.path.to_string_lossy()).map(|rest| rest.trim_start_matches('/'));
+    if below.is_none() && ["/", "../", "~/"].iter().any(|start| asked.starts_with(start)) {
+        let problem =
+            "leads out of the searched directory; give a directory as `path`, and a pattern relative to it";
+        return Err(arguments.refuse("pattern", problem).into());
+    }
     let pattern = walk::pattern(&arguments, "pattern", below.or(asked.strip_prefix("./")).unwrap_or(&asked))?;
 
     let found = walk::run_search(cx, move |cancel| Ok(find(&start, &pattern, cancel))).await?;

@@ -117,11 +117,28 @@ fn edit_cells(notebook: &mut Value, input: &Input) -> Result<String, String> {
     }
 }
 
+/// How many ids of cells an error lists.
+const MAX_LISTED: usize = 20;
+
 /// The index of the cell with this id, or of `cell-N`.
 fn position(cells: &[Value], id: &str) -> Result<usize, String> {
     let by_id = cells.iter().position(|cell| cell["id"] == id);
     let by_number = || id.strip_prefix("cell-")?.parse().ok().filter(|at| *at < cells.len());
-    by_id.or_else(by_number).ok_or_else(|| format!("there is no cell '{id}' among {} cells", cells.len()))
+    by_id
+        .or_else(by_number)
+        .ok_or_else(|| format!("there is no cell '{id}'; the cells are {}.", list_ids(cells)))
+}
+
+/// The ids of the cells, as `read_file` shows them.
+fn list_ids(cells: &[Value]) -> String {
+    let ids = cells.iter().enumerate().take(MAX_LISTED);
+    let mut ids: Vec<String> = ids
+        .map(|(at, cell)| cell["id"].as_str().map_or_else(|| format!("cell-{at}"), str::to_owned))
+        .collect();
+    if cells.len() > MAX_LISTED {
+        ids.push("…".to_owned());
+    }
+    if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
 }
 
 /// Gives a cell the fields of its kind. A code cell loses the outputs of its old source.

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 
 use qwen_sandbox::Scratch;
 
-use super::boundary::{ceil_boundary, floor_boundary};
+use super::boundary::{ceil_boundary, end_of_whole_lines, floor_boundary, start_of_whole_lines};
 
 /// Most bytes in a file with the full output: enough for any log, too little to fill a disk.
 pub const FILE_LIMIT: u64 = 256 << 20;
+
+/// The longest part of a line that is left out so that both ends of an output consist of whole lines, in bytes.
+pub(crate) const PARTIAL_LINE: usize = 256;
 
 /// Collects output in bounded memory. Output over the limit goes to a file.
 pub struct Transcript<'a> {
@@ -31,6 +34,16 @@ struct Cut {
     bytes: usize,
     /// Line ends in it.
     lines: usize,
+    /// True if it ends with a line end.
+    ends_line: bool,
+}
+
+impl Cut {
+    fn add(&mut self, text: &str) {
+        self.bytes += text.len();
+        self.lines += count_lines(text);
+        self.ends_line = text.ends_with('\n');
+    }
 }
 
 struct Spill {
@@ -98,8 +111,7 @@ impl<'a> Transcript<'a> {
             let over = self.tail_bytes - self.tail_limit;
             let end = if first.len() <= over { first.len() } else { ceil_boundary(first, over) };
             let gone = &first[..end];
-            self.cut.bytes += gone.len();
-            self.cut.lines += count_lines(gone);
+            self.cut.add(gone);
             self.tail_bytes -= gone.len();
             if end == first.len() {
                 self.tail.pop_front();
@@ -111,16 +123,39 @@ impl<'a> Transcript<'a> {
 
     /// Returns the text for the model, and the file with the full output if something was cut.
     pub fn finish(self) -> (String, Option<PathBuf>) {
-        let mut text = self.head;
-        if self.cut.bytes > 0 {
-            if !text.is_empty() && !text.ends_with('\n') {
-                text.push('\n');
-            }
-            text.push_str(&describe_cut(self.cut, &describe_file(self.file.as_ref())));
+        let tail = String::from_iter(self.tail);
+        if self.cut.bytes == 0 {
+            return (self.head + &tail, None);
         }
-        text.extend(self.tail);
-        (text, self.file.map(|file| file.path))
+        let rest = describe_file(self.file.as_ref());
+        let limits = (self.head_limit, self.tail_limit);
+        (join_ends(&self.head, self.cut, &tail, limits, &rest), self.file.map(|file| file.path))
     }
+}
+
+/// Joins both ends of an output around the note about what was left out. A part of a line next to the note would
+/// look like a line, so it is left out too if it is short.
+fn join_ends(
+    head: &str,
+    mut cut: Cut,
+    tail: &str,
+    (head_limit, tail_limit): (usize, usize),
+    rest: &str,
+) -> String {
+    let end = end_of_whole_lines(head, PARTIAL_LINE.min(head_limit / 4));
+    let (head, partial) = head.split_at(end);
+    cut.bytes += partial.len();
+    let start = if cut.ends_line {
+        0
+    } else {
+        start_of_whole_lines(tail.as_bytes(), PARTIAL_LINE.min(tail_limit / 4))
+    };
+    let (partial, tail) = tail.split_at(start);
+    if !partial.is_empty() {
+        cut.add(partial);
+    }
+    let line_end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+    format!("{head}{line_end}{}{tail}", describe_cut(cut, rest))
 }
 
 fn count_lines(text: &str) -> usize {
@@ -128,7 +163,7 @@ fn count_lines(text: &str) -> usize {
 }
 
 fn describe_cut(cut: Cut, rest: &str) -> String {
-    let Cut { bytes, lines } = cut;
+    let Cut { bytes, lines, .. } = cut;
     format!("[… {bytes} bytes ({lines} line breaks) left out here; {rest} …]\n")
 }
 
@@ -166,10 +201,10 @@ pub fn shorten(text: &str, limit: usize, whole: &Path) -> String {
     let start = floor_boundary(text, head_limit);
     let end = ceil_boundary(text, text.len() - tail_limit);
     let (head, gone, tail) = (&text[..start], &text[start..end], &text[end..]);
-    let cut = Cut { bytes: gone.len(), lines: count_lines(gone) };
-    let line_end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
-    let note = describe_cut(cut, &format!("the whole output is in {}", whole.display()));
-    format!("{head}{line_end}{note}{tail}")
+    let mut cut = Cut::default();
+    cut.add(gone);
+    let rest = format!("the whole output is in {}", whole.display());
+    join_ends(head, cut, tail, (head_limit, tail_limit), &rest)
 }
 
 #[cfg(test)]
@@ -202,7 +237,8 @@ mod tests {
             let (head, rest) = text.split_once("[… ").unwrap();
             let (note, tail) = rest.split_once(" …]\n").unwrap();
             prop_assert!(head.trim_end_matches('\n').len() <= limit / 3);
-            prop_assert!(tail.len() <= limit - limit / 3 && tail.len() + 4 > limit - limit / 3);
+            let tail_limit = limit - limit / 3;
+            prop_assert!(tail.len() <= tail_limit && tail.len() + 4 + tail_limit / 4 > tail_limit);
             prop_assert!(whole.ends_with(tail));
             let cut: usize = note.split(' ').next().unwrap().parse().unwrap();
             let head = &whole[..whole.len() - tail.len() - cut];
@@ -210,6 +246,28 @@ mod tests {
             let gone = &whole[head.len()..whole.len() - tail.len()];
             let lines = format!("({} line breaks)", gone.matches('\n').count());
             prop_assert!(note.contains(&lines));
+        }
+    }
+
+    #[test]
+    fn both_ends_of_a_long_output_consist_of_whole_lines() {
+        let numbers: String = (1000..3000).map(|n| format!("{n}\n")).collect();
+        for limit in 90..110 {
+            let scratch = Scratch::temporary();
+            let mut transcript = Transcript::new(limit, &scratch, "t");
+            transcript.push(&numbers);
+            let whole = Path::new("/whole");
+            for text in [transcript.finish().0, shorten(&numbers, limit, whole)] {
+                let (head, rest) = text.split_once("[… ").unwrap();
+                let (note, tail) = rest.split_once(" …]\n").unwrap();
+                assert!(head.starts_with("1000\n") && tail.ends_with("2999\n"), "{text}");
+                assert!(head.lines().chain(tail.lines()).all(|line| line.len() == 4), "{limit}: {text}");
+                let bytes = numbers.len() - head.len() - tail.len();
+                assert!(
+                    note.starts_with(&format!("{bytes} bytes ({} line breaks)", bytes / 5)),
+                    "{limit}: {note}"
+                );
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use qwen_events::{
     Argument, ArgumentRole, ArgumentValue, ClaudeTool, Confirmation, ToolCall, ToolDeclaration, ToolKind,
 };
 
-use self::nearest::{Nearest, nearest};
+use self::nearest::{DifferenceKind, LineDifference, Nearest, nearest};
 use super::change::{self, ChangedFile, PlannedChange, Precondition};
 use crate::declared::{DeclaredTool, tool_input};
 use crate::output::content::{Text, with_crlf};
@@ -18,8 +18,11 @@ use crate::{Arguments, CallContext, Outcome, ToolFuture};
 
 /// How many occurrences of an ambiguous `old_string` are listed.
 const MAX_LISTED_OCCURRENCES: usize = 10;
-/// Longest part of a line that is quoted in an error, in characters.
+/// Longest part of a line that is quoted in an error, in characters, and how much of it precedes a difference.
 const QUOTED_LINE: usize = 160;
+const QUOTED_BEFORE: usize = 60;
+/// How many characters locate the beginning of a text in a line that contains it.
+const LOCATING: usize = 12;
 
 const DESCRIPTION: &str = "Replaces text in a file. old_string must occur exactly once, white space included and \
 without line numbers: include enough surrounding lines to make it unique, or set replace_all to replace every \
@@ -196,14 +199,8 @@ fn no_match(text: &str, old: &str, shown: &Path) -> String {
         None => format!("{missing}, and nothing like it is. Read the file again."),
         Some(Nearest { line, piece, only_white_space, first_difference }) => {
             let why = if only_white_space { ", which differs in white space only" } else { "" };
-            let difference = first_difference.map_or_else(String::new, |difference| {
-                format!(
-                    "\nThe first difference is in line {}: the file has {}, old_string has {}.",
-                    difference.line,
-                    quote(difference.file.as_deref()),
-                    quote(Some(&difference.wanted))
-                )
-            });
+            let difference = first_difference.map(|difference| describe_difference(&difference));
+            let difference = difference.unwrap_or_default();
             format!(
                 "{missing}. The nearest text is at line {line}{why}:\n{piece}{difference}\nCopy old_string exactly from \
                  the file."
@@ -212,24 +209,75 @@ fn no_match(text: &str, old: &str, shown: &Path) -> String {
     }
 }
 
-/// Quotes a line so that white space is visible.
-fn quote(line: Option<&str>) -> String {
-    match line {
-        None => "no further line".to_owned(),
-        Some(line) => {
-            let visible: String = line.chars().take(QUOTED_LINE).flat_map(show_white_space).collect();
-            let cut = if line.chars().nth(QUOTED_LINE).is_some() { "…" } else { "" };
-            format!("`{visible}{cut}`")
+/// One line about the first difference between the file and `old_string`.
+fn describe_difference(LineDifference { line, kind }: &LineDifference) -> String {
+    match kind {
+        DifferenceKind::Text { file: None, wanted } => format!(
+            "\nThe first difference is in line {line}: the file has no further line, old_string has {}.",
+            quote(wanted, None)
+        ),
+        DifferenceKind::Text { file: Some(file), wanted } => {
+            let (in_file, in_wanted) = first_difference(file, wanted);
+            format!(
+                "\nThe first difference is in line {line}: the file has {}, old_string has {}.",
+                quote(file, Some(in_file)),
+                quote(wanted, Some(in_wanted))
+            )
         }
+        DifferenceKind::LineEnd { file: "" } => format!(
+            "\nThe first difference is at the end of line {line}: it is the last line of the file and has no line end, but \
+             old_string has one there."
+        ),
+        DifferenceKind::LineEnd { file } => format!(
+            "\nThe first difference is at the end of line {line}, which is `{}` unlike that of other lines of this piece. \
+             Replace the lines one by one.",
+            file.escape_default()
+        ),
     }
 }
 
-/// Names white space other than the space by its escape sequence.
-fn show_white_space(character: char) -> impl Iterator<Item = char> {
-    let escaped = (character != ' ' && (character.is_whitespace() || character.is_control()))
-        .then(|| character.escape_default());
-    let plain = escaped.is_none().then_some(character);
-    escaped.into_iter().flatten().chain(plain)
+/// Returns where two lines differ first, as numbers of characters. The file's line may contain more before the text.
+fn first_difference(file: &str, wanted: &str) -> (usize, usize) {
+    let beginning: String = wanted.chars().take(LOCATING).collect();
+    let offset = file.find(&beginning).map_or(0, |at| file[..at].chars().count());
+    let common = file.chars().skip(offset).zip(wanted.chars()).take_while(|(file, wanted)| file == wanted);
+    let common = common.count();
+    (offset + common, common)
+}
+
+/// Quotes a line around its character `at`, so that white space and characters that look like others are visible.
+fn quote(line: &str, at: Option<usize>) -> String {
+    let start = at.filter(|&at| at >= QUOTED_LINE).map_or(0, |at| at - QUOTED_BEFORE);
+    let mut visible = if start > 0 { "…".to_owned() } else { String::new() };
+    let mut characters = line.chars().enumerate().skip(start);
+    for (position, character) in characters.by_ref().take(QUOTED_LINE) {
+        // A difference may be between characters that look the same, such as a Latin and a Cyrillic letter.
+        let differs = at == Some(position) && !character.is_ascii() && !is_ideographic(character);
+        if differs || is_invisible(character) {
+            visible.extend(character.escape_default());
+        } else {
+            visible.push(character);
+        }
+    }
+    if characters.next().is_some() {
+        visible.push('…');
+    }
+    format!("`{visible}`")
+}
+
+/// True for white space other than the space, and for characters that are not seen on their own: control and format
+/// characters and combining marks.
+fn is_invisible(character: char) -> bool {
+    let is_white = character != ' ' && (character.is_whitespace() || character.is_control());
+    is_white
+        || matches!(character,
+            '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{2064}' | '\u{fe0e}' | '\u{fe0f}' | '\u{feff}')
+}
+
+/// True for characters of scripts in which an escape sequence would hide more than it shows.
+fn is_ideographic(character: char) -> bool {
+    matches!(character, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
 }
 
 #[cfg(test)]
@@ -289,7 +337,40 @@ mod tests {
             ),
             "{error}"
         );
+        let error = edited("a\nlast", "last\n", "x\n", false).unwrap_err();
+        assert!(error.contains("at the end of line 2: it is the last line of the file"), "{error}");
+        let error = edited("one\r\ntwo\nthree\r\n", "one\ntwo\nthree", "x", false).unwrap_err();
+        assert!(error.contains("at the end of line 2, which is `\\n` unlike"), "{error}");
+        let error = edited("let x = 1; // more\n", "let x = 1;\n", "x", false).unwrap_err();
+        assert!(error.contains("the file has `let x = 1; // more`, old_string has `let x = 1;`."), "{error}");
         let error = edited(text, "%%%%", "x", false).unwrap_err();
         assert!(error.contains("nothing like it"), "{error}");
+    }
+
+    #[test]
+    fn a_difference_is_shown_where_it_is_and_as_what_it_is() {
+        let difference = |file: &str, wanted: &str| {
+            let error = edited(file, wanted, "", false).unwrap_err();
+            let (_, difference) = error.split_once("the file has ").unwrap_or_default();
+            difference.lines().next().unwrap_or_default().to_owned()
+        };
+        for (file, wanted, shown) in [
+            ("zero\u{200b}width", "zerowidth", "`zero\\u{200b}width`, old_string has `zerowidth`."),
+            (
+                "a cafe\u{301} in town",
+                "a caf\u{e9} in town",
+                "`a cafe\\u{301} in town`, old_string has `a caf\\u{e9} in town`.",
+            ),
+            ("v\u{430}lue = 1", "value = 1", "`v\\u{430}lue = 1`, old_string has `value = 1`."),
+            ("日本語 text", "日木語 text", "`日本語 text`, old_string has `日木語 text`."),
+        ] {
+            assert_eq!(difference(file, wanted), shown);
+        }
+        let line = |value: &str| format!("{}{value};{}", "a = 1; ".repeat(50), "b = 2; ".repeat(50));
+        let shown = difference(&line("needle(1)"), &line("needle(2)"));
+        assert!(shown.contains("needle(1)") && shown.contains("needle(2)") && shown.len() < 500, "{shown}");
+        let rest = format!("}} {}", line("needle(1)"));
+        let shown = difference(&rest, &line("needle(2)"));
+        assert!(shown.contains("needle(1)") && shown.contains("needle(2)"), "{shown}");
     }
 }

@@ -1,5 +1,7 @@
 //! The piece of a text that is most like another: what a model probably meant.
 
+use crate::output::boundary::shorten_line;
+
 /// How many lines of a text are looked through.
 const MAX_LINES: usize = 20_000;
 /// How many lines of the nearest piece are shown.
@@ -16,25 +18,34 @@ pub(super) struct Nearest {
     pub piece: String,
     /// True if it is the same but for white space.
     pub only_white_space: bool,
-    /// The first line that differs; none if only the line ends do.
     pub first_difference: Option<LineDifference>,
 }
 
-/// A line that differs between a file and the text that was looked for.
+/// The first difference between a file and the text that was looked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LineDifference {
-    /// Its number in the file, counted from 1.
+    /// The line's number in the file, counted from 1.
     pub line: usize,
-    /// The file's line; none if the file ends before it.
-    pub file: Option<String>,
-    /// The line that was looked for.
-    pub wanted: String,
+    pub kind: DifferenceKind,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum DifferenceKind {
+    Text {
+        /// The file's line; none if the file ends before it.
+        file: Option<String>,
+        /// The line that was looked for.
+        wanted: String,
+    },
+    /// The lines are the same up to their ends. `file` is that of the file's line, empty if it has none.
+    LineEnd { file: &'static str },
 }
 
 /// Finds the lines of `text` that are most like the lines of `wanted`.
-pub(super) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
+pub(super) fn nearest(text: &str, written_text: &str) -> Option<Nearest> {
     let lines: Vec<&str> = text.lines().take(MAX_LINES).collect();
-    let written: Vec<&str> = wanted.lines().collect();
+    let written: Vec<&str> = written_text.lines().collect();
+    let ends_with_line_end = written_text.ends_with('\n');
     let wanted: Vec<&str> = written.iter().map(|line| line.trim()).collect();
     // Lines without a letter or digit (braces, blank lines) are too common to locate the text.
     let anchor = wanted.iter().position(|line| line.contains(char::is_alphanumeric))?;
@@ -53,8 +64,10 @@ pub(super) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
     let piece: Vec<&str> = lines.iter().skip(at).take(wanted.len()).copied().collect();
     let bare = |lines: &[&str]| -> String { lines.iter().flat_map(|line| line.split_whitespace()).collect() };
     let only_white_space = bare(&piece) == bare(&wanted);
-    let first_difference = find_difference(&lines, &written, at);
-    let mut shown = piece.iter().take(SHOWN_LINES).copied().collect::<Vec<_>>().join("\n");
+    let first_difference = find_difference(&lines, &written, at, ends_with_line_end)
+        .or_else(|| find_line_end_difference(text, written_text, at));
+    let mut shown =
+        piece.iter().take(SHOWN_LINES).map(|line| shorten_line(line)).collect::<Vec<_>>().join("\n");
     if piece.len() > SHOWN_LINES {
         shown.push_str("\n…");
     }
@@ -62,12 +75,17 @@ pub(super) fn nearest(text: &str, wanted: &str) -> Option<Nearest> {
 }
 
 /// Finds the first line in which `wanted` differs from the lines of the file at `start`. A text that was
-/// looked for need not begin or end at the ends of a line.
-fn find_difference(lines: &[&str], wanted: &[&str], start: usize) -> Option<LineDifference> {
+/// looked for need not begin at the start of a line, nor end at the end of one unless it `ends_with_line_end`.
+fn find_difference(
+    lines: &[&str],
+    wanted: &[&str],
+    start: usize,
+    ends_with_line_end: bool,
+) -> Option<LineDifference> {
     let last = wanted.len().saturating_sub(1);
     let differs = |(at, line): &(usize, &&str)| {
         let Some(found) = lines.get(start + at) else { return true };
-        let is_same = match (*at == 0, *at == last) {
+        let is_same = match (*at == 0, *at == last && !ends_with_line_end) {
             (true, true) => found.contains(**line),
             (true, false) => found.ends_with(**line),
             (false, true) => found.starts_with(**line),
@@ -76,11 +94,23 @@ fn find_difference(lines: &[&str], wanted: &[&str], start: usize) -> Option<Line
         !is_same
     };
     let (at, line) = wanted.iter().enumerate().find(differs)?;
-    Some(LineDifference {
-        line: start + at + 1,
-        file: lines.get(start + at).map(|line| (*line).to_owned()),
-        wanted: (*line).to_owned(),
-    })
+    let file = lines.get(start + at).map(|line| (*line).to_owned());
+    let kind = DifferenceKind::Text { file, wanted: (*line).to_owned() };
+    Some(LineDifference { line: start + at + 1, kind })
+}
+
+/// Finds the first line whose end differs from that of the line in `wanted`.
+fn find_line_end_difference(text: &str, wanted: &str, start: usize) -> Option<LineDifference> {
+    let end_of = |line: &str| match line {
+        line if line.ends_with("\r\n") => "\r\n",
+        line if line.ends_with('\n') => "\n",
+        _ => "",
+    };
+    let ends = text.split_inclusive('\n').skip(start).map(end_of);
+    let mut pairs = ends.zip(wanted.split_inclusive('\n').map(end_of)).enumerate();
+    // The last line of `wanted` may be a part of the file's line.
+    let (at, (file, _)) = pairs.find(|(_, (file, wanted))| !wanted.is_empty() && file != wanted)?;
+    Some(LineDifference { line: start + at + 1, kind: DifferenceKind::LineEnd { file } })
 }
 
 /// The pairs of neighbouring bytes in a line, used to compare lines: cheap, and insensitive to small shifts.

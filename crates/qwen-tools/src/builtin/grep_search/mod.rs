@@ -19,14 +19,13 @@ use self::file_filter::FileFilter;
 use super::cancelled;
 use super::walk::{self, Start};
 use crate::declared::{DeclaredTool, tool_input};
+use crate::output::boundary::{LONGEST_LINE, shorten_line};
 use crate::refusal::Refusal;
 use crate::workspace::Workspace;
 use crate::{ArgumentError, Arguments, CallContext, Outcome, SessionResources, ToolFuture};
 
 const DEFAULT_LIMIT: u64 = 200;
 const MAX_LIMIT: u64 = 10_000;
-/// How many characters of a long line are shown.
-const LINE_CHARS: usize = 500;
 /// Characters added to a line: its number, and a mark if it was cut.
 const LINE_EXTRA: usize = 32;
 
@@ -310,7 +309,7 @@ impl Search {
     /// margin.
     fn exceeds_output(&self, lines: usize, chars: usize) -> bool {
         lines > self.limit.saturating_add(self.options.skip)
-            || chars > self.max_chars + LINE_CHARS + LINE_EXTRA
+            || chars > self.max_chars + LONGEST_LINE + LINE_EXTRA
     }
 }
 
@@ -436,12 +435,9 @@ impl Lines<'_> {
         for (at, line) in text.split_inclusive('\n').enumerate() {
             let number = first.unwrap_or(0) + at as u64;
             let line = line.trim_end_matches(['\r', '\n']);
-            let (line, cut) = match line.char_indices().nth(LINE_CHARS) {
-                Some((at, _)) => (&line[..at], "…"),
-                None => (line, ""),
-            };
+            let line = shorten_line(line);
             let number = if self.search.options.numbers { format!("{number}{mark} ") } else { String::new() };
-            self.collected.push(format!("{number}{line}{cut}"), is_match && at == 0);
+            self.collected.push(format!("{number}{line}"), is_match && at == 0);
         }
     }
 

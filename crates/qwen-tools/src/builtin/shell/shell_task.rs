@@ -142,7 +142,10 @@ fn last_lines_text(task: &BackgroundTask, lines: u64, cx: &CallContext) -> Strin
     match task.last_lines(wanted, cx.session.output_limit as u64) {
         Err(error) => cannot_be_read(task, &error),
         Ok(text) if text.is_empty() => "Nothing was written.".to_owned(),
-        Ok(text) => format!("The last {} lines of its output:\n{text}", text.lines().count()),
+        Ok(text) => match text.lines().count() {
+            1 => format!("The last line of its output:\n{text}"),
+            count => format!("The last {count} lines of its output:\n{text}"),
+        },
     }
 }
 

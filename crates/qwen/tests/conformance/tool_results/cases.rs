@@ -44,7 +44,10 @@ impl Case {
 
     /// Whether the vocabulary has this call.
     pub fn is_in(&self, vocabulary: &str) -> bool {
-        vocabulary == "qwen" || self.arguments.get("tail").is_none()
+        match vocabulary {
+            "qwen" => self.tool != "notebook_edit",
+            _ => self.arguments.get("tail").is_none(),
+        }
     }
 
     /// The names of tool and arguments in a vocabulary.
@@ -64,6 +67,9 @@ impl Case {
             "glob" => "Glob",
             "grep_search" => "Grep",
             "run_shell_command" => "Bash",
+            "todo_write" => "TodoWrite",
+            "web_fetch" => "WebFetch",
+            "notebook_edit" => "NotebookEdit",
             other => panic!("{other} has no name in Claude's vocabulary"),
         };
         let renamed = arguments.iter().map(|(name, value)| match (self.tool, &**name) {
@@ -98,6 +104,7 @@ pub fn groups() -> Vec<Group> {
         Group { prepare: prepare_directories, cases: lists() },
         Group { prepare: prepare_directories, cases: globs() },
         Group { prepare: prepare_directories, cases: searches() },
+        Group { prepare: prepare_notebook, cases: others() },
         Group { prepare: prepare_texts, cases: commands::foreground() },
         Group { prepare: prepare_texts, cases: commands::background() },
     ]
@@ -119,6 +126,10 @@ fn prepare_texts(directory: &Path) {
     write("program.bin", b"\x7fELF\0\x01\x02\xff\xfe\0\0\0");
     write("image.png", IMAGE);
     write("empty.txt", b"");
+    write("open.txt", b"one\ntwo");
+    let long_line = "x".repeat(900);
+    write("minified.js", format!("{long_line}\nrun(1);\n{long_line}\n").as_bytes());
+    write("alike.txt", "total = v\u{430}lue\u{a0}+ offset\n".as_bytes());
     fs::create_dir(directory.join("folder")).unwrap();
 }
 
@@ -151,6 +162,9 @@ fn edits() -> Vec<Case> {
     vec![
         edit("one line", "short.txt", "line 3\n", "line three\n"),
         edit("no match", "short.txt", "line 2\nline 3\nline 4\n", "x"),
+        edit("no match, because the last line has no line end", "open.txt", "two\n", "x"),
+        edit("no match, because characters look the same", "alike.txt", "total = value + offset", "x"),
+        edit("long lines around", "minified.js", "run(1);", "run(2);"),
         edit("no match at all", "short.txt", "nothing of the sort", "x"),
         edit("not unique", "short.txt", "line", "row"),
         Case::titled("every occurrence", "edit", all),
@@ -184,6 +198,39 @@ fn writes() -> Vec<Case> {
         Case::preparing("run_shell_command", json!({"command": "echo more >> short.txt"})),
         write("a file that a command changed", "short.txt", "x\n"),
         write("a directory", "folder", "x"),
+    ]
+}
+
+fn prepare_notebook(directory: &Path) {
+    let cell = json!({"id": "a1", "cell_type": "code", "source": ["x = 1\n", "x"], "metadata": {}, "execution_count": 1,
+        "outputs": [{"output_type": "execute_result", "data": {"text/plain": ["1"]}, "metadata": {}, "execution_count": 1}]});
+    let notebook = json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
+    fs::write(directory.join("book.ipynb"), notebook.to_string()).unwrap();
+}
+
+fn others() -> Vec<Case> {
+    let todos = |title, todos: Value| Case::titled(title, "todo_write", json!({"todos": todos}));
+    let todo =
+        |content: &str, status: &str| json!({"content": content, "status": status, "activeForm": content});
+    let notebook = |title, cell: &str, mode: &str| {
+        let arguments = json!({"notebook_path": "book.ipynb", "cell_id": cell, "new_source": "x = 2", "edit_mode": mode,
+            "cell_type": "code"});
+        Case::titled(title, "notebook_edit", arguments)
+    };
+    vec![
+        todos("one entry", json!([todo("look", "in_progress")])),
+        todos("several entries", json!([todo("look", "completed"), todo("日本語", "pending")])),
+        todos("an entry without a text", json!([todo("", "pending")])),
+        Case::titled(
+            "a private address",
+            "web_fetch",
+            json!({"url": "http://127.0.0.1:9/", "prompt": "the title"}),
+        ),
+        Case::titled("not an address", "web_fetch", json!({"url": "file:///etc/passwd", "prompt": "x"})),
+        Case::titled("a notebook", "read_file", json!({"file_path": "book.ipynb"})),
+        notebook("a cell replaced", "a1", "replace"),
+        notebook("a cell that does not exist", "zz", "replace"),
+        notebook("a cell deleted", "a1", "delete"),
     ]
 }
 
@@ -239,6 +286,7 @@ fn globs() -> Vec<Case> {
         glob("as many files as come at once", json!({"pattern": "most/*"})),
         glob("one file more than comes at once", json!({"pattern": "more/*"})),
         glob("a pattern that is not valid", json!({"pattern": "a[b"})),
+        glob("a pattern that leads elsewhere", json!({"pattern": "/etc/*.conf"})),
         glob("a directory that does not exist", json!({"pattern": "*", "path": "missing"})),
     ]
 }
