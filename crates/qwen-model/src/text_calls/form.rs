@@ -43,11 +43,12 @@ pub(super) fn read_fenced(content: &str, tools: &[ToolSpec]) -> Option<Vec<TextC
 /// Reads `<function=NAME><parameter=KEY>VALUE</parameter></function>`, once or several times.
 pub(super) fn read_functions(content: &str, tools: &[ToolSpec]) -> Vec<TextCall> {
     let mut calls = Vec::new();
-    for part in content.split("<function").skip(1) {
+    // The values may contain tags of other forms, such as `<parameter name="x">` in a file that is written.
+    for part in split_tags(content, "<function") {
         let Some((name, body)) = split_attribute(part) else { return vec![malformed(content)] };
-        let body = body.split("</function>").next().unwrap_or(body);
+        let body = body.rsplit_once("</function>").map_or(body, |(body, _)| body);
         let mut arguments = Map::new();
-        for parameter in body.split("<parameter").skip(1) {
+        for parameter in split_tags(body, "<parameter") {
             let Some((key, value)) = split_attribute(parameter) else { return vec![malformed(content)] };
             let value = value.rsplit_once("</parameter>").map_or(value, |(value, _)| value);
             let value = value.strip_prefix('\n').unwrap_or(value);
@@ -69,6 +70,16 @@ pub(super) fn read_functions(content: &str, tools: &[ToolSpec]) -> Vec<TextCall>
 /// The name of the first function of a text that begins with `<function=`.
 pub(super) fn function_name(content: &str) -> Option<String> {
     split_attribute(content.strip_prefix("<function")?).map(|(name, _)| name)
+}
+
+/// The texts after each opening tag of the form that the first one has: `<tag=NAME>` or `<tag name="NAME">`.
+fn split_tags<'a>(text: &'a str, tag: &str) -> Vec<&'a str> {
+    let next = |at: usize| text[at + tag.len()..].chars().next();
+    let form = text.find(tag).and_then(next);
+    let found = text.match_indices(tag).map(|(at, _)| at);
+    let starts: Vec<usize> = found.filter(|&at| next(at) == form).collect();
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    starts.iter().zip(ends).map(|(&start, end)| &text[start + tag.len()..end]).collect()
 }
 
 /// Splits `=NAME>rest`, ` name="NAME">rest` into name and rest.

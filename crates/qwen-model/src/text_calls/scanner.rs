@@ -167,10 +167,13 @@ impl Scanner {
         Start::Plain
     }
 
-    /// True inside inline code or quotation marks.
+    /// True inside inline code, quotation marks or a block quote.
     fn is_quoted(&self) -> bool {
-        let before = self.line.trim_end();
-        before.matches('`').count() % 2 == 1 || before.ends_with(['"', '\'', '“', '‘', '«', '(', '>'])
+        let before = self.line.trim();
+        let is_block_quote = before.starts_with('>');
+        is_block_quote
+            || before.matches('`').count() % 2 == 1
+            || before.ends_with(['"', '\'', '“', '‘', '«', '('])
     }
 
     /// Reads a fenced block. One that is not a call is passed on, and what follows in it is text.
@@ -221,14 +224,15 @@ impl Scanner {
         if !is_call {
             return if may_be_call && !at_end { false } else { self.pass_on_one_character() };
         }
-        let length = match self.held.find(TAG_END) {
+        let length = match find_tag_end(&self.held, at_end || self.held.len() > LONGEST) {
             Some(end) => end + TAG_END.len(),
             // The end of the message ends an open tag: servers may treat the closing one as a stop sequence.
             None if at_end => self.held.len(),
             None if self.held.len() > LONGEST => return self.pass_on_one_character(),
             None => return false,
         };
-        let content = self.held[TAG.len()..length].trim_end_matches(TAG_END).to_owned();
+        let content = &self.held[TAG.len()..length];
+        let content = content.strip_suffix(TAG_END).unwrap_or(content).to_owned();
         let calls = read_tagged(&content, &self.tools);
         self.add_candidate(length, calls, false)
     }
@@ -357,4 +361,26 @@ impl Scanner {
             None => self.line.push_str(text),
         }
     }
+}
+
+/// Finds the closing tag of a call, which may contain one in a JSON string. With `is_decided` nothing more is
+/// waited for: if the tag is only found in a string, the call is malformed and ends there.
+fn find_tag_end(text: &str, is_decided: bool) -> Option<usize> {
+    let first = text.find(TAG_END)?;
+    if text[TAG.len()..].trim_start().starts_with("<function") {
+        return Some(first);
+    }
+    let (mut in_string, mut is_escaped) = (false, false);
+    for (at, byte) in text.bytes().enumerate().skip(TAG.len()) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            // A JSON string has no line end: the quotes are not balanced.
+            b'\n' if in_string && at > first => return Some(first),
+            b'<' if !in_string && text[at..].starts_with(TAG_END) => return Some(at),
+            _ => {}
+        }
+    }
+    is_decided.then_some(first)
 }

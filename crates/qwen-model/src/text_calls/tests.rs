@@ -156,6 +156,21 @@ fn printed_calls_become_calls_and_are_not_shown() {
             "",
             &[r#"run_shell_command {"command":"ls\n  echo <b>"}"#],
         ),
+        (
+            "<tool_call>{\"name\": \"run_shell_command\", \"arguments\": {\"command\": \"grep '</tool_call>' \\\"a\\\"\"}}</tool_call>",
+            "",
+            &[r#"run_shell_command {"command":"grep '</tool_call>' \"a\""}"#],
+        ),
+        (
+            "<tool_call>\n<function=run_shell_command>\n<parameter=command>\n<function f>\n<parameter name=\"a\">1</parameter>\n</parameter>\n</function>\n</tool_call>",
+            "",
+            &[r#"run_shell_command {"command":"<function f>\n<parameter name=\"a\">1</parameter>"}"#],
+        ),
+        (
+            "<think>I look.</think><tool_call>{\"name\": \"read_file\", \"arguments\": {\"file_path\": \"a\"}}</tool_call>",
+            "<think>I look.</think>",
+            &[READ],
+        ),
         ("<function=read_file>{\"file_path\":\"a\"}</function>", "", &[READ]),
         (
             "<tool_call><function name=\"read_file\"><parameter name=\"file_path\">a</parameter></function></tool_call>",
@@ -199,6 +214,7 @@ fn prose_about_tools_and_quoted_examples_stay_text() {
         "The format is \"<tool_call>{\"name\": \"read_file\", \"arguments\": {}}</tool_call>\".",
         "Write <tool_call>{\"name\": \"read_file\", \"arguments\": {}}</tool_call> to call it.",
         "> <tool_call>{\"name\": \"read_file\", \"arguments\": {}}</tool_call>\n",
+        "> It is: <tool_call>{\"name\": \"read_file\", \"arguments\": {}}</tool_call>\n",
         "```xml\n<tool_call>\n{\"name\": \"read_file\", \"arguments\": {}}\n</tool_call>\n```\n",
         "```\n<function=read_file>\n</function>\n```\n",
         "For example:\n```json\n{\"name\": \"read_file\", \"arguments\": {\"file_path\": \"a\"}}\n```\nThis reads a file.",
@@ -224,4 +240,9 @@ fn a_malformed_call_becomes_a_call_that_fails_with_a_hint() {
         &["read_file {\"name\": \"read_file\", \"arguments\": {\"file_path\": \"a\""],
     );
     check("<tool_call>{file_path: a}</tool_call>", "", &["tool_call {file_path: a}"]);
+    check(
+        "<tool_call>{\"name\": \"read_file\", \"arguments\": {\"file_path\": \"a}}</tool_call>\n<tool_call>{\"name\": \"read_file\", \"arguments\": {\"file_path\": \"a\"}}</tool_call>",
+        "",
+        &["read_file {\"name\": \"read_file\", \"arguments\": {\"file_path\": \"a}}", READ],
+    );
 }
