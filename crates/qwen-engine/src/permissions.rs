@@ -9,7 +9,7 @@ use qwen_events::{
     ArgumentRole, Behavior, CallId, Confirmation, ErrorInfo, ErrorKind, Json, PermissionUpdate, ToolCall,
     ToolDeclaration, ToolKind, Verdict,
 };
-use qwen_permissions::shell::root_commands;
+use qwen_permissions::shell::{root_commands, subcommands};
 use qwen_permissions::{
     DeclaredCall, Judgement, Mode, NetworkJudgement, NetworkRequest, Policy, Rule, RuleSource,
     escape_for_approval,
@@ -22,6 +22,14 @@ use crate::{Audience, TOOLS};
 
 /// The maximum length of a command, path or URL in a refusal, in characters.
 const MAX_SUBJECT: usize = 200;
+
+/// True for tools that a rule allows by their name alone, because they take neither commands nor paths.
+fn is_allowed_by_name(kind: ToolKind) -> bool {
+    match kind {
+        ToolKind::Fetch | ToolKind::Mcp | ToolKind::Memory | ToolKind::Session | ToolKind::Undeclared => true,
+        ToolKind::Read | ToolKind::Edit | ToolKind::Execute | ToolKind::Ask | ToolKind::ExitPlan => false,
+    }
+}
 
 /// Judges the calls of a session; its rules and mode may change while turns run.
 pub struct Permissions {
@@ -212,8 +220,10 @@ impl Permissions {
         };
         let mut candidates: Vec<Vec<String>> = Vec::new();
         if let Some(command) = declared.command() {
-            candidates.push(root_commands(command).iter().map(|root| format!("Bash({root} *)")).collect());
-        } else if call.name.starts_with("mcp__") || declared.url().is_some() {
+            let rules =
+                |commands: Vec<String>| commands.iter().map(|root| format!("Bash({root} *)")).collect();
+            candidates.extend([rules(subcommands(command)), rules(root_commands(command))]);
+        } else if declaration.is_none_or(|declaration| is_allowed_by_name(declaration.kind)) {
             candidates.push(vec![call.name.to_string()]);
         }
         for rules in candidates {

@@ -176,7 +176,10 @@ impl<'a> Coverage<'a> {
         }
         let used = programs::examine(&invocation.words, &[])?;
         if !used.only_reads {
-            return Err(format!("{program} is not known to be read-only"));
+            // A program with a path is not the one that its name suggests.
+            let name = invocation.name_with_subcommand().filter(|name| name.starts_with(program));
+            let name = name.as_deref().unwrap_or(program);
+            return Err(format!("{name} is not known to be read-only"));
         }
         // The shell itself reads directories to expand patterns, independent of the program.
         let patterns = invocation.words.iter().filter(|word| word.literal().is_none() && is_visible(word));

@@ -72,6 +72,21 @@ impl SimpleCommand {
     pub fn program_name(&self) -> Option<&str> {
         self.program().map(basename)
     }
+
+    /// The program without its directory, with its subcommand if it is known to have some.
+    pub fn name_with_subcommand(&self) -> Option<String> {
+        let program = self.program_name()?;
+        let argument =
+            self.words.get(1).and_then(Word::literal).filter(|_| WITH_SUBCOMMANDS.contains(&program));
+        let is_plain = |word: &&str| {
+            word.starts_with(|c: char| c.is_ascii_lowercase())
+                && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+        };
+        Some(match argument.filter(is_plain) {
+            Some(subcommand) => format!("{program} {subcommand}"),
+            None => program.to_owned(),
+        })
+    }
 }
 
 /// Where in another command's arguments a command stands.
@@ -140,6 +155,24 @@ pub fn root_commands(command: &str) -> Vec<String> {
     }
     if names.is_empty() {
         names.extend(command.split_whitespace().next().map(|word| basename(word).to_owned()));
+    }
+    names
+}
+
+/// Programs whose first argument selects what they do.
+const WITH_SUBCOMMANDS: &[&str] = &[
+    "apt", "apt-get", "brew", "bun", "bundle", "cargo", "composer", "conda", "deno", "dnf", "docker",
+    "dotnet", "gem", "gh", "git", "go", "helm", "kubectl", "npm", "pip", "pip3", "pnpm", "podman", "poetry",
+    "rustup", "uv", "yarn",
+];
+
+/// The programs that a command line starts, as [`root_commands`], with the subcommand of those that have some.
+pub fn subcommands(command: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in analyse(command).invocations.iter().filter_map(SimpleCommand::name_with_subcommand) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
     }
     names
 }

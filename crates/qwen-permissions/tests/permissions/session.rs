@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qwen_events::{Behavior, PermissionUpdate, ToolKind, Verdict};
-use qwen_permissions::shell::root_commands;
+use qwen_permissions::shell::{root_commands, subcommands};
 use qwen_permissions::{Mode, RuleSource};
 
 use crate::Desk;
@@ -63,5 +63,20 @@ fn the_programs_of_a_command_are_told_in_their_order() {
     ];
     for (command, expected) in cases {
         assert_eq!(root_commands(command), expected, "{command}");
+    }
+}
+
+#[test]
+fn the_subcommand_belongs_to_a_program_that_has_some() {
+    let cases: [(&str, &[&str]); 6] = [
+        ("git push origin main", &["git push"]),
+        ("cargo test && cargo test -q && cargo build", &["cargo test", "cargo build"]),
+        ("git -C x status", &["git"]),
+        ("npm run \"$x\"; make test", &["npm run", "make"]),
+        ("git $verb", &["git"]),
+        ("", &[]),
+    ];
+    for (command, expected) in cases {
+        assert_eq!(subcommands(command), expected, "{command}");
     }
 }

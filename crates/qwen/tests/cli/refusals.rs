@@ -25,6 +25,14 @@ fn a_refused_command_is_shown_with_the_rule_that_allows_it() {
 }
 
 #[test]
+fn a_remedy_allows_no_more_than_the_call_needs() {
+    let told = refusal("run_shell_command", r#"{"command":"git add -A && git commit -m x"}"#, &[]);
+    assert!(told.contains("--allowed-tools 'Bash(git add *),Bash(git commit *)'"), "{told}");
+    let told = refusal("save_memory", r#"{"fact":"x"}"#, &[]);
+    assert!(told.contains("--allowed-tools 'save_memory'") && !told.contains("yolo"), "{told}");
+}
+
+#[test]
 fn a_refused_edit_is_shown_with_the_mode_that_allows_it() {
     let told = refusal("write_file", r#"{"file_path":"new.txt","content":"x"}"#, &[]);
     assert!(told.contains("`new.txt`") && told.contains("--approval-mode auto-edit"), "{told}");
