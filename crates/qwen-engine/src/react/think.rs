@@ -65,7 +65,7 @@ impl Think {
 impl TurnContext {
     /// The tools that the model can use now: questions need someone who answers, and plan mode is left only
     /// from within it, with approval. Both are the main agent's.
-    pub(super) fn usable_tools(&self) -> Arc<[ToolSpec]> {
+    pub fn usable_tools(&self) -> Arc<[ToolSpec]> {
         let can_answer = self.session.process.can_answer() && self.origin.parent.is_none();
         let can_leave_plan = can_answer && self.session.process.permissions.mode() == "plan";
         let offered = tool_search::offered(&self.tools, &self.session.loaded_tools);

@@ -140,7 +140,10 @@ fn find<'a>(tools: &'a [ToolSpec], query: &str) -> Vec<&'a ToolSpec> {
     scored.retain(|(points, _)| *points > 0);
     // The sort is stable, so equal tools stay in their order.
     scored.sort_by_key(|(points, _)| std::cmp::Reverse(*points));
-    scored.into_iter().take(MAX_FOUND).map(|(_, spec)| spec).collect()
+    // A loaded schema stays in all later requests, so a weak match beside a strong one is left out.
+    let best = scored.first().map_or(0, |(points, _)| *points);
+    let strong = scored.into_iter().take_while(|(points, _)| points * 2 >= best);
+    strong.take(MAX_FOUND).map(|(_, spec)| spec).collect()
 }
 
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
@@ -196,6 +199,8 @@ mod tests {
             .map(|n| spec(&format!("tool_{n:02}"), &format!("Does task {n} of the tracker")))
             .collect();
         assert_eq!(&*find(&numbered, "task 7")[0].name, "tool_07");
+        assert_eq!(find(&numbered, "task 7").len(), 2, "weak matches are not loaded");
+        assert_eq!(find(&numbered, "tracker").len(), MAX_FOUND);
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl ThoughtRunner {
         let mut rounds = 0;
         loop {
             let tools =
-                if ask.tools && rounds < TOOL_ROUNDS { self.turn.tools.specs() } else { Arc::from([]) };
+                if ask.tools && rounds < TOOL_ROUNDS { self.turn.usable_tools() } else { Arc::from([]) };
             let key = if rounds == 0 { ask.key.to_owned() } else { format!("{}/{rounds}", ask.key) };
             let added = cx.once(&key, self.call(messages.clone().into(), tools, cx)).await?;
             if added.calls.is_empty() {
