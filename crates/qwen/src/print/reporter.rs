@@ -174,16 +174,21 @@ impl Reporter {
         self.at = event.at;
         if let Body::ToolEnd(end) = &event.body {
             self.files_changed.record(end, self.at);
-            let outcome = match end.status {
-                ToolStatus::Success => String::new(),
-                ToolStatus::Error => format!(": {}", failure(end)),
-                ToolStatus::Denied | ToolStatus::Cancelled => format!(": {}", status_word(end.status)),
-            };
-            let text = format!("  sub-agent: {}{outcome}", describe(&end.call));
             let fields = json!({
                 "tool": &*end.call.name, "call_id": end.call.id.as_str(), "status": status_word(end.status),
                 "arguments": end.call.arguments.as_str(), "sub_agent": true,
             });
+            let outcome = match end.status {
+                ToolStatus::Success => String::new(),
+                ToolStatus::Error => format!(": {}", failure(end)),
+                ToolStatus::Cancelled => format!(": {}", status_word(end.status)),
+                ToolStatus::Denied => {
+                    let text = format!("qwen: sub-agent: {}", one_line(without_earlier_calls(&end.text)));
+                    self.line(err, Severity::Warning, "denied", &text, with_message(fields, &end.text));
+                    return;
+                }
+            };
+            let text = format!("  sub-agent: {}{outcome}", describe(&end.call));
             let style = self.style.choose(DIM);
             self.styled_line(err, Severity::Step, "tool_call", (style, &text), fields);
         }

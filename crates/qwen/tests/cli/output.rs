@@ -193,6 +193,20 @@ fn calls_of_sub_agents_are_listed_with_verbose() {
 }
 
 #[test]
+fn a_refused_call_of_a_sub_agent_is_reported_like_any_other() {
+    let mock = MockModel::with([
+        Reply::call("c1", "agent", r#"{"description":"make","prompt":"Make it"}"#),
+        Reply::call("d1", "run_shell_command", r#"{"command":"touch made"}"#),
+        Reply::text("Not made."),
+        Reply::text("Done."),
+    ]);
+    let ended = qwen().with_model(&mock).args(["-p", "x", "--model", "mock"]).run();
+    let told = "qwen: sub-agent: run_shell_command requires permission for `touch made`";
+    assert!(ended.stderr.lines().any(|line| line.starts_with(told)), "{}", ended.stderr);
+    assert!(ended.stderr.contains("1 call denied"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_failed_command_is_reported_by_its_own_last_line_and_a_refusal_by_its_reason() {
     let call = |id: &str, command: &str| {
         Reply::call(id, "run_shell_command", &json!({ "command": command }).to_string())
