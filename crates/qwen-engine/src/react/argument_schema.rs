@@ -9,7 +9,7 @@ pub(super) fn check(call: &ToolCall, spec: &ToolSpec) -> Result<(), String> {
     let Ok((schema, _)) = Schema::parse_supported(spec.parameters.as_str()) else { return Ok(()) };
     let arguments: Value = serde_json::from_str(call.arguments.as_str())
         .map_err(|error| format!("{}: the arguments are not JSON: {error}", call.name))?;
-    let problems = schema.problems(&arguments, "the arguments");
+    let problems = schema.problems(&arguments, "the argument object");
     if problems.is_empty() { Ok(()) } else { Err(format!("{}: {}", call.name, problems.join("; "))) }
 }
 

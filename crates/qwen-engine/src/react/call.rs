@@ -217,7 +217,8 @@ fn note_missing(
         ) => return,
     };
     let refused = RefusedCall { call, declaration, blocked_path: None };
-    place.note_missing(call, context.session.process.permissions.subject(&refused).as_deref(), why);
+    let subject = context.session.process.permissions.subject(&refused).filter(|subject| !subject.is_empty());
+    place.note_missing(call, subject.as_deref(), why);
 }
 
 /// A refused call: the model receives `text`, the turn's list of denials the refuser's `reason` alone.

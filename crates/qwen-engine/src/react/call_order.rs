@@ -130,7 +130,14 @@ impl CallPlace<'_> {
     pub(super) fn missing_note(&self) -> Option<String> {
         let state = self.order.lock();
         let earlier = state.missing.iter().filter(|(index, _)| *index < self.index).map(|(_, text)| text);
-        let named: Vec<&str> = state.missing_before.iter().chain(earlier).map(String::as_str).collect();
+        let mut named: Vec<(&str, usize)> = Vec::new();
+        for text in state.missing_before.iter().chain(earlier) {
+            match named.iter_mut().find(|(known, _)| known == text) {
+                Some((_, times)) => *times += 1,
+                None => named.push((text, 1)),
+            }
+        }
+        let named: Vec<String> = named.into_iter().map(|(text, times)| repeated(text, times)).collect();
         (!named.is_empty()).then(|| format!("{EARLIER_CALLS}{}.", named.join("; ")))
     }
 
@@ -166,6 +173,14 @@ pub(super) fn would_change(kind: ToolKind) -> bool {
     match kind {
         ToolKind::Edit | ToolKind::Memory | ToolKind::Execute | ToolKind::Mcp | ToolKind::Undeclared => true,
         ToolKind::Read | ToolKind::Fetch | ToolKind::Session | ToolKind::Ask | ToolKind::ExitPlan => false,
+    }
+}
+
+/// Adds to a clause how many calls of the message it describes.
+fn repeated(clause: &str, times: usize) -> String {
+    match clause.strip_suffix(')') {
+        Some(clause) if times > 1 => format!("{clause}, {times} times)"),
+        _ => clause.to_owned(),
     }
 }
 
@@ -237,5 +252,15 @@ mod tests {
         let refused =
             "Note: earlier in this message, run_shell_command `cat <<E x E` did not happen (it was refused).";
         assert_eq!(note, refused);
+    }
+
+    #[test]
+    fn calls_that_look_the_same_are_named_once() {
+        let order = CallOrder::new(4, &[]);
+        for index in 0..3 {
+            order.place(index).note_missing(&call("edit"), Some("a"), Missing::Failed);
+        }
+        let note = order.place(3).missing_note().unwrap_or_default();
+        assert_eq!(note, "Note: earlier in this message, edit `a` did not happen (it failed, 3 times).");
     }
 }

@@ -18,7 +18,8 @@ impl Observe {
         if self.0.origin.parent.is_some() {
             return None;
         }
-        let update = self.0.situation.refresh(&self.0.session, &self.0.tools);
+        let model = self.0.model_name.as_ref();
+        let update = self.0.situation.refresh(&self.0.session, &self.0.tools, model);
         if let Some(text) = update.log {
             cx.emit.emit(Body::History(Box::new(HistoryChange::Situation(text)))).await;
         }

@@ -116,11 +116,12 @@ impl Situation {
         &self,
         context: &SessionContext,
         tools: &Registry,
+        model: Option<&Arc<str>>,
         after_interrupt: bool,
     ) -> SituationUpdate {
         let mut told = self.lock();
         if told.block.is_none() {
-            let mut facts = current_facts(context, tools);
+            let mut facts = current_facts(context, tools, model);
             let last_seen = facts.clone();
             facts.extend(context.surroundings.survey(&context.resources.cwd));
             let facts = redacted(context, facts);
@@ -128,7 +129,7 @@ impl Situation {
             *told = Told { block: Some(block(&text)), facts, last_seen, is_restored: false };
             return SituationUpdate { news: None, log: Some(text.into()) };
         }
-        let mut current = current_facts(context, tools);
+        let mut current = current_facts(context, tools, model);
         if !after_interrupt && !told.is_restored && current == told.last_seen {
             return SituationUpdate::default();
         }
@@ -149,12 +150,17 @@ impl Situation {
     }
 
     /// Returns what changed during a turn.
-    pub(crate) fn refresh(&self, context: &SessionContext, tools: &Registry) -> SituationUpdate {
+    pub(crate) fn refresh(
+        &self,
+        context: &SessionContext,
+        tools: &Registry,
+        model: Option<&Arc<str>>,
+    ) -> SituationUpdate {
         let mut told = self.lock();
         if told.block.is_none() {
             return SituationUpdate::default();
         }
-        let current = current_facts(context, tools);
+        let current = current_facts(context, tools, model);
         if current == told.last_seen {
             return SituationUpdate::default();
         }
@@ -190,8 +196,8 @@ pub(crate) struct SituationUpdate {
 }
 
 /// What a new process changes in every session that it resumes.
-const RESUMED: &str = "A new process continues this session: $TMPDIR is empty, and the files with long results of \
-                       earlier calls are gone.\n";
+const RESUMED: &str = "A new process continues this session: $TMPDIR is empty, the files with long results of earlier \
+                       calls are gone, and a file must be read again before it can be overwritten.\n";
 
 /// The topic of the background tasks that are running. Tool results and reminders tell the model about them; the
 /// fact survives a summary of the conversation and names the tasks that a new process misses.
@@ -272,19 +278,20 @@ pub(crate) struct SubagentView<'a> {
     pub worktree: Option<&'a str>,
 }
 
-/// The facts that may change between two requests.
-fn current_facts(context: &SessionContext, tools: &Registry) -> Vec<SituationFact> {
-    let mut facts = decisions(context, tools);
+/// The facts that may change between two requests. `model` is that of the prompt, if it names one.
+fn current_facts(context: &SessionContext, tools: &Registry, model: Option<&Arc<str>>) -> Vec<SituationFact> {
+    let mut facts = decisions(context, tools, model);
     facts.extend(context.surroundings.limits());
     facts
 }
 
 /// The facts that the session itself decides.
-fn decisions(context: &SessionContext, tools: &Registry) -> Vec<SituationFact> {
+fn decisions(context: &SessionContext, tools: &Registry, model: Option<&Arc<str>>) -> Vec<SituationFact> {
     let mode = context.process.permissions.mode();
     let can_answer = context.process.can_answer();
     let overrides = &context.process.overrides;
-    let model = overrides.model().unwrap_or_else(|| context.model.name().into());
+    let model = model.cloned().or_else(|| overrides.model());
+    let model = model.unwrap_or_else(|| context.model.name().into());
     vec![
         SituationFact::new("mode", &describe_mode(mode, can_answer, tools)),
         SituationFact::new("answers", describe_answers(context, can_answer)),

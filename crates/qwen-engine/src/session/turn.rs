@@ -124,9 +124,13 @@ impl Session {
             start.parts.push(Part::Text(words.into()));
         }
         if !is_typed_command {
-            // The prompts of the other agents consist of the user's text alone.
-            let news = self.describe_situation(tools);
-            start.parts.extend(news.filter(|_| start.agent == AgentName::React));
+            let news = self.describe_situation(tools, input.prompt.options.model.as_ref());
+            if start.agent == AgentName::React {
+                start.parts.extend(news);
+            } else {
+                // The prompts of the other agents consist of the user's text alone.
+                self.situation.fold_changes();
+            }
         }
     }
 
@@ -159,9 +163,10 @@ impl Session {
     }
 
     /// Describes the situation to the model: in the block of the first request, or as what changed since.
-    fn describe_situation(&mut self, tools: &Registry) -> Option<Part> {
+    /// `model` is the prompt's own.
+    fn describe_situation(&mut self, tools: &Registry, model: Option<&Arc<str>>) -> Option<Part> {
         let after_interrupt = std::mem::take(&mut self.is_interrupted);
-        let update = self.situation.begin_turn(&self.context, tools, after_interrupt);
+        let update = self.situation.begin_turn(&self.context, tools, model, after_interrupt);
         if let Some(text) = update.log {
             self.note(HistoryChange::Situation(text));
         }

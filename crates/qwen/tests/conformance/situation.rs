@@ -8,7 +8,7 @@ use mock_model::process::Program;
 use mock_model::{MockModel, Reply, Request};
 use serde_json::{Value, json};
 
-use crate::harness::{Host, openai, qwen, worker};
+use crate::harness::{Host, chat, openai, qwen, worker};
 
 /// The largest system prompt with the built-in tools.
 const FIXED_PART: usize = 16_384;
@@ -148,6 +148,43 @@ fn a_directory_or_policy_that_the_host_adds_is_reported_in_the_next_request() {
 }
 
 #[test]
+fn changes_by_commands_prompts_and_network_rules_are_reported_in_the_next_request() {
+    let mock = MockModel::with([(); 4].map(|()| Reply::text("done")));
+    let mut host = Host::with(&mock, "stream-json");
+    let mut say = |host: &mut Host, prompt: Value| {
+        host.send(prompt);
+        host.turn();
+        let request = mock.requests().last().unwrap().clone();
+        (situation(&request), request.full_body()["model"].as_str().unwrap().to_owned())
+    };
+    say(&mut host, chat("p1", "Hello"));
+    for (name, argument) in [("model", "other"), ("approval-mode", "auto-edit")] {
+        let mut line = chat(name, "");
+        line["input"]["command"] = json!({"kind": "slash", "path": [name], "args": argument});
+        host.send(line);
+        host.until(|line| line["type"] == "result/command");
+    }
+    let (told, model) = say(&mut host, chat("p2", "And now?"));
+    for line in ["mode: auto-edit", "without approval: reading and editing", "model: other"] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    assert_eq!(model, "other");
+    let mut prompt = chat("p3", "And now?");
+    prompt["model"] = "third".into();
+    let (told, model) = say(&mut host, prompt);
+    assert_eq!(
+        (told.as_str(), &*model),
+        ("<situation>\nChanged since you were told:\nmodel: third\n", "third")
+    );
+    let opened = json!({"permissions": {"allow": ["Network(api.example.com)"]}});
+    host.ask("apply_flag_settings", json!({"settings": opened}));
+    let (told, model) = say(&mut host, chat("p4", "And now?"));
+    assert!(told.contains("commands reach only hosts that Network rules open"), "{told}");
+    assert!(told.contains("model: other") && model == "other" && !told.contains("mode:"), "{told}");
+    host.leave();
+}
+
+#[test]
 fn a_session_that_continues_is_told_about_trust_network_and_tasks_that_are_gone() {
     let server = json!({"command": "sleep 1000", "is_background": true, "description": "the server"});
     let mock = MockModel::with([
@@ -221,6 +258,21 @@ fn a_sub_agent_asks_no_questions_and_is_told_who_approves_its_calls() {
     assert!(told.contains("mode: plan. Read only: every change is refused\n"), "{told}");
     assert!(told.contains("answers: no one answers questions; the host approves calls\n"), "{told}");
     host.leave();
+}
+
+#[test]
+fn agents_that_search_are_offered_only_tools_that_can_be_used() {
+    for agent in ["tot", "got"] {
+        let mock = MockModel::start();
+        mock.answer_with(|_: &Request| Some(Reply::text("1")));
+        assert_eq!(headless(&mock, "Think").args(["--agent", agent]).run().code, Some(0));
+        let requests = mock.requests();
+        let offered: Vec<&str> = requests.iter().flat_map(|request| request.tool_names()).collect();
+        assert!(offered.contains(&"read_file"), "{agent}");
+        for tool in ["ask_user_question", "exit_plan_mode"] {
+            assert!(!offered.contains(&tool), "{agent}: {tool} cannot be used");
+        }
+    }
 }
 
 #[test]
