@@ -16,7 +16,7 @@ use crate::shell::options::is_listed;
 use crate::shell::{Analysis, SimpleCommand, Word};
 
 /// Subcommands that print no content of tracked files, with the options that [`shows_by_options`] leaves.
-const PRINTS_NO_CONTENT: &str = "add am apply bisect branch check-attr check-ignore check-mailmap check-ref-format checkout \
+const PRINTS_NO_CONTENT: &str = "add am apply branch check-attr check-ignore check-mailmap check-ref-format checkout \
  cherry cherry-pick clean column commit commit-graph commit-tree config count-objects describe diff-files fetch for-each-ref fsck gc \
  hash-object help init interpret-trailers log ls-files ls-remote ls-tree maintenance merge merge-base mktag mktree \
  multi-pack-index mv name-rev notes pack-refs patch-id prune prune-packed pull push read-tree rebase reflog remote repack \
@@ -127,6 +127,10 @@ impl Policy {
         if is_summary {
             return true;
         }
+        // Shows whole commits that changed the paths.
+        if arguments.iter().take_while(|text| **text != "--").any(|text| is_option(text, "--full-diff")) {
+            return false;
+        }
         // Lists and searches of content reach objects by other ways than by their paths.
         if !is_listed("show diff log blame annotate grep cat-file archive diff-tree diff-index", subcommand) {
             return false;
@@ -166,17 +170,24 @@ impl Policy {
     }
 }
 
-/// True if a command gives git another working tree, repository or index: what it checks out there is not protected.
+/// True if a command gives git another working tree, repository or index, where what it checks out is not
+/// protected, or lets it find denied paths under other names.
 fn moves_git(invocation: &SimpleCommand) -> bool {
-    const VARIABLES: &str = "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR";
+    const VARIABLES: &str = "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR \
+     GIT_ICASE_PATHSPECS";
+    const OPTIONS: &str = "--git-dir --work-tree --icase-pathspecs";
     let sets =
         |word: &Word| word.known_prefix().split_once('=').is_some_and(|(name, _)| is_listed(VARIABLES, name));
     let is_git = invocation.program_name() == Some("git");
     let end = subcommand_index(&invocation.words).unwrap_or(invocation.words.len());
     let options = invocation.words.iter().take(end).map(Word::known_prefix);
-    let mut moving = options.filter(|text| text.starts_with("--git-dir") || text.starts_with("--work-tree"));
+    // Shows the staged content to the editor of a commit.
+    let is_verbose = |text: &str| text.to_ascii_lowercase().contains("commit.verbose");
+    let mut moving =
+        options.filter(|text| OPTIONS.split(' ').any(|option| text.starts_with(option)) || is_verbose(text));
+    let sets_up_git = |name: &str| is_listed(VARIABLES, name) || name.starts_with("GIT_CONFIG");
     (is_git && moving.next().is_some())
-        || invocation.assignments.iter().any(|set| is_listed(VARIABLES, &set.name))
+        || invocation.assignments.iter().any(|set| sets_up_git(&set.name))
         || (!is_git && invocation.words.iter().any(sets))
 }
 
@@ -222,19 +233,53 @@ fn prints_objects(words: &[Word]) -> bool {
         "stash" => {
             let action = texts.iter().find(|text| !text.starts_with('-')).copied().unwrap_or("push");
             let is_quiet = is_listed("apply clear create drop list pop push save store", action);
-            !is_quiet || hides_option || (action == "list" && shows_by_options("log", &texts))
+            !is_quiet
+                || hides_option
+                || (action == "list" && shows_by_options("log", &texts))
+                || selects_parts(&texts)
         }
         "worktree" => {
             let action = texts.iter().find(|text| !text.starts_with('-')).copied().unwrap_or("list");
             !is_listed("list lock move prune remove repair unlock", action)
         }
+        "bisect" => texts.first().is_none_or(|action| is_listed("view visualize run", action)),
+        "checkout" | "commit" | "reset" | "restore" if selects_parts(&texts) => true,
+        "rebase" if runs_commands(&texts) => true,
+        "merge" | "pull" | "cherry-pick" | "rebase" | "revert"
+            if texts.iter().any(|text| text.contains("subtree")) =>
+        {
+            true
+        }
+        // The content of what a name leads to.
+        "for-each-ref" | "tag" | "branch" if texts.iter().any(|text| text.contains("%(raw)")) => true,
         // Into a directory or a repository that no rule is about.
         "read-tree" if texts.iter().any(|text| is_option(text, "--prefix")) => true,
-        "submodule" if texts.contains(&"add") => true,
+        "submodule" if texts.iter().any(|text| matches!(*text, "add" | "foreach")) => true,
         "fetch" | "pull" | "push" | "remote" if texts.iter().any(is_local) => true,
         _ if is_listed(PRINTS_NO_CONTENT, subcommand) => hides_option || shows_by_options(subcommand, &texts),
         _ => true,
     }
+}
+
+/// True if `rebase` runs commands between commits.
+fn runs_commands(arguments: &[&str]) -> bool {
+    let is_short = |text: &str| !text.starts_with("--") && text.starts_with('-') && text.contains('x');
+    arguments.iter().any(|text| is_short(text) || is_option(text, "--exec"))
+}
+
+/// True if a command shows differences, so that its user can select some of them.
+fn selects_parts(arguments: &[&str]) -> bool {
+    arguments.iter().take_while(|text| **text != "--").any(|text| {
+        if text.starts_with("--") {
+            return is_option(text, "--patch --interactive");
+        }
+        let letters = text.strip_prefix('-').unwrap_or("");
+        // What follows these letters is their value.
+        letters
+            .split(['b', 'B', 'c', 'C', 'F', 'm', 's', 'U'])
+            .next()
+            .is_some_and(|letters| letters.contains('p'))
+    })
 }
 
 /// True if an option makes a command print content.

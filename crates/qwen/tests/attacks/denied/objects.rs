@@ -30,6 +30,14 @@ fn git_shows_no_denied_content_by_any_name() {
         "git -c alias.x=show x", "git -C sub show", "cd sub && git show", "git --no-pager show", "env git show", "command git show HEAD",
         "git range-diff HEAD~1...HEAD", "git difftool -y -x cat HEAD~1", "git --git-dir=.git show", "GIT_DIR=.git git show",
         "python3 -c 'import zlib,glob; [print(zlib.decompress(open(f,\"rb\").read())) for f in glob.glob(\".git/objects/??/*\")]'",
+        "git log -p --full-diff -- public", "git log -p --full-d -1 HEAD~1 -- public", "git show --full-diff HEAD~1 -- public",
+        "git --icase-pathspecs show HEAD~1 -- SECRET.TXT", "git --icase-path log -p -- SECRET.TXT", "GIT_ICASE_PATHSPECS=1 git show HEAD~1 -- SECRET.TXT",
+        "git checkout -p 4b825dc642cb6eb9a060e54bf8d69288fbee4904 < /dev/null", "git reset --patch 4b825dc642cb6eb9a060e54bf8d69288fbee4904 < /dev/null",
+        "git restore -p -s 4b825dc642cb6eb9a060e54bf8d69288fbee4904 . < /dev/null", "git restore -ps HEAD~1 . < /dev/null", "git stash push -p < /dev/null",
+        "git commit --interactive < /dev/null", "git bisect start HEAD HEAD~1; git bisect view -p", "git bisect start; git bisect visualize --patch HEAD~1",
+        "git stash -q; git rebase -x 'git show HEAD~1' HEAD~1", "git stash -q; git rebase -ix 'git show HEAD~1' HEAD~1", "git submodule foreach 'git show HEAD'",
+        "GIT_EDITOR=cat git -c commit.verbose=true commit", "GIT_EDITOR=cat git -c Commit.Verbose=2 commit --amend", "GIT_EDITOR=cat GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=commit.verbose GIT_CONFIG_VALUE_0=2 git commit",
+        "git tag x {blob}; git for-each-ref --format='%(raw)'", "git tag x {blob}; git tag --format='%(raw)' -l x",
         "git diff --no-index /dev/null secret.txt", "git merge-file -p /dev/null /dev/null secret.txt", "git hash-object -w secret.txt",
     ];
     each(&rows, |command| {
