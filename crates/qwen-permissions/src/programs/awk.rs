@@ -1,5 +1,4 @@
-//! `awk`: a program that only prints is covered by a rule. Its program can name files, so it never runs
-//! without one.
+//! `awk`: a program that only prints is covered by a rule. If it also uses only its input, it runs without one.
 
 use super::{Arguments, Refusal, Use};
 use crate::shell::Word;
@@ -16,7 +15,8 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     if !arguments.is_named(*first) && !program.is_some_and(only_prints) {
         return Err("the program of awk may write or run something".to_owned());
     }
-    Ok(Use { paths: arguments.words_at(rest), ..Use::default() })
+    let only_reads = program.is_some_and(|program| only_prints(program) && uses_only_its_input(program));
+    Ok(Use { only_reads, paths: arguments.words_at(rest), ..Use::default() })
 }
 
 /// True if a program has no redirection, no pipe and no call that runs or reads something. `>` compares in a
@@ -54,6 +54,12 @@ fn only_prints(program: &str) -> bool {
         }
     }
     true
+}
+
+/// True if a program mentions none of the names by which it gets at the environment or at files that it is not
+/// given.
+fn uses_only_its_input(program: &str) -> bool {
+    !["ARG", "ENVIRON", "FUNCTAB", "PROCINFO", "SYMTAB"].iter().any(|name| program.contains(name))
 }
 
 /// The index behind the closing delimiter of a string or a regular expression, which is one line.

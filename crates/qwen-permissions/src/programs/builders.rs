@@ -18,11 +18,13 @@ const DIRECTORIES: &str =
 
 /// Further options of single programs: letters behind one dash, and names.
 const OTHERS: &[(&str, &str, &str)] = &[
-    ("c++ cc clang clang++ g++ gcc", "B", "fplugin ld-path load plugin specs wrapper"),
+    ("c++ cc clang clang++ g++ gcc", "B", "fplugin iplugindir ld-path load plugin prefix specs wrapper"),
     ("cargo", "", "config"),
     ("cmake", "EP", ""),
+    ("docker podman", "H", "config connection context host url"),
     ("gradle gradlew", "Ibcp", "build-file project-dir settings-file"),
     ("just", "cf", "command dotenv-path justfile"),
+    ("kubectl", "", "cache-dir kubeconfig profile-output"),
     ("mvn", "", "f file s settings"),
     ("ninja", "f", ""),
     ("npm npx pnpm", "c", "call editor globalconfig userconfig viewer"),
@@ -55,6 +57,7 @@ pub(super) fn refusal(arguments: Arguments<'_>) -> Option<String> {
     let words = arguments.words;
     // The words after `--` belong to the task.
     let end = words.iter().position(|word| word.literal() == Some("--")).unwrap_or(words.len());
+    let end = if passes_on_options(name, words) { words.len() } else { end };
     let open = |index: usize| !arguments.is_named(index);
     let subcommand = (1..end).find(|index| !words[*index].known_prefix().starts_with('-'));
     let changes = |index: &usize| {
@@ -88,6 +91,11 @@ pub(super) fn refusal(arguments: Arguments<'_>) -> Option<String> {
         let text = words[index].known_prefix();
         runs_others(name, text, next).then(|| format!("{text} may run something that is not the project's"))
     })
+}
+
+/// True if the words after `--` are options of a compiler.
+fn passes_on_options(name: &str, words: &[Word]) -> bool {
+    name == "cargo" && words.iter().any(|word| matches!(word.literal(), Some("rustc" | "rustdoc")))
 }
 
 /// True if a word is an operand, or an option in full whose meaning is known.
@@ -141,7 +149,12 @@ fn is_tool_choice(program: &str, text: &str, next: &str) -> bool {
         "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" => {
             text.starts_with('@') || has(&["-plugin", ",-load"])
         }
-        "go" => has(&["-extld", "-extar"]),
+        "go" => has(&["-extld", "-extar", "-wrapper", "-fplugin", "-overlay"]),
+        "uv" | "uvx" => {
+            let value =
+                text.strip_prefix("--python=").or((matches!(text, "--python" | "-p")).then_some(next));
+            value.is_some_and(|interpreter| interpreter.contains('/'))
+        }
         "cmake" => {
             text.starts_with("-D")
                 && ["COMPILER", "LAUNCHER", "LINKER", "_COMMAND", "PROGRAM"]

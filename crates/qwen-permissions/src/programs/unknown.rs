@@ -20,7 +20,10 @@ const INTERPRETERS: &str = "bash bun dash deno expect irb java jrunscript jshell
 pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
     let name = arguments.name();
     if is_interpreter(name) {
-        return Ok(Use::default());
+        return match named_module(arguments) {
+            Some(module) => examine_module(module),
+            None => Ok(Use::default()),
+        };
     }
     let refused = if is_builder(name) {
         builders::refusal(arguments)
@@ -51,6 +54,30 @@ pub(super) fn examine(arguments: Arguments<'_>) -> Result<Use, Refusal> {
         }
     }
     Ok(Use::default())
+}
+
+/// The module that an interpreter runs as a program and that a rule lists, with its arguments. A rule that lists no
+/// module permits any code.
+fn named_module(arguments: Arguments<'_>) -> Option<Arguments<'_>> {
+    let is_listed_module = |index: &usize| {
+        arguments.words[*index].literal() == Some("-m")
+            && arguments.is_named(*index)
+            && arguments.is_named(index + 1)
+    };
+    let at = (1..arguments.words.len().saturating_sub(1)).find(is_listed_module)? + 1;
+    Some(Arguments { words: &arguments.words[at..], named: arguments.named.get(at..).unwrap_or(&[]) })
+}
+
+/// Whether a rule for a module of Python covers its arguments.
+fn examine_module(module: Arguments<'_>) -> Result<Use, Refusal> {
+    let words = module.words;
+    let operands = (1..words.len()).filter(|index| !words[*index].known_prefix().starts_with('-'));
+    let output = operands.filter(|index| !module.is_named(*index)).nth(1);
+    match (module.name(), output) {
+        ("json.tool", Some(index)) => Err(format!("json.tool writes {}", words[index].known_prefix())),
+        ("pip" | "pytest", _) => examine(module),
+        _ => Ok(Use::default()),
+    }
 }
 
 /// Values of `-o` that choose a format.

@@ -371,8 +371,13 @@ impl Reader<'_> {
                     wrapped_by,
                     ..SimpleCommand::default()
                 };
-                Reader { source: self.source, depth, analysis: &mut *self.analysis }
-                    .record_command(invocation);
+                Reader {
+                    source: self.source,
+                    depth,
+                    analysis: &mut *self.analysis,
+                    loop_values: self.loop_values.clone(),
+                }
+                .record_command(invocation);
             }
         }
     }

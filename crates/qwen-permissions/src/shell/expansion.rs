@@ -65,6 +65,9 @@ impl Reader<'_> {
             "simple_expansion" if matches!(self.text(node), "$?" | "$#" | "$$" | "$!") => {
                 builder.shell_number();
             }
+            "simple_expansion" | "expansion" if let Some(value) = self.loop_value(self.text(node)) => {
+                builder.quoted(value);
+            }
             "simple_expansion" => builder.expansion(true),
             "expansion" => {
                 self.expansion(node);
@@ -120,6 +123,9 @@ impl Reader<'_> {
                         builder.expansion(true);
                     }
                 },
+                StringPart::Expansion(child) if let Some(value) = self.loop_value(self.text(child)) => {
+                    builder.quoted(value);
+                }
                 StringPart::Expansion(child) => {
                     // Quoted, it stays one word, except for the one variable that is a list.
                     let splits = self.text(child).contains(['@', '*']);

@@ -207,7 +207,8 @@ fn read(
         note(analysis, reason);
     }
     let first = analysis.invocations.len();
-    Reader { source: script, depth, analysis: &mut *analysis }.program(tree.root_node(), in_background);
+    Reader { source: script, depth, analysis: &mut *analysis, loop_values: Vec::new() }
+        .program(tree.root_node(), in_background);
     for invocation in &mut analysis.invocations[first..] {
         invocation.wrapped_by = invocation.wrapped_by.or(wrapped_by);
     }

@@ -16,7 +16,15 @@ pub(super) struct Reader<'a> {
     /// How many levels of nested scripts may still follow.
     pub(super) depth: usize,
     pub(super) analysis: &'a mut Analysis,
+    /// The variables of the loops around a node, with the value of the iteration that is read.
+    pub(super) loop_values: Vec<(String, String)>,
 }
+
+/// The most iterations of a loop that are read one by one.
+const MAX_ITERATIONS: usize = 16;
+
+/// How many loops in each other are read so.
+const MAX_LOOPS: usize = 2;
 
 impl Reader<'_> {
     /// Reads a whole script.
@@ -115,7 +123,7 @@ impl Reader<'_> {
             match part.kind() {
                 "for" | "in" | ";" | "comment" => {}
                 "variable_name" => self.text(part).clone_into(&mut variable),
-                "do_group" => self.list(part, in_background),
+                "do_group" => self.iterations(part, &variable, &values, in_background),
                 "select" => self.reject("it asks the terminal for a choice"),
                 _ => values.push(self.word(part)),
             }
@@ -127,6 +135,35 @@ impl Reader<'_> {
         let set = |value| Assignment { name: variable.clone(), value, in_loop: true };
         let assignments = values.into_iter().map(set).collect();
         self.record_command(SimpleCommand { assignments, in_background, ..SimpleCommand::default() });
+    }
+
+    /// Reads the body of a loop: once for each value where all of them are plain texts, so that it is known what the
+    /// variable contains.
+    fn iterations(&mut self, body: Node<'_>, variable: &str, values: &[Word], in_background: bool) {
+        let is_plain = |value: &&str| {
+            !value.is_empty()
+                && !value.starts_with('-')
+                && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./-".contains(&byte))
+        };
+        let texts: Option<Vec<&str>> = values.iter().map(|value| value.literal().filter(is_plain)).collect();
+        let is_readable = self.loop_values.len() < MAX_LOOPS && is_set_by_loop_only(variable, self.source);
+        match texts.filter(|texts| is_readable && (1..=MAX_ITERATIONS).contains(&texts.len())) {
+            Some(texts) => {
+                for text in texts {
+                    self.loop_values.push((variable.to_owned(), text.to_owned()));
+                    self.list(body, in_background);
+                    self.loop_values.pop();
+                }
+            }
+            None => self.list(body, in_background),
+        }
+    }
+
+    /// The value of `$name` or `${name}` in a loop whose values are known.
+    pub(super) fn loop_value(&self, expansion: &str) -> Option<&str> {
+        let name = expansion.trim().strip_prefix('$')?;
+        let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+        self.loop_values.iter().find(|(variable, _)| variable == name).map(|(_, value)| value.as_str())
     }
 
     fn case_statement(&mut self, node: Node<'_>, in_background: bool) {
@@ -213,4 +250,25 @@ impl Reader<'_> {
         }
         self.list(node, false);
     }
+}
+
+/// True if nothing in a script sets a variable but one loop, as far as its name shows. Names with capitals may mean
+/// something to the shell, and `IFS` changes what becomes of a value.
+fn is_set_by_loop_only(variable: &str, script: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_usual =
+        variable.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+            && variable.starts_with(|first: char| first.is_ascii_lowercase());
+    let bytes = script.as_bytes();
+    let stands_alone = |at: &usize| {
+        let (before, after) =
+            (at.checked_sub(1).map(|at| bytes[at]), bytes.get(at + variable.len()).copied());
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    };
+    let is_value = |at: usize| {
+        let after = bytes.get(at + variable.len());
+        script[..at].ends_with('$') || (script[..at].ends_with("${") && after == Some(&b'}'))
+    };
+    let found = script.match_indices(variable).map(|(at, _)| at).filter(stands_alone);
+    is_usual && !script.contains("IFS") && found.filter(|at| !is_value(*at)).count() == 1
 }
