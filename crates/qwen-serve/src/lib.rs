@@ -5,9 +5,11 @@
 //! Nothing here runs a command or reads a file for a client: whatever a client wants done is a prompt of a
 //! session, with its rules, trust and sandbox.
 
+mod acp;
 mod agui;
 mod api;
 mod daemon;
+mod dialect;
 mod gate;
 mod listen;
 mod mcp;

@@ -68,6 +68,8 @@ pub struct ServeLimits {
     /// How long a reader may accept nothing before it is disconnected.
     pub stalled_reader: Duration,
     pub keep_alive: Duration,
+    /// How long an approval may stay open; none means that there is no deadline.
+    pub approval: Option<Duration>,
     /// How long an approval may stay open on chat completions, which cannot show it.
     pub hidden_approval: Duration,
 }
@@ -82,6 +84,7 @@ impl Default for ServeLimits {
             header_time: Duration::from_secs(10),
             stalled_reader: Duration::from_secs(60),
             keep_alive: Duration::from_secs(15),
+            approval: None,
             hidden_approval: Duration::from_secs(60),
         }
     }

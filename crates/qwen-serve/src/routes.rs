@@ -16,7 +16,7 @@ use crate::page;
 use crate::respond::{HttpReply, Refusal, empty, json_reply};
 use crate::server::{Call, Server};
 use crate::token::Access;
-use crate::websocket;
+use crate::websocket::{self, SocketProtocol};
 
 /// True for what needs no token: nothing there depends on a session.
 pub fn is_public(head: &Parts) -> bool {
@@ -47,7 +47,10 @@ pub async fn route(
     }
     match segments[0] {
         "api" if segments == ["api", "ws"] && call.head.method == Method::GET => {
-            websocket::open(server, call, admission.access)
+            websocket::open(server, call, admission.access, SocketProtocol::Hub)
+        }
+        "acp" if segments.len() == 1 && call.head.method == Method::GET => {
+            websocket::open(server, call, admission.access, SocketProtocol::Acp)
         }
         "api" => api::route(server, call, &segments[1..]).await,
         "ag-ui" if segments.len() == 1 && call.head.method == Method::POST => agui::run(server, call).await,

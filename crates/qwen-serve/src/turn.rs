@@ -17,6 +17,11 @@ pub enum TurnStep {
     MessageStart,
     Text(String),
     Thought(String),
+    /// A step of a tree or graph of thoughts.
+    Search {
+        subject: String,
+        description: String,
+    },
     /// The model begins to write a call.
     CallStart {
         id: String,
@@ -43,6 +48,12 @@ pub enum TurnStep {
     CallOutput {
         id: String,
         text: String,
+    },
+    /// A call of the agent runs a sub-agent.
+    SubAgent {
+        call: String,
+        name: String,
+        description: String,
     },
     /// The complete to-do list after a change.
     Todos(Value),
@@ -128,7 +139,7 @@ impl TurnReader {
                         }
                     }
                 }
-                SessionLines::TooOld | SessionLines::Ended => {
+                SessionLines::TooOld { .. } | SessionLines::Ended => {
                     self.steps.is_over = true;
                     let error = ("The server is shutting down.".to_owned(), "server_shutdown".to_owned());
                     let end = TurnOutcome {
@@ -186,9 +197,13 @@ impl TurnSteps {
         let mut steps = Vec::new();
         match line["type"].as_str() {
             None if line["object"] == "chat.completion.chunk" => self.chunk(line, &mut steps),
-            Some("x-qwen-thought") if is_main(line) => {
+            Some("x-qwen-thought") if is_main(line) && self.is_message_open => {
                 steps.push(TurnStep::Thought(text(&line["description"])));
             }
+            Some("x-qwen-thought") if is_main(line) => steps.push(TurnStep::Search {
+                subject: text(&line["subject"]),
+                description: text(&line["description"]),
+            }),
             Some("x-qwen-tool-display") if is_main(line) => self.display(line, &mut steps),
             Some("x-qwen-terminal") if is_main(line) && line["tool_call_id"].is_string() => {
                 steps.push(TurnStep::CallOutput {
@@ -291,6 +306,13 @@ impl TurnSteps {
         let status = text(&line["status"]);
         if display["kind"] == "todo_list" {
             steps.push(TurnStep::Todos(display["todos"].clone()));
+        }
+        if display["kind"] == "task_execution" {
+            steps.push(TurnStep::SubAgent {
+                call: id.clone(),
+                name: text(&display["agent"]),
+                description: text(&display["description"]),
+            });
         }
         match status.as_str() {
             "success" | "error" | "canceled" => {

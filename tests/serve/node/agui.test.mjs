@@ -1,6 +1,6 @@
 // The official AG-UI client against `POST /ag-ui`.
 import assert from 'node:assert/strict';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { HttpAgent } from '@ag-ui/client';
@@ -162,6 +162,97 @@ test('an interrupt can be answered elsewhere', { timeout: 30_000 }, async () => 
     if (status === 'idle') break;
   }
   assert.ok(existsSync(made));
+});
+
+test('several calls of one message that need permission are asked about one after the other', async () => {
+  const files = ['first.txt', 'second.txt'].map((name) => join(process.env.QWEN_SERVE_WORKSPACE, name));
+  for (const file of files) rmSync(file, { force: true });
+  const helper = agent('two files');
+  let events = await run(helper);
+  for (const [at, call] of ['call_first', 'call_second'].entries()) {
+    const [interrupt] = outcome(events).interrupts;
+    assert.equal(interrupt.toolCallId, call);
+    events = await run(helper, { resume: [{ interruptId: interrupt.id, status: 'resolved', payload: { approved: at === 1 } }] });
+  }
+  assert.equal(outcome(events).type, 'success');
+  assert.deepEqual(files.map((file) => existsSync(file)), [false, true]);
+});
+
+test('an interrupt comes with what a resume needs', async () => {
+  rmSync(made, { force: true });
+  const helper = agent('make a file');
+  helper.setState({ page: 'kept' });
+  const events = await run(helper);
+  const kinds = events.map(({ type }) => type);
+  assert.deepEqual(kinds.slice(-3), ['STATE_SNAPSHOT', 'MESSAGES_SNAPSHOT', 'RUN_FINISHED']);
+  assert.deepEqual(helper.state, { page: 'kept' });
+  const call = helper.messages.flatMap(({ toolCalls = [] }) => toolCalls).find(({ id }) => id === 'call_touch');
+  assert.deepEqual(JSON.parse(call.function.arguments), { command: 'touch made.txt' });
+  assert.equal(helper.messages[0].content, 'make a file');
+  const [interrupt] = outcome(events).interrupts;
+  const resumed = await run(helper, { resume: [{ interruptId: interrupt.id, status: 'cancelled' }] });
+  assert.equal(outcome(resumed).type, 'success');
+  assert.equal(last(helper).content, 'File handled.');
+});
+
+test('a question of the agent is an interrupt with a form', async () => {
+  const helper = agent('ask me');
+  const [interrupt] = outcome(await run(helper)).interrupts;
+  assert.equal(interrupt.reason, 'input_required');
+  assert.equal(interrupt.message, 'Which colour?');
+  const [field, { oneOf }] = Object.entries(interrupt.responseSchema.properties)[0];
+  assert.deepEqual(oneOf.map((choice) => choice.const), ['red', 'blue']);
+  const wrong = await post({ threadId: helper.threadId, resume: [{ interruptId: interrupt.id, status: 'resolved', payload: { approved: true } }] });
+  assert.equal(wrong.at(-1).code, 'invalid_resume');
+  const events = await run(helper, { resume: [{ interruptId: interrupt.id, status: 'resolved', payload: { [field]: 'blue' } }] });
+  assert.match(events.find(({ type }) => type === 'TOOL_CALL_RESULT').content, /blue/);
+  assert.equal(last(helper).content, 'Thank you.');
+});
+
+test('an interrupt that was withdrawn has expired, and the thread goes on', async () => {
+  const { helper, interrupt } = await interrupted();
+  const { approvals } = await (await fetch(`${url}/api/approvals`, { headers })).json();
+  const session = approvals.find((approval) => approval.id === interrupt.id).session_id;
+  await fetch(`${url}/api/sessions/${session}/cancel`, { method: 'POST', headers });
+  for (;;) {
+    const { status } = await (await fetch(`${url}/api/sessions/${session}`, { headers })).json();
+    if (status === 'idle') break;
+  }
+  const expired = await post({ threadId: helper.threadId, resume: [{ interruptId: interrupt.id, status: 'resolved', payload: { approved: true } }] });
+  assert.equal(expired.at(-1).code, 'expired_interrupt');
+  assert.ok(!existsSync(made));
+  const next = await post({ threadId: helper.threadId, runId: 'next', messages: [{ id: 'n1', role: 'user', content: 'Please say hello' }] });
+  assert.equal(outcome(next).type, 'success');
+});
+
+test('nodes are steps, sub-agents are runs, and the to-do list is the state', async () => {
+  writeFileSync(join(process.env.QWEN_SERVE_WORKSPACE, 'parse.py'), "a = text.split(',')\n");
+  const helper = agent('do everything');
+  let events = await run(helper);
+  const all = [...events];
+  while (outcome(events).type === 'interrupt') {
+    const resume = outcome(events).interrupts.map(({ id }) => ({ interruptId: id, status: 'resolved', payload: { approved: true } }));
+    events = await run(helper, { resume });
+    all.push(...events);
+  }
+  const kinds = new Set(all.map(({ type }) => type));
+  for (const kind of ['STEP_STARTED', 'STEP_FINISHED', 'SUBAGENT_STARTED', 'SUBAGENT_FINISHED', 'STATE_SNAPSHOT', 'CUSTOM']) assert.ok(kinds.has(kind), kind);
+  assert.equal(helper.state.todos.length, 2);
+  const started = all.find(({ type }) => type === 'SUBAGENT_STARTED');
+  assert.deepEqual([started.name, started.description], ['general-purpose', 'Check the docs']);
+});
+
+test('a tree of thoughts is an activity that grows', async () => {
+  const { id } = await (await fetch(`${url}/api/sessions`, {
+    method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify({ agent: 'tot', model: 'oracle:game24' }),
+  })).json();
+  const events = await post({ threadId: id, messages: [{ id: 't1', role: 'user', content: '4 9 10 13' }] });
+  const snapshot = events.find(({ type }) => type === 'ACTIVITY_SNAPSHOT');
+  assert.equal(snapshot.activityType, 'QWEN_THOUGHTS');
+  assert.ok(snapshot.content.nodes.length > 1);
+  const patches = events.filter(({ type }) => type === 'ACTIVITY_DELTA').flatMap(({ patch }) => patch);
+  assert.ok(patches.some(({ value }) => value.state === 'chosen') && patches.some(({ path }) => path === '/edges/-'));
+  assert.equal(outcome(events).type, 'success');
 });
 
 test('a failed turn is a run error', async () => {

@@ -247,8 +247,36 @@ test('approvals of the shown session come first', async () => {
   await page.waitForFunction((own) => document.querySelector('.approval').dataset.session === own, id);
   await page.click(`#sessions [data-id="${other}"]`);
   await page.waitForFunction((own) => document.querySelector('.approval').dataset.session === own, other);
+  // What the keys decide is in view.
+  assert.equal(await page.locator('#approvals').evaluate((queue) => queue.scrollTop), 0);
   await page.close();
   for (const session of [id, other]) await api('POST', `sessions/${session}/cancel`, {});
+});
+
+test('a key for an approval that went away does not decide the next one', async () => {
+  const other = (await api('POST', 'sessions', {})).id;
+  await api('POST', `sessions/${other}/prompts`, { prompt: 'make a file' });
+  const { page, id } = await opened();
+  await prompt(page, 'make a file');
+  await approval(page, id).waitFor();
+  await approval(page, other).waitFor();
+  await page.waitForTimeout(600);
+  await page.evaluate(() => document.activeElement.blur());
+  const pressed = page.evaluate((gone) => new Promise((resolve) => {
+    const queue = document.querySelector('#approvals');
+    new MutationObserver((_, observer) => {
+      if (queue.querySelector(`[data-session="${gone}"]`)) return;
+      observer.disconnect();
+      document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'y', bubbles: true }));
+      resolve();
+    }).observe(queue, { childList: true });
+  }), id);
+  await api('POST', `sessions/${id}/cancel`, {});
+  await pressed;
+  const { approvals } = await api('GET', 'approvals');
+  assert.ok(approvals.some(({ session_id: session }) => session === other));
+  await page.close();
+  await api('POST', `sessions/${other}/cancel`, {});
 });
 
 test('an approval is decided by touch, with edited arguments', async () => {

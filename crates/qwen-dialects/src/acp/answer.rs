@@ -24,7 +24,7 @@ impl Answer {
     }
 
     /// A refusal with a reason.
-    pub fn denial(message: &str) -> Self {
+    fn denial(message: &str) -> Self {
         Self::new(&json!({"behavior": "deny", "message": message}))
     }
 
@@ -40,8 +40,50 @@ fn with_rule(behavior: &str, rule: &str) -> Value {
     json!({"behavior": behavior, "updatedPermissions": [update]})
 }
 
+/// What a client was asked, from which its answer is read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AskedQuestion {
+    Permission {
+        /// The options that the client was offered.
+        offered: Vec<OptionId>,
+        /// The rule in their names.
+        rule: Option<String>,
+    },
+    /// A form about the questions in these arguments.
+    Form { arguments: Value },
+}
+
+impl AskedQuestion {
+    /// Reads a request to the client; none if it asks nothing.
+    pub fn read(request: &Value) -> Option<Self> {
+        let params = request.get("params")?;
+        let meta = params.pointer("/_meta/qwen");
+        match request.get("method")?.as_str()? {
+            "session/request_permission" => {
+                let options = params.get("options")?.as_array()?;
+                let offered = options.iter().filter_map(|option| option.get("optionId")?.as_str());
+                let rule = meta.and_then(|meta| meta.get("rule")?.as_str()).map(str::to_owned);
+                Some(Self::Permission { offered: offered.filter_map(OptionId::parse).collect(), rule })
+            }
+            "elicitation/create" => Some(Self::Form { arguments: meta?.get("arguments")?.clone() }),
+            _ => None,
+        }
+    }
+
+    /// Reads the client's answer; none means an error.
+    pub fn answer(&self, result: Option<&Value>) -> Answer {
+        match (self, result) {
+            (_, None) => Answer::denial("The client could not ask the user, which means no."),
+            (Self::Permission { offered, rule }, Some(result)) => {
+                permission_answer(offered, rule.as_deref(), result)
+            }
+            (Self::Form { arguments }, Some(result)) => elicitation_answer(arguments, result),
+        }
+    }
+}
+
 /// Reads the result of a permission request that offered the options `offered` and named `rule` in them.
-pub fn permission_answer(offered: &[OptionId], rule: Option<&str>, result: &Value) -> Answer {
+pub(crate) fn permission_answer(offered: &[OptionId], rule: Option<&str>, result: &Value) -> Answer {
     let outcome = result.get("outcome").unwrap_or(&Value::Null);
     match outcome.get("outcome").and_then(Value::as_str) {
         Some("cancelled") => return Answer::cancelled(),
@@ -77,7 +119,7 @@ pub fn permission_answer(offered: &[OptionId], rule: Option<&str>, result: &Valu
 }
 
 /// Reads the result of a form about the questions of a call with these arguments.
-pub fn elicitation_answer(arguments: &Value, result: &Value) -> Answer {
+fn elicitation_answer(arguments: &Value, result: &Value) -> Answer {
     match result.get("action").and_then(Value::as_str) {
         Some("accept") => {}
         Some("decline") => {

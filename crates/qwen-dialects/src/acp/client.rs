@@ -1,5 +1,15 @@
 //! What the client advertised, as far as it changes the lines.
 
+use serde_json::Value;
+
+/// The approval modes: id, name, description.
+pub const APPROVAL_MODES: [(&str, &str, &str); 4] = [
+    ("plan", "Plan", "Reads only, and proposes a plan before it changes anything"),
+    ("default", "Default", "Asks before changes and commands"),
+    ("auto-edit", "Auto-edit", "Changes files in the workspace without asking; asks before commands"),
+    ("yolo", "YOLO", "Asks about nothing"),
+];
+
 /// How the client shows the output of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TerminalOutput {
@@ -80,10 +90,45 @@ impl AcpClient {
         let named = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name);
         terminal.into_iter().chain(agents).chain(named).collect::<Vec<_>>().join(",")
     }
+
+    /// Returns what a client can show, from the capabilities that it sends. Only what it names counts.
+    pub fn advertised(capabilities: &Value) -> Self {
+        let is_marked = |pointer: &str| capabilities.pointer(pointer).is_some_and(Value::is_object);
+        let is_true = |pointer: &str| capabilities.pointer(pointer) == Some(&Value::Bool(true));
+        let air = capabilities
+            .pointer("/_meta/jetbrains/air/capabilities")
+            .or_else(|| capabilities.pointer("/_meta/jetbrains.air/capabilities"));
+        let has_native_subagents = air
+            .and_then(Value::as_array)
+            .is_some_and(|names| names.iter().any(|name| name == "nativeSubagentSessions"));
+        let terminal = match () {
+            () if is_true("/_meta/terminal_output_delta") => TerminalOutput::TerminalDelta,
+            () if is_true("/_meta/terminal_output") => TerminalOutput::Terminal,
+            () => TerminalOutput::Text,
+        };
+        let transcripts = capabilities.pointer("/_meta/subagent-transcript");
+        let has_transcripts =
+            transcripts.is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)));
+        let agents = match () {
+            () if has_native_subagents => SubAgents::Sessions,
+            () if has_transcripts => SubAgents::Transcripts,
+            () => SubAgents::Titles,
+        };
+        Self {
+            terminal,
+            notices: is_marked("/session/notices"),
+            compaction: is_marked("/session/compaction"),
+            forms: is_marked("/elicitation/form"),
+            agents,
+            unstable_usage: false,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -101,5 +146,20 @@ mod tests {
             assert_eq!(AcpClient::parse(&client.names()), Ok(client));
         }
         assert!(AcpClient::parse("telepathy").is_err());
+    }
+
+    #[test]
+    fn only_what_is_advertised_counts() {
+        assert_eq!(AcpClient::advertised(&Value::Null), AcpClient::default());
+        let nothing =
+            json!({"elicitation": {}, "session": {"notices": null}, "_meta": {"terminal_output": false}});
+        assert_eq!(AcpClient::advertised(&nothing), AcpClient::default());
+        let all = json!({"elicitation": {"form": {}}, "session": {"notices": {}, "compaction": {}},
+            "_meta": {"terminal_output": true, "subagent-transcript": {}}});
+        let client = AcpClient::advertised(&all);
+        assert!(client.forms && client.notices && client.compaction);
+        assert_eq!((client.terminal, client.agents), (TerminalOutput::Terminal, SubAgents::Transcripts));
+        let air = json!({"_meta": {"jetbrains": {"air": {"version": 1, "capabilities": ["nativeSubagentSessions"]}}}});
+        assert_eq!(AcpClient::advertised(&air).agents, SubAgents::Sessions);
     }
 }

@@ -19,15 +19,17 @@ mod open_calls;
 mod outcome;
 mod permission;
 mod prompt;
+pub mod rpc;
 mod sizes;
 mod thinking;
 pub mod wire;
 
 pub use agents::owning_session;
-pub use answer::{Answer, elicitation_answer, permission_answer};
-pub use client::{AcpClient, SubAgents, TerminalOutput};
+pub(crate) use answer::permission_answer;
+pub use answer::{Answer, AskedQuestion};
+pub use client::{APPROVAL_MODES, AcpClient, SubAgents, TerminalOutput};
 pub use outcome::error_code;
-pub use permission::{ASK_QUESTION_TOOLS, OptionId};
+pub use permission::{ASK_QUESTION_TOOLS, OptionId, question_form};
 pub use prompt::{PromptContent, prompt_parts};
 pub use sizes::{MAX_FRAME, explanation, one_line};
 

@@ -106,6 +106,20 @@ pub(super) fn form<'a>(session_id: &'a str, call: &'a ToolCall) -> Option<Elicit
         return None;
     }
     let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
+    let (message, requested_schema) = question_form(&arguments)?;
+    Some(Elicitation {
+        session_id: session_id.into(),
+        tool_call_id: sizes::call_id(&call.id),
+        mode: "form".into(),
+        message: message.into(),
+        requested_schema,
+        meta: Some(json!({"qwen": {"arguments": arguments}})),
+    })
+}
+
+/// The questions in the arguments of a call: their texts, and the JSON Schema of the answers. None if there is
+/// no question.
+pub fn question_form(arguments: &Value) -> Option<(String, Value)> {
     let questions = arguments.get("questions")?.as_array()?;
     let mut properties = serde_json::Map::new();
     let mut message = Vec::new();
@@ -137,12 +151,6 @@ pub(super) fn form<'a>(session_id: &'a str, call: &'a ToolCall) -> Option<Elicit
         properties.insert(format!("answer_{}", at + 1), property);
     }
     let required: Vec<String> = properties.keys().cloned().collect();
-    (!required.is_empty()).then(|| Elicitation {
-        session_id: session_id.into(),
-        tool_call_id: sizes::call_id(&call.id),
-        mode: "form".into(),
-        message: message.join("\n").into(),
-        requested_schema: json!({"type": "object", "properties": properties, "required": required}),
-        meta: Some(json!({"qwen": {"arguments": arguments}})),
-    })
+    let schema = json!({"type": "object", "properties": properties, "required": required});
+    (!required.is_empty()).then(|| (message.join("\n"), schema))
 }

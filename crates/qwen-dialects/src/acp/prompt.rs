@@ -3,12 +3,34 @@
 use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind, Media, MediaSource, Part};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The content of one `session/prompt`, converted to parts for the model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PromptContent {
     pub parts: Vec<Part>,
+}
+
+impl PromptContent {
+    /// The parts as a request of the `qwen` dialect has them.
+    pub fn request_parts(&self) -> Vec<Value> {
+        self.parts.iter().filter_map(request_part).collect()
+    }
+}
+
+fn request_part(part: &Part) -> Option<Value> {
+    match part {
+        Part::Text(text) => Some(json!({"type": "text", "text": &**text})),
+        Part::Media(media) => match &media.source {
+            MediaSource::Base64(data) => Some(
+                json!({"type": "inline_data", "inline_data": {"mime_type": &*media.mime_type, "data": &**data}}),
+            ),
+            MediaSource::Url(url) => Some(
+                json!({"type": "file_data", "file_data": {"mime_type": &*media.mime_type, "file_uri": &**url}}),
+            ),
+        },
+        Part::Thought { .. } | Part::Call(_) | Part::Result(_) => None,
+    }
 }
 
 fn invalid(at: usize, what: &str) -> ErrorInfo {
@@ -140,8 +162,6 @@ fn inlined(uri: &str, text: &str) -> Arc<str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn text(blocks: &Value) -> String {

@@ -3,10 +3,17 @@
 //! The client refuses a run whose parts overlap in unexpected ways or stay open, so there is one open part at
 //! a time, and every part is closed before the run ends.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use qwen_dialects::acp::{ASK_QUESTION_TOOLS, question_form};
+use qwen_dialects::loom::rfc3339;
+use qwen_events::Timestamp;
 use serde_json::{Value, json};
 
+use super::thoughts::ThoughtActivity;
+use super::transcript::Transcript;
+use crate::sessions::now;
 use crate::turn::{TurnOutcome, TurnStep};
 
 /// The part of a message that is written.
@@ -17,45 +24,74 @@ enum Part {
     Call(String),
 }
 
+/// What a run begins with.
+#[derive(Debug, Default)]
+pub struct RunContext {
+    pub thread: String,
+    pub run: String,
+    /// The page's state.
+    pub state: Value,
+    /// The page's messages.
+    pub messages: Vec<Value>,
+    /// How long an approval may stay open.
+    pub approval_time: Option<Duration>,
+}
+
 /// The state of one run while its steps are written as AG-UI events.
+#[derive(Default)]
 pub struct RunEncoder {
-    thread: String,
-    run: String,
-    /// The number of the message, for ids that are unique in the thread.
-    prefix: String,
+    context: RunContext,
+    /// How many messages this run has.
     messages: u64,
     open: Option<Part>,
     /// Calls of the page's tools.
     host_calls: BTreeSet<String>,
+    /// The step of the agent's graph, and how many there were.
+    step: Option<String>,
+    steps: u64,
+    /// The sub-agents that run: their ids by the call that started them.
+    agents: BTreeMap<String, String>,
+    thoughts: ThoughtActivity,
+    transcript: Transcript,
+    /// True once the page has the whole state.
+    has_state: bool,
+    /// The interrupt that the run ended with.
+    pub interrupt: Option<String>,
 }
 
 impl RunEncoder {
-    /// An encoder; `prefix` makes the ids of this run's messages unique in the thread.
-    pub fn new(thread: &str, run: &str, prefix: &str) -> Self {
-        Self {
-            thread: thread.to_owned(),
-            run: run.to_owned(),
-            prefix: prefix.to_owned(),
-            messages: 0,
-            open: None,
-            host_calls: BTreeSet::new(),
-        }
+    pub fn new(context: RunContext) -> Self {
+        let transcript = Transcript::new(&context.messages);
+        Self { context, transcript, ..Self::default() }
     }
 
     pub fn started(&self) -> Value {
-        json!({"type": "RUN_STARTED", "threadId": self.thread, "runId": self.run, "protocolVersion": "1.0"})
+        json!({"type": "RUN_STARTED", "threadId": self.context.thread, "runId": self.context.run, "protocolVersion": "1.0"})
     }
 
     /// The end of a run that was refused or failed.
     pub fn failed(&mut self, message: &str, code: &str, out: &mut Vec<Value>) {
-        self.close(out);
+        self.close_all(None, out);
         out.push(json!({"type": "RUN_ERROR", "message": message, "code": code}));
     }
 
     /// Takes the next step; true when the run is over.
     pub fn take(&mut self, step: TurnStep, is_host: impl Fn(&str) -> bool, out: &mut Vec<Value>) -> bool {
+        let before = out.len();
+        let is_over = self.write(step, is_host, out);
+        for event in &out[before..] {
+            self.transcript.note(event);
+        }
+        is_over
+    }
+
+    fn write(&mut self, step: TurnStep, is_host: impl Fn(&str) -> bool, out: &mut Vec<Value>) -> bool {
         match step {
-            TurnStep::MessageStart => self.close(out),
+            TurnStep::MessageStart => {
+                self.close(out);
+                self.leave_step(out);
+                self.enter_step("think", out);
+            }
             TurnStep::Text(delta) => {
                 let id = self.part(Part::Text, |part| matches!(part, Part::Text(_)), out);
                 out.push(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": delta}));
@@ -63,6 +99,14 @@ impl RunEncoder {
             TurnStep::Thought(delta) if !delta.is_empty() => {
                 let id = self.part(Part::Reasoning, |part| matches!(part, Part::Reasoning(_)), out);
                 out.push(json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": id, "delta": delta}));
+            }
+            TurnStep::Search { subject, description } => {
+                if !ThoughtActivity::is_step(&subject) {
+                    return self.write(TurnStep::Thought(description), is_host, out);
+                }
+                self.close(out);
+                let id = format!("thoughts-{}", self.context.run);
+                out.extend(self.thoughts.take(&id, &subject, &description));
             }
             TurnStep::CallStart { id, name } => {
                 self.close(out);
@@ -75,36 +119,45 @@ impl RunEncoder {
             TurnStep::CallArguments { id, delta } if self.open == Some(Part::Call(id.clone())) => {
                 out.push(json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": delta}));
             }
-            TurnStep::MessageEnd => self.close(out),
-            TurnStep::CallEnd { id, output, .. } if !self.host_calls.contains(&id) => {
+            TurnStep::MessageEnd => {
                 self.close(out);
+                self.leave_step(out);
+            }
+            TurnStep::CallRunning { .. } => self.act(out),
+            TurnStep::CallEnd { id, output, status } if !self.host_calls.contains(&id) => {
+                self.act(out);
+                if let Some(agent) = self.agents.remove(&id) {
+                    out.push(end_agent(&agent, &status));
+                }
                 let message = format!("result-{id}");
                 out.push(json!({"type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": id, "content": output, "role": "tool"}));
             }
             TurnStep::CallOutput { id, text } => {
                 out.push(json!({"type": "CUSTOM", "name": "qwen.tool_output", "value": {"toolCallId": id, "text": text}}));
             }
-            TurnStep::Todos(todos) => {
-                out.push(json!({"type": "STATE_SNAPSHOT", "snapshot": {"todos": todos}}));
+            TurnStep::SubAgent { call, name, description } => {
+                if !self.agents.contains_key(&call) {
+                    self.act(out);
+                    // Ids are never used again, and a resumed run starts the same sub-agent anew.
+                    let agent = format!("{call}-{}", self.context.run);
+                    out.push(json!({"type": "SUBAGENT_STARTED", "subagentRunId": agent, "name": name, "description": description, "parentToolCallId": call}));
+                    self.agents.insert(call, agent);
+                }
             }
+            TurnStep::Todos(todos) => self.todos(&todos, out),
             TurnStep::Notice { event, value } => {
                 out.push(json!({"type": "CUSTOM", "name": format!("qwen.{event}"), "value": value}));
             }
             TurnStep::Approval { id, call_id, name, arguments, reason } => {
-                self.close(out);
-                let interrupt = json!({
-                    "id": id, "reason": "tool_call", "message": reason, "toolCallId": call_id,
-                    "responseSchema": {
-                        "type": "object", "required": ["approved"],
-                        "properties": {"approved": {"type": "boolean"}, "editedArgs": {"type": "object"}},
-                    },
-                    "metadata": {"tool": name, "arguments": arguments},
-                });
+                let interrupt = self.interrupt(&id, &call_id, &name, &arguments, &reason);
+                self.close_all(Some(&id), out);
+                self.snapshots(out);
                 self.finish(&json!({"type": "interrupt", "interrupts": [interrupt]}), None, out);
+                self.interrupt = Some(id);
                 return true;
             }
             TurnStep::Paused { calls } => {
-                self.close(out);
+                self.close_all(None, out);
                 self.finish(&json!({"type": "success", "pendingToolCallIds": calls}), None, out);
                 return true;
             }
@@ -115,14 +168,103 @@ impl RunEncoder {
             TurnStep::Thought(_)
             | TurnStep::CallArguments { .. }
             | TurnStep::CallEnd { .. }
-            | TurnStep::CallRunning { .. }
             | TurnStep::ApprovalEnded { .. } => {}
         }
         false
     }
 
-    fn end(&mut self, end: &TurnOutcome, out: &mut Vec<Value>) {
+    /// The question of an approval. A question of the agent asks for answers, a call for permission.
+    fn interrupt(&self, id: &str, call: &str, name: &str, arguments: &Value, reason: &str) -> Value {
+        let form = question_form(arguments).filter(|_| ASK_QUESTION_TOOLS.contains(&name));
+        let mut interrupt = match form {
+            Some((message, schema)) => {
+                json!({"reason": "input_required", "message": message, "responseSchema": schema})
+            }
+            None => json!({
+                "reason": "tool_call", "message": reason,
+                "responseSchema": {
+                    "type": "object", "required": ["approved"],
+                    "properties": {"approved": {"type": "boolean"}, "editedArgs": {"type": "object"}},
+                },
+            }),
+        };
+        interrupt["id"] = id.into();
+        interrupt["toolCallId"] = call.into();
+        interrupt["metadata"] = json!({"tool": name, "arguments": arguments});
+        if let Some(time) = self.context.approval_time {
+            let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            interrupt["expiresAt"] = rfc3339(Timestamp(now().saturating_add(time))).into();
+        }
+        interrupt
+    }
+
+    /// The to-do list as a part of the page's state: first the whole state, then what changes.
+    fn todos(&mut self, todos: &Value, out: &mut Vec<Value>) {
+        if !self.context.state.is_object() {
+            self.context.state = json!({});
+        }
+        let is_known = self.context.state.get("todos").is_some();
+        self.context.state["todos"] = todos.clone();
+        if std::mem::replace(&mut self.has_state, true) && is_known {
+            let patch = json!([{"op": "replace", "path": "/todos", "value": todos}]);
+            out.push(json!({"type": "STATE_DELTA", "delta": patch}));
+        } else {
+            out.push(self.state_snapshot());
+        }
+    }
+
+    fn state_snapshot(&self) -> Value {
+        json!({"type": "STATE_SNAPSHOT", "snapshot": self.context.state})
+    }
+
+    /// What a page needs that resumes the run, possibly another one.
+    fn snapshots(&mut self, out: &mut Vec<Value>) {
+        for event in out.iter() {
+            self.transcript.note(event);
+        }
+        let snapshot = self.transcript.snapshot();
+        self.transcript = Transcript::default();
+        if self.context.state.is_object() {
+            out.push(self.state_snapshot());
+        }
+        out.push(snapshot);
+    }
+
+    /// Enters the step in which calls run.
+    fn act(&mut self, out: &mut Vec<Value>) {
         self.close(out);
+        if self.step.is_none() {
+            self.enter_step("act", out);
+        }
+    }
+
+    fn enter_step(&mut self, name: &str, out: &mut Vec<Value>) {
+        self.steps += 1;
+        let name = format!("{name}-{}", self.steps);
+        out.push(json!({"type": "STEP_STARTED", "stepName": name}));
+        self.step = Some(name);
+    }
+
+    fn leave_step(&mut self, out: &mut Vec<Value>) {
+        if let Some(name) = self.step.take() {
+            out.push(json!({"type": "STEP_FINISHED", "stepName": name}));
+        }
+    }
+
+    /// Closes everything, because the run ends: with an interrupt, or for good.
+    fn close_all(&mut self, interrupt: Option<&str>, out: &mut Vec<Value>) {
+        self.close(out);
+        for agent in std::mem::take(&mut self.agents).into_values() {
+            out.push(match interrupt {
+                Some(id) => json!({"type": "SUBAGENT_FINISHED", "subagentRunId": agent, "outcome": {"type": "suspended", "interruptIds": [id]}}),
+                None => end_agent(&agent, "canceled"),
+            });
+        }
+        self.leave_step(out);
+    }
+
+    fn end(&mut self, end: &TurnOutcome, out: &mut Vec<Value>) {
+        self.close_all(None, out);
         match end.status.as_str() {
             "error" | "interrupted" => {
                 let (message, code) = end.error.clone().unwrap_or_default();
@@ -135,8 +277,7 @@ impl RunEncoder {
     }
 
     fn finish(&self, outcome: &Value, end: Option<&TurnOutcome>, out: &mut Vec<Value>) {
-        let mut event =
-            json!({"type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run, "outcome": outcome});
+        let mut event = json!({"type": "RUN_FINISHED", "threadId": self.context.thread, "runId": self.context.run, "outcome": outcome});
         if let Some(end) = end {
             event["result"] = json!({"status": end.status});
             event["usage"] = usage(end);
@@ -156,7 +297,7 @@ impl RunEncoder {
         }
         self.close(out);
         self.messages += 1;
-        let id = format!("{}-{}", self.prefix, self.messages);
+        let id = format!("m-{}-{}", self.context.run, self.messages);
         let part = make(id.clone());
         match &part {
             Part::Text(id) => {
@@ -185,6 +326,17 @@ impl RunEncoder {
     }
 }
 
+fn end_agent(agent: &str, status: &str) -> Value {
+    match status {
+        "success" => {
+            json!({"type": "SUBAGENT_FINISHED", "subagentRunId": agent, "outcome": {"type": "success"}})
+        }
+        status => {
+            json!({"type": "SUBAGENT_ERROR", "subagentRunId": agent, "message": format!("The sub-agent ended: {status}.")})
+        }
+    }
+}
+
 fn usage(end: &TurnOutcome) -> Value {
     let count = |name: &str| end.usage[name].as_u64().unwrap_or_default();
     json!([{
@@ -199,7 +351,7 @@ mod tests {
 
     /// The types of the events of a run.
     fn types(steps: Vec<TurnStep>) -> Vec<String> {
-        let mut encoder = RunEncoder::new("t", "r", "m");
+        let mut encoder = RunEncoder::new(RunContext::default());
         let mut events = vec![encoder.started()];
         for step in steps {
             encoder.take(step, |name| name == "page_tool", &mut events);
@@ -221,6 +373,7 @@ mod tests {
         ];
         let expected = [
             "RUN_STARTED",
+            "STEP_STARTED",
             "REASONING_START",
             "REASONING_MESSAGE_START",
             "REASONING_MESSAGE_CONTENT",
@@ -233,6 +386,7 @@ mod tests {
             "TOOL_CALL_START",
             "TOOL_CALL_ARGS",
             "TOOL_CALL_END",
+            "STEP_FINISHED",
             "RUN_FINISHED",
         ];
         assert_eq!(types(steps), expected);

@@ -4,14 +4,17 @@
 //! count, and a message that changed is refused.
 
 mod encode;
+mod thoughts;
+mod transcript;
 
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use qwen_dialects::acp::{ASK_QUESTION_TOOLS, AskedQuestion};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use self::encode::RunEncoder;
+use self::encode::{RunContext, RunEncoder};
 use crate::api::SseWriter;
 use crate::openai::{CancelGuard, content_text, digest, tool_names};
 use crate::respond::{HttpReply, Refusal, event_stream};
@@ -23,6 +26,8 @@ use crate::turn::TurnReader;
 const THREAD: &str = "ag_ui_thread";
 const MESSAGES: &str = "ag_ui_messages";
 const AFTER: &str = "ag_ui_after";
+/// The interrupts that the page was told of.
+const INTERRUPTS: &str = "ag_ui_interrupts";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -32,6 +37,7 @@ struct RunInput {
     messages: Vec<Value>,
     tools: Vec<Value>,
     context: Vec<Value>,
+    state: Value,
     forwarded_props: Value,
     resume: Vec<Value>,
 }
@@ -47,7 +53,13 @@ pub async fn run(server: &Rc<Server>, mut call: Call) -> Result<HttpReply, Refus
 }
 
 async fn write(server: Rc<Server>, input: RunInput, mut writer: SseWriter) {
-    let mut encoder = RunEncoder::new(&input.thread_id, &input.run_id, &format!("m-{}", input.run_id));
+    let mut encoder = RunEncoder::new(RunContext {
+        thread: input.thread_id.clone(),
+        run: input.run_id.clone(),
+        state: input.state.clone(),
+        messages: input.messages.clone(),
+        approval_time: server.sessions.limits.approval,
+    });
     if !writer.write(text(&[encoder.started()]).into()).await {
         return;
     }
@@ -81,6 +93,8 @@ async fn write(server: Rc<Server>, input: RunInput, mut writer: SseWriter) {
         };
         if is_over {
             server.sessions.keep(&session, AFTER, reader.last().into());
+            let told: Vec<&str> = encoder.interrupt.as_deref().into_iter().collect();
+            server.sessions.keep(&session, INTERRUPTS, json!(told));
             guard.disarm();
             writer.write(text(&events).into()).await;
             return;
@@ -104,10 +118,9 @@ async fn start(server: &Rc<Server>, input: &RunInput) -> Result<(Rc<Session>, Tu
     };
     let new = new_messages(&session, &input.messages)?;
     let host = tool_names(&chat_tools(&input.tools));
-    let open: HashSet<String> =
-        sessions.approvals.borrow().list(Some(&session.id)).iter().map(|(id, _)| (*id).to_owned()).collect();
-    if !input.resume.is_empty() || !open.is_empty() {
-        let reader = resume(server, &session, input, &open, host)?;
+    let told = open_interrupts(server, &session);
+    if !input.resume.is_empty() || !told.is_empty() {
+        let reader = resume(server, &session, input, &told, host)?;
         return Ok((session, reader));
     }
     let results: Vec<Value> = new
@@ -182,12 +195,22 @@ fn remember(server: &Server, session: &Session, new: &[Value]) {
     server.sessions.keep(session, MESSAGES, known);
 }
 
+/// The interrupts that the page was told of and that are still open. A question that another client's prompt
+/// asked is none of the page's.
+fn open_interrupts(server: &Server, session: &Session) -> HashSet<String> {
+    let record = session.record.borrow();
+    let told = record.front.get(INTERRUPTS).and_then(Value::as_array);
+    let approvals = server.sessions.approvals.borrow();
+    let open = told.into_iter().flatten().filter_map(Value::as_str);
+    open.filter(|id| approvals.get(id).is_some()).map(str::to_owned).collect()
+}
+
 /// Answers the open interrupts and continues the turn. Nothing is decided unless every answer is valid.
 fn resume(
     server: &Rc<Server>,
     session: &Rc<Session>,
     input: &RunInput,
-    open: &HashSet<String>,
+    told: &HashSet<String>,
     host: HashSet<String>,
 ) -> Result<TurnReader, Refusal> {
     let sessions = &server.sessions;
@@ -196,16 +219,26 @@ fn resume(
     for entry in &input.resume {
         let id = entry["interruptId"].as_str().unwrap_or_default();
         answered.insert(id.to_owned());
-        if open.contains(id) {
-            decisions.push((id.to_owned(), decision(entry)?));
-        } else if sessions.approvals.borrow().ended(id).is_none_or(|ended| ended.session != session.id) {
-            return Err(Refusal::bad_request(
-                "unknown_interrupt",
-                format!("There is no open interrupt '{id}'."),
-            ));
+        let approvals = sessions.approvals.borrow();
+        let open = approvals.get(id).filter(|approval| approval.session == session.id);
+        let ended = approvals.ended(id).filter(|ended| ended.session == session.id);
+        match (open, ended) {
+            (Some(approval), _) => {
+                decisions.push((id.to_owned(), decision(entry, &approval.request["tool"])?));
+            }
+            (None, Some(ended)) if ended.decision == "withdrawn" => {
+                let message = format!("The interrupt '{id}' has expired.");
+                return Err(Refusal::bad_request("expired_interrupt", message));
+            }
+            // Another client was faster.
+            (None, Some(_)) => {}
+            (None, None) => {
+                let message = format!("There is no open interrupt '{id}'.");
+                return Err(Refusal::bad_request("unknown_interrupt", message));
+            }
         }
     }
-    if let Some(id) = open.iter().find(|id| !answered.contains(*id)) {
+    if let Some(id) = told.iter().find(|id| !answered.contains(*id)) {
         let message = format!("The interrupt '{id}' is open and `resume` does not answer it.");
         return Err(Refusal::bad_request("open_interrupt", message));
     }
@@ -223,8 +256,8 @@ fn resume(
     Ok(TurnReader::new(sessions.follow(session, after), prompt_id, host))
 }
 
-/// The decision in an entry of `resume`.
-fn decision(entry: &Value) -> Result<(&'static str, Map<String, Value>), Refusal> {
+/// The decision in an entry of `resume` about a call of `tool`.
+fn decision(entry: &Value, tool: &Value) -> Result<(&'static str, Map<String, Value>), Refusal> {
     let invalid = || {
         let message = "An entry of `resume` must have `status` resolved or cancelled, and `payload` {approved, editedArgs?}.";
         Refusal::bad_request("invalid_resume", message)
@@ -234,6 +267,13 @@ fn decision(entry: &Value) -> Result<(&'static str, Map<String, Value>), Refusal
         Some("cancelled") => return Ok(("deny", response)),
         Some("resolved") => {}
         _ => return Err(invalid()),
+    }
+    if tool["name"].as_str().is_some_and(|name| ASK_QUESTION_TOOLS.contains(&name)) {
+        let asked = AskedQuestion::Form { arguments: tool["arguments"].clone() };
+        let answer = asked.answer(Some(&json!({"action": "accept", "content": entry["payload"]})));
+        let mut reply: Map<String, Value> = serde_json::from_str(answer.reply.as_str()).unwrap_or_default();
+        let allows = reply.remove("behavior").is_some_and(|behavior| behavior == "allow");
+        return if allows { Ok(("allow", reply)) } else { Err(invalid()) };
     }
     let approved = entry["payload"]["approved"].as_bool().ok_or_else(invalid)?;
     match &entry["payload"]["editedArgs"] {

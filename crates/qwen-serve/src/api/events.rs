@@ -4,14 +4,17 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use qwen_dialects::Dialect;
+use qwen_dialects::acp::AcpClient;
 use qwen_events::SessionId;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::whole::MessageJoiner;
+use crate::dialect::{DialectStream, StreamForm};
 use crate::respond::{HttpReply, Refusal, event_stream};
 use crate::server::{Call, Server};
-use crate::sessions::{Session, SessionLines, Sessions};
+use crate::sessions::{Line, Session, SessionLines, Sessions};
 
 /// The client's delay before it reconnects, in milliseconds.
 const RETRY: &str = "retry: 2000\n\n";
@@ -25,17 +28,68 @@ const QUEUED: usize = 2;
 /// About how many bytes a piece of the timeline has.
 const PIECE: usize = 64 * 1024;
 
+/// The form in which a reader receives the lines of a session.
+enum Projection {
+    /// As they are stored.
+    Lines,
+    Whole(MessageJoiner),
+    Dialect(Box<DialectStream>),
+}
+
+impl Projection {
+    fn new(session: &Session, dialect: Dialect, is_partial: bool) -> Self {
+        match dialect {
+            Dialect::Qwen if is_partial => Self::Lines,
+            Dialect::Qwen => Self::Whole(MessageJoiner::default()),
+            dialect => {
+                let acp = AcpClient::default();
+                let form = StreamForm { dialect, is_partial, shows_prompts: true, acp };
+                Self::Dialect(Box::new(DialectStream::new(session, form)))
+            }
+        }
+    }
+
+    /// The number after which lines must be read to write those after `after`: a message is joined from its
+    /// beginning, and a dialect's lines depend on all lines before them.
+    fn start(&self, after: u64) -> u64 {
+        match self {
+            Self::Lines => after,
+            Self::Whole(_) => after.saturating_sub(LOOK_BACK),
+            Self::Dialect(_) => 0,
+        }
+    }
+
+    /// Appends the events that a line becomes, if its number is above `skipped`.
+    fn push(&mut self, line: Line, skipped: u64, out: &mut Vec<u8>) {
+        let lines = match self {
+            Self::Lines => vec![line],
+            Self::Whole(joiner) => joiner.take(&line),
+            Self::Dialect(stream) => {
+                let mut text = Vec::new();
+                stream.write(&line, &mut text);
+                if text.pop().is_none() {
+                    return;
+                }
+                vec![Line { number: line.number, text: text.into() }]
+            }
+        };
+        for line in lines.iter().filter(|line| line.number > skipped) {
+            push_event(out, &line.number.to_string(), &line.text);
+        }
+    }
+}
+
 /// The events of one session after the last one that the client has.
 pub fn session(server: &Rc<Server>, call: &Call, session: Rc<Session>) -> Result<HttpReply, Refusal> {
-    let is_partial = check_projection(call)?;
+    let (dialect, is_partial) = check_projection(call)?;
     let last = session.last();
     let after = match last_event_id(call) {
         None => last,
         Some(text) => text.parse::<u64>().map_err(|_| invalid_id())?,
     };
     let (pieces, stream) = SseWriter::new(&server.sessions);
-    let joiner = (!is_partial).then(MessageJoiner::default);
-    tokio::task::spawn_local(write_session(server.sessions.clone(), session, after, joiner, pieces));
+    let projection = Projection::new(&session, dialect, is_partial);
+    tokio::task::spawn_local(write_session(server.sessions.clone(), session, after, projection, pieces));
     Ok(event_stream(stream))
 }
 
@@ -43,21 +97,17 @@ async fn write_session(
     sessions: Rc<Sessions>,
     session: Rc<Session>,
     after: u64,
-    mut joiner: Option<MessageJoiner>,
+    mut projection: Projection,
     mut writer: SseWriter,
 ) {
     // A number that was never assigned belongs to another life of the session.
     let is_future = after > session.last();
-    // The position may be within a message, whose beginning is needed to join it.
-    let start = if joiner.is_some() { after.saturating_sub(LOOK_BACK) } else { after };
-    // Lines up to this number are only read to join those that follow.
-    let mut skipped = if start < after { after } else { 0 };
+    let start = projection.start(after);
+    // Lines up to this number are only read for those that follow.
+    let mut skipped = if start < after && !is_future { after } else { 0 };
     let mut follower = sessions.follow(&session, start);
     if !writer.write(Bytes::from_static(RETRY.as_bytes())).await {
         return;
-    }
-    if is_future {
-        skipped = 0;
     }
     if is_future && !write_snapshot(&sessions, &session, &mut writer, &mut follower).await {
         return;
@@ -76,20 +126,24 @@ async fn write_session(
                 let size = lines.iter().map(|line| line.text.len() + 40).sum();
                 let mut text = Vec::with_capacity(size);
                 for line in lines {
-                    let shown = joiner.as_mut().map(|joiner| joiner.take(&line));
-                    for line in shown.unwrap_or_else(|| vec![line]) {
-                        if line.number > skipped {
-                            push_event(&mut text, &line.number.to_string(), &line.text);
-                        }
-                    }
+                    projection.push(line, skipped, &mut text);
                 }
-                text.is_empty() || writer.write(text.into()).await
+                if text.is_empty() {
+                    // A long history that is only read must not hold up other clients.
+                    tokio::task::yield_now().await;
+                    true
+                } else {
+                    writer.write(text.into()).await
+                }
             }
-            SessionLines::TooOld if skipped > 0 => {
-                follower.skip_to(std::mem::take(&mut skipped));
+            SessionLines::TooOld { oldest } if oldest <= skipped + 1 => {
+                follower.skip_to(oldest - 1);
                 true
             }
-            SessionLines::TooOld => write_snapshot(&sessions, &session, &mut writer, &mut follower).await,
+            SessionLines::TooOld { .. } => {
+                skipped = 0;
+                write_snapshot(&sessions, &session, &mut writer, &mut follower).await
+            }
             SessionLines::Ended => {
                 if session.is_deleted.get() {
                     writer.write(Bytes::from_static(b"event: deleted\ndata: {}\n\n")).await;
@@ -118,9 +172,9 @@ async fn write_snapshot(
 
 /// The events of all sessions.
 pub fn all(server: &Rc<Server>, call: &Call) -> Result<HttpReply, Refusal> {
-    if !check_projection(call)? {
-        let message = "The events of all sessions come in pieces. Follow one session with `partial=false`.";
-        return Err(Refusal::bad_request("invalid_partial", message));
+    if check_projection(call)? != (Dialect::Qwen, true) {
+        let message = "The events of all sessions come in pieces of the dialect qwen. Follow one session for another form.";
+        return Err(Refusal::bad_request("invalid_projection", message));
     }
     let timeline = &server.sessions.timeline;
     let position = match last_event_id(call) {
@@ -187,18 +241,16 @@ async fn write_all(server: Rc<Server>, position: Option<u64>, mut writer: SseWri
     }
 }
 
-/// Refuses projections that this server does not have. True if messages come in pieces.
-fn check_projection(call: &Call) -> Result<bool, Refusal> {
-    match call.query("dialect") {
-        None | Some("qwen") => {}
-        Some(_) => {
-            let message = "`dialect` must be qwen; /api/capabilities lists the dialects.";
-            return Err(Refusal::bad_request("invalid_dialect", message));
-        }
-    }
+/// The dialect that the client asks for, and whether messages come in pieces.
+fn check_projection(call: &Call) -> Result<(Dialect, bool), Refusal> {
+    let dialect = call.query("dialect").map_or(Some(Dialect::Qwen), Dialect::parse).ok_or_else(|| {
+        let names: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::name).collect();
+        let message = format!("`dialect` must be one of {}.", names.join(", "));
+        Refusal::bad_request("invalid_dialect", message)
+    })?;
     match call.query("partial") {
-        None | Some("true" | "1") => Ok(true),
-        Some("false" | "0") => Ok(false),
+        None | Some("true" | "1") => Ok((dialect, true)),
+        Some("false" | "0") => Ok((dialect, false)),
         Some(_) => Err(Refusal::bad_request("invalid_partial", "`partial` must be true or false.")),
     }
 }
@@ -216,8 +268,11 @@ fn invalid_id() -> Refusal {
 fn push_event(out: &mut Vec<u8>, id: &str, data: &[u8]) {
     out.extend_from_slice(b"id: ");
     out.extend_from_slice(id.as_bytes());
-    out.extend_from_slice(b"\ndata: ");
-    out.extend_from_slice(data);
+    // A line of the session can be several lines of a dialect; one event keeps them together.
+    for line in data.split(|byte| *byte == b'\n') {
+        out.extend_from_slice(b"\ndata: ");
+        out.extend_from_slice(line);
+    }
     out.extend_from_slice(b"\n\n");
 }
 

@@ -12,6 +12,7 @@ pub use self::sessions::session_json;
 use std::rc::Rc;
 
 use hyper::{Method, StatusCode};
+use qwen_dialects::Dialect;
 use serde_json::json;
 
 use crate::respond::{HttpReply, Refusal, json_reply};
@@ -96,8 +97,8 @@ fn capabilities(server: &Server) -> HttpReply {
             "draining": server.sessions.is_draining(),
             "version": env!("CARGO_PKG_VERSION"),
             "api": "1.0",
-            "dialects": ["qwen"],
-            "protocols": ["page", "api", "websocket", "openai-chat-completions", "openai-responses", "ag-ui", "mcp", "qwen-code-daemon"],
+            "dialects": Dialect::ALL.map(Dialect::name),
+            "protocols": ["page", "api", "websocket", "acp", "openai-chat-completions", "openai-responses", "ag-ui", "mcp", "qwen-code-daemon"],
             "workspaces": workspaces,
             "agents": ["react", "tot", "got", "agot"],
             "modes": ["plan", "default", "auto-edit", "yolo"],

@@ -156,7 +156,7 @@ fn operation(route: &Route) -> Value {
             json!({"name": "after", "in": "query", "schema": text, "description": "As Last-Event-ID."}),
         );
         parameters
-            .push(json!({"name": "dialect", "in": "query", "schema": {"type": "string", "enum": ["qwen"]}}));
+            .push(json!({"name": "dialect", "in": "query", "schema": {"type": "string", "enum": qwen_dialects::Dialect::ALL.map(qwen_dialects::Dialect::name)}}));
         parameters.push(json!({"name": "partial", "in": "query", "schema": {"type": "boolean", "default": true}, "description": "False joins the pieces of each message; not for the events of all sessions."}));
     }
     if !parameters.is_empty() {

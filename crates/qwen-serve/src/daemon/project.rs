@@ -28,7 +28,7 @@ pub async fn pump(mut reader: SessionReader, session: Rc<Session>, log: Rc<Event
                     }
                 }
             }
-            SessionLines::TooOld => reader.skip_to(session.last()),
+            SessionLines::TooOld { .. } => reader.skip_to(session.last()),
             SessionLines::Ended => break,
         }
     }
@@ -85,7 +85,7 @@ impl Projector {
         let text = |text: String| json!({"type": "text", "text": text});
         let update = match step {
             TurnStep::Text(words) => json!({"sessionUpdate": "agent_message_chunk", "content": text(words)}),
-            TurnStep::Thought(words) => {
+            TurnStep::Thought(words) | TurnStep::Search { description: words, .. } => {
                 json!({"sessionUpdate": "agent_thought_chunk", "content": text(words)})
             }
             TurnStep::CallStart { id, name } => {
@@ -124,6 +124,7 @@ impl Projector {
             TurnStep::ApprovalEnded { id } => return self.resolve(&id, &json!({"outcome": "cancelled"})),
             TurnStep::End(end) => return self.end(&end, prompt_id),
             TurnStep::MessageStart
+            | TurnStep::SubAgent { .. }
             | TurnStep::CallOutput { .. }
             | TurnStep::Paused { .. }
             | TurnStep::Notice { .. } => return,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
+use super::SERVER_LABEL;
 use crate::turn::{TurnOutcome, TurnStep};
 
 /// An event of the response's stream: its type, and its other fields.
@@ -60,7 +61,7 @@ impl Items {
     pub fn take(&mut self, step: TurnStep, out: &mut Vec<ResponseEvent>) -> Option<ResponseEnd> {
         match step {
             TurnStep::MessageStart => self.has_calls = false,
-            TurnStep::Thought(text) => self.thought(&text, out),
+            TurnStep::Thought(text) | TurnStep::Search { description: text, .. } => self.thought(&text, out),
             TurnStep::Text(text) => self.text(&text, out),
             TurnStep::CallStart { id, name } => {
                 self.has_calls = true;
@@ -97,7 +98,7 @@ impl Items {
                 let item = if self.is_open {
                     json!({"type": "qwen:approval_request", "id": id, "status": "completed", "call_id": call_id, "name": name, "arguments": arguments, "reason": reason})
                 } else {
-                    json!({"type": "mcp_approval_request", "id": id, "server_label": "qwen", "name": name, "arguments": arguments})
+                    json!({"type": "mcp_approval_request", "id": id, "server_label": SERVER_LABEL, "name": name, "arguments": arguments})
                 };
                 let place = self.add(item.clone(), out);
                 out.push(("response.output_item.done", json!({"output_index": place, "item": item})));
@@ -109,6 +110,7 @@ impl Items {
                 return Some(ResponseEnd::Ended(end));
             }
             TurnStep::CallOutput { .. }
+            | TurnStep::SubAgent { .. }
             | TurnStep::Todos(_)
             | TurnStep::ApprovalEnded { .. }
             | TurnStep::Notice { .. } => {}
@@ -222,7 +224,7 @@ impl Items {
         let item = if self.is_open {
             json!({"type": "qwen:tool_call", "id": item_id, "status": "in_progress", "name": name, "arguments": arguments, "output": null})
         } else {
-            json!({"type": "mcp_call", "id": item_id, "status": "in_progress", "server_label": "qwen", "name": name, "arguments": "", "output": null, "error": null, "approval_request_id": null})
+            json!({"type": "mcp_call", "id": item_id, "status": "in_progress", "server_label": SERVER_LABEL, "name": name, "arguments": "", "output": null, "error": null, "approval_request_id": null})
         };
         let place = self.add(item, out);
         self.shown.insert(id.to_owned(), place);

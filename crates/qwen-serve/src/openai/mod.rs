@@ -21,6 +21,9 @@ use crate::turn::TurnOutcome;
 /// The models that are offered, and the agent behind each.
 const MODELS: [(&str, &str); 3] = [("qwen", "react"), ("qwen-tot", "tot"), ("qwen-got", "got")];
 
+/// The name of the server that the agent's tools are shown as.
+const SERVER_LABEL: &str = "qwen";
+
 /// When the models were made, as clients expect a time.
 const CREATED: u64 = 1_760_000_000;
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::chat::{CancelGuard, tool_names};
 use super::items::{Items, ResponseEnd, ResponseEvent};
 use super::stored::StoredResponse;
-use super::{agent, seconds};
+use super::{SERVER_LABEL, agent, seconds};
 use crate::api::SseWriter;
 use crate::respond::{HttpReply, Refusal, event_stream, json_reply};
 use crate::server::{Call, Server};
@@ -82,7 +82,7 @@ async fn start(server: &Rc<Server>, request: ResponseRequest, is_open: bool) -> 
     if !request.conversation.is_null() {
         return Err(unsupported("conversation"));
     }
-    if request.tools.iter().any(|tool| tool["type"] != "function") {
+    if request.tools.iter().any(|tool| tool["type"] != "function" && !is_own_server(tool)) {
         return Err(unsupported("tools of another type than function"));
     }
     let given = read_input(&request.input)?;
@@ -299,14 +299,21 @@ async fn submit(
     let shown: Vec<String> = users.map(|message| super::history::content_text(&message["content"])).collect();
     let mut further = Map::new();
     further.insert("messages".to_owned(), messages.into());
-    if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(chat_tool).collect();
+    let functions = || request.tools.iter().filter(|tool| tool["type"] == "function");
+    if functions().next().is_some() {
+        let tools: Vec<Value> = functions().map(chat_tool).collect();
         further.insert("options".to_owned(), json!({"tools": tools}));
     }
     let prompt = NewPrompt { further, continues, ..NewPrompt::conversation(shown.join("\n")) };
     let accepted = sessions.submit(session, prompt).await?;
     let follower = sessions.follow(session, accepted.after);
     Ok(TurnReader::new(follower, accepted.prompt_id, host_tools.clone()))
+}
+
+/// True for a declaration of the server that the agent's tools are shown as. Clients declare it to receive its
+/// approval requests; it adds nothing.
+fn is_own_server(tool: &Value) -> bool {
+    tool["type"] == "mcp" && tool["server_label"] == SERVER_LABEL
 }
 
 /// A function in the form of chat completions.

@@ -22,6 +22,7 @@ export class ApprovalQueue {
   /** Shows the open approvals; returns those that are new. */
   show(approvals, current, titles) {
     const open = new Set(approvals.map(({ id }) => id));
+    const count = this.#shown.size;
     for (const [id, { root }] of this.#shown) {
       if (open.has(id)) continue;
       // The focus stays in the queue when an approval that had it goes away.
@@ -30,6 +31,7 @@ export class ApprovalQueue {
       this.#shown.delete(id);
       if (hadFocus) this.#root.querySelector('.approval')?.focus();
     }
+    if (this.#shown.size < count) this.#settle([...this.#shown.values()]);
     const fresh = approvals.filter(({ id }) => !this.#shown.has(id));
     for (const approval of fresh) this.#shown.set(approval.id, this.#make(approval));
     this.#arrange(approvals, current);
@@ -40,18 +42,22 @@ export class ApprovalQueue {
     return fresh;
   }
 
-  /** Puts the approvals of the shown session first. Whatever changes its place ignores input anew. */
+  /** Puts the approvals of the shown session first. */
   #arrange(approvals, current) {
     const sorted = [...approvals].sort((a, b) => (b.session_id === current) - (a.session_id === current));
     const wanted = sorted.map(({ id }) => this.#shown.get(id));
     const first = wanted.findIndex(({ root }, at) => this.#root.children[at] !== root);
     if (first < 0) return;
     const focused = document.activeElement;
-    for (const made of wanted.slice(first)) {
-      made.appeared = performance.now();
-      this.#root.append(made.root);
-    }
+    for (const { root } of wanted.slice(first)) this.#root.append(root);
     if (this.#root.contains(focused)) focused.focus();
+    this.#settle(wanted.slice(first));
+  }
+
+  /** Approvals at another place ignore input anew. y and n decide the first one unless another has the focus, so it is in view. */
+  #settle(moved) {
+    for (const made of moved) made.appeared = performance.now();
+    if (!this.#root.contains(document.activeElement)) this.#root.scrollTop = 0;
   }
 
   #make({ id, session_id: session, tool, metadata }) {

@@ -21,7 +21,10 @@ const HELD: usize = 512 * 1024;
 pub enum SessionLines {
     Lines(Vec<Line>),
     /// The lines after the position are no longer stored.
-    TooOld,
+    TooOld {
+        /// The number of the oldest line that is.
+        oldest: u64,
+    },
     /// The session was deleted, or the server ends.
     Ended,
 }
@@ -82,8 +85,8 @@ impl SessionReader {
             match self.session.recent_after(self.after, PIECE) {
                 Some(lines) => return self.taken(lines),
                 None => match self.store.read(&self.session.id, self.after, HELD) {
-                    Read::Lines { first, lines, .. } => self.hold(first, &lines),
-                    Read::TooOld { .. } => return SessionLines::TooOld,
+                    Read::Lines { first, lines, .. } => self.held.extend(numbered_lines(first, &lines)),
+                    Read::TooOld { oldest } => return SessionLines::TooOld { oldest },
                     Read::Future { .. } | Read::Failed(_) => return SessionLines::Ended,
                 },
             }
@@ -99,22 +102,24 @@ impl SessionReader {
         self.taken(lines)
     }
 
-    /// Keeps lines that were read from the store.
-    fn hold(&mut self, first: u64, lines: &[u8]) {
-        let mut start = 0;
-        for (number, at) in (first..).zip(memchr::memchr_iter(b'\n', lines)) {
-            let mut text = Vec::with_capacity(at - start + 24);
-            qwen_kernel::front::push_numbered(&mut text, number, &lines[start..at]);
-            text.pop();
-            self.held.push_back(Line { number, text: text.into() });
-            start = at + 1;
-        }
-    }
-
     fn taken(&mut self, lines: Vec<Line>) -> SessionLines {
         if let Some(last) = lines.last() {
             self.after = last.number;
         }
         SessionLines::Lines(lines)
     }
+}
+
+/// The lines that a store returned, as clients see them. `first` is the number of the first one.
+pub fn numbered_lines(first: u64, lines: &[u8]) -> Vec<Line> {
+    let mut start = 0;
+    let ends = (first..).zip(memchr::memchr_iter(b'\n', lines));
+    ends.map(|(number, at)| {
+        let mut text = Vec::with_capacity(at - start + 24);
+        qwen_kernel::front::push_numbered(&mut text, number, &lines[start..at]);
+        text.pop();
+        start = at + 1;
+        Line { number, text: text.into() }
+    })
+    .collect()
 }

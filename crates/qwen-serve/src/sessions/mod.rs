@@ -8,6 +8,7 @@ mod approvals;
 mod follow;
 mod hub;
 mod intake;
+mod order;
 mod record;
 mod session;
 mod timeline;
@@ -147,10 +148,15 @@ impl Sessions {
     ) -> std::io::Result<Rc<Self>> {
         let loaded = records.load()?;
         let mut by_id = HashMap::new();
-        for (id, record) in loaded {
+        // Sessions of a former server with other workspaces are not those of this one.
+        for (id, record) in loaded.into_iter().filter(|(_, record)| is_inside(&record.workspace, &workspaces))
+        {
             let last = store.last(&id);
             by_id.insert(id.clone(), Rc::new(Session::new(id, record, last)));
         }
+        let lasts: Vec<(SessionId, u64)> =
+            by_id.values().map(|session: &Rc<Session>| (session.id.clone(), session.last())).collect();
+        let timeline = Timeline::open(&records.order_path(), &store, &lasts)?;
         let sessions = Rc::new(Self {
             hub,
             store,
@@ -162,7 +168,7 @@ impl Sessions {
             awaited: RefCell::default(),
             requests: Cell::new(0),
             approvals: RefCell::default(),
-            timeline: Timeline::default(),
+            timeline,
             closing: watch::Sender::new(false),
             is_draining: Cell::new(false),
         });
@@ -514,6 +520,10 @@ impl Sessions {
         if session.is_open.get() {
             return Ok(());
         }
+        // The directory may have been replaced by a link since the session was created.
+        if !is_inside(&session.record.borrow().workspace, &self.workspaces) {
+            return Err(refuse_workspace());
+        }
         self.make_room().await?;
         self.open_with(session, None).await
     }
@@ -607,27 +617,34 @@ impl Sessions {
             let first = self.workspaces.first().cloned();
             return first.ok_or_else(|| Refusal::internal("The server has no workspace."));
         };
-        // One error for everything: what exists elsewhere is not revealed.
-        let refused = || {
-            Refusal::new(
-                StatusCode::FORBIDDEN,
-                "workspace_not_allowed",
-                "The workspace is not one of this server's (--workspace).",
-            )
-        };
         let path = Path::new(wanted);
         if !path.is_absolute() || wanted.contains('\0') {
-            return Err(refused());
+            return Err(refuse_workspace());
         }
-        let real = path.canonicalize().map_err(|_| refused())?;
-        let is_inside = self.workspaces.iter().any(|workspace| real.starts_with(workspace));
-        if is_inside && real.is_dir() { Ok(real) } else { Err(refused()) }
+        let real = path.canonicalize().map_err(|_| refuse_workspace())?;
+        if is_inside(&real, &self.workspaces) && real.is_dir() { Ok(real) } else { Err(refuse_workspace()) }
     }
 
     /// The directories in which sessions may run.
     pub fn workspaces(&self) -> &[PathBuf] {
         &self.workspaces
     }
+}
+
+/// One error for everything: what exists elsewhere is not revealed.
+fn refuse_workspace() -> Refusal {
+    Refusal::new(
+        StatusCode::FORBIDDEN,
+        "workspace_not_allowed",
+        "The workspace is not one of this server's (--workspace).",
+    )
+}
+
+/// True if a directory is in one of the workspaces, after all links. One that is missing counts by its name.
+fn is_inside(directory: &Path, workspaces: &[PathBuf]) -> bool {
+    let real = directory.canonicalize();
+    let real = real.as_deref().unwrap_or(directory);
+    workspaces.iter().any(|workspace| real.starts_with(workspace))
 }
 
 /// Refuses values that a worker would read as something else.

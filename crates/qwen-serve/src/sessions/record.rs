@@ -51,6 +51,11 @@ impl Records {
         Ok(Self { directory: directory.to_owned() })
     }
 
+    /// The file with the order of the sessions' lines.
+    pub fn order_path(&self) -> PathBuf {
+        self.directory.with_file_name("order")
+    }
+
     /// Reads all records. A file that is not a record is skipped.
     pub fn load(&self) -> io::Result<HashMap<SessionId, SessionRecord>> {
         let mut records = HashMap::new();

@@ -2,14 +2,25 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
 
 use qwen_events::SessionId;
+use qwen_kernel::store::{Events, FileEvents, Read};
 use tokio::sync::watch;
 
+use super::follow::numbered_lines;
+use super::order::{OrderFile, Run};
 use super::session::Line;
 
 /// How many bytes of lines are kept.
 const KEPT: usize = 4 * 1024 * 1024;
+
+/// How many bytes of lines are read when a server starts.
+const LOADED: usize = 1024 * 1024;
+
+/// How many lines of a run are read when a server starts.
+const LOADED_LINES: u64 = 2000;
 
 /// A line of some session.
 #[derive(Debug, Clone)]
@@ -22,6 +33,7 @@ pub struct TimelineEntry {
 #[derive(Debug)]
 pub struct Timeline {
     entries: RefCell<Entries>,
+    order: RefCell<OrderFile>,
     /// The position after the last entry.
     end: watch::Sender<u64>,
 }
@@ -34,14 +46,31 @@ struct Entries {
     first: u64,
 }
 
-impl Default for Timeline {
-    fn default() -> Self {
-        Self { entries: RefCell::default(), end: watch::Sender::new(0) }
-    }
-}
-
 impl Timeline {
+    /// The timeline of a former server, whose order is in the file `path`, or a new one. `lasts` are the
+    /// numbers of the last lines of all sessions.
+    pub fn open(path: &Path, store: &FileEvents, lasts: &[(SessionId, u64)]) -> io::Result<Self> {
+        let (order, runs) = OrderFile::open(path, lasts)?;
+        let mut entries = Entries::default();
+        for run in runs.iter().rev() {
+            let lines = read_run(store, run);
+            let is_whole = lines.first().is_some_and(|line| line.number == run.first);
+            entries.bytes += lines.iter().map(|line| line.text.len()).sum::<usize>();
+            for line in lines.into_iter().rev() {
+                entries.kept.push_front(TimelineEntry { session: run.session.clone(), line });
+            }
+            if !is_whole || entries.bytes > LOADED {
+                // The beginning is no longer here: a reader that wants it gets a snapshot.
+                entries.first = 1;
+                break;
+            }
+        }
+        let end = entries.first + entries.kept.len() as u64;
+        Ok(Self { entries: RefCell::new(entries), order: RefCell::new(order), end: watch::Sender::new(end) })
+    }
+
     pub fn push(&self, session: SessionId, line: Line) {
+        self.order.borrow_mut().push(&session, line.number);
         let mut entries = self.entries.borrow_mut();
         entries.bytes += line.text.len();
         entries.kept.push_back(TimelineEntry { session, line });
@@ -97,4 +126,26 @@ impl Timeline {
         let end = position + found.len() as u64;
         Some((found, end))
     }
+}
+
+/// The last lines of a run, without gaps.
+fn read_run(store: &FileEvents, run: &Run) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut after = (run.first - 1).max(run.last.saturating_sub(LOADED_LINES));
+    while after < run.last {
+        match store.read(&run.session, after, LOADED) {
+            Read::Lines { first, lines: read, .. } if !read.is_empty() => {
+                lines.extend(numbered_lines(first, &read));
+                let last = lines.last().map_or(run.last, |line| line.number);
+                if last <= after {
+                    break;
+                }
+                after = last;
+            }
+            Read::TooOld { oldest } if oldest > after + 1 && oldest <= run.last => after = oldest - 1,
+            _ => break,
+        }
+    }
+    lines.retain(|line| line.number <= run.last);
+    lines
 }

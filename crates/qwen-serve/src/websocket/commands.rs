@@ -157,7 +157,7 @@ impl Commands {
                             }
                         }
                     }
-                    SessionLines::TooOld => {
+                    SessionLines::TooOld { .. } => {
                         let mut snapshot = server.sessions.snapshot(&followed);
                         reader.skip_to(snapshot["last_event_id"].as_u64().unwrap_or_default());
                         snapshot["type"] = "snapshot".into();

@@ -1,4 +1,5 @@
-//! `GET /api/ws`: the hub's protocol in WebSocket messages, one line each.
+//! WebSocket connections: the hub's protocol (`/api/ws`) and the Agent Client Protocol (`/acp`), one line a
+//! message.
 
 mod commands;
 mod frame;
@@ -20,6 +21,7 @@ use self::commands::Commands;
 use self::frame::{
     FrameParser, GOING_AWAY, NORMAL, SocketMessage, push_close, push_ping, push_pong, push_text,
 };
+use crate::acp::AcpConnection;
 use crate::respond::{HttpReply, Refusal, empty};
 use crate::server::{Call, Server};
 use crate::token::Access;
@@ -33,8 +35,37 @@ const PROTOCOL: &str = "qwen";
 /// How many lines may wait for the connection.
 const QUEUED: usize = 4;
 
+/// What the messages of a connection are.
+#[derive(Debug, Clone, Copy)]
+pub enum SocketProtocol {
+    /// Lines of the hub.
+    Hub,
+    /// JSON-RPC of the Agent Client Protocol.
+    Acp,
+}
+
+/// Carries out the messages of a connection.
+enum Handler {
+    Hub(Commands),
+    Acp(AcpConnection),
+}
+
+impl Handler {
+    async fn run(&mut self, line: &[u8]) -> Option<Bytes> {
+        match self {
+            Self::Hub(commands) => commands.run(line).await,
+            Self::Acp(connection) => connection.run(line).await,
+        }
+    }
+}
+
 /// Answers the handshake and serves the connection.
-pub fn open(server: &Rc<Server>, mut call: Call, access: Option<Access>) -> Result<HttpReply, Refusal> {
+pub fn open(
+    server: &Rc<Server>,
+    mut call: Call,
+    access: Option<Access>,
+    protocol: SocketProtocol,
+) -> Result<HttpReply, Refusal> {
     let upgrade = call.head.extensions.remove::<OnUpgrade>();
     let headers = &call.head.headers;
     let contains = |name, word: &str| {
@@ -71,7 +102,7 @@ pub fn open(server: &Rc<Server>, mut call: Call, access: Option<Access>) -> Resu
     tokio::task::spawn_local(async move {
         // A connection that breaks before the upgrade has nothing to serve.
         if let Ok(upgraded) = upgrade.await {
-            serve(server, upgraded, access).await;
+            serve(server, upgraded, access, protocol).await;
         }
     });
     Ok(reply)
@@ -106,12 +137,15 @@ impl FrameWriter {
     }
 }
 
-async fn serve(server: Rc<Server>, upgraded: Upgraded, access: Option<Access>) {
+async fn serve(server: Rc<Server>, upgraded: Upgraded, access: Option<Access>, protocol: SocketProtocol) {
     let limits = &server.sessions.limits;
     let (mut reader, half): (ReadHalf<_>, _) = tokio::io::split(TokioIo::new(upgraded));
     let mut writer = FrameWriter { half, patience: limits.stalled_reader };
     let (out, mut lines) = mpsc::channel::<Bytes>(QUEUED);
-    let mut commands = Commands::new(server.clone(), out, access == Some(Access::Full));
+    let mut handler = match protocol {
+        SocketProtocol::Hub => Handler::Hub(Commands::new(server.clone(), out, access == Some(Access::Full))),
+        SocketProtocol::Acp => Handler::Acp(AcpConnection::new(server.clone(), out)),
+    };
     let mut parser = FrameParser::new(limits.body);
     let mut closing = server.sessions.closing();
     let mut buffer = vec![0; 16 * 1024];
@@ -154,7 +188,7 @@ async fn serve(server: Rc<Server>, upgraded: Upgraded, access: Option<Access>) {
             match parser.next() {
                 Ok(None) => break,
                 Ok(Some(SocketMessage::Text(line))) => {
-                    if let Some(answer) = commands.run(&line).await {
+                    if let Some(answer) = handler.run(&line).await {
                         let mut text = Vec::with_capacity(answer.len() + 10);
                         push_text(&mut text, &answer);
                         if !writer.write(&text).await {

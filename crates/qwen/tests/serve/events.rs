@@ -1,5 +1,6 @@
 //! Followers: replay, reconnect, several readers.
 
+use mock_model::process::Signal;
 use mock_model::{MockModel, Reply, gate, sse};
 
 use crate::harness::*;
@@ -77,6 +78,39 @@ fn the_events_of_all_sessions_are_one_stream() {
     assert_eq!(snapshot.json()["sessions"].as_array().unwrap().len(), 2);
     server.turn(&a, "z");
     assert_eq!(text(&resumed.until(is_end)), "Three.");
+}
+
+#[test]
+fn the_events_of_all_sessions_continue_across_restarts_and_kills() {
+    let replies = (0..8).map(|turn| Reply::text(&format!("Turn {turn}.")));
+    let mock = MockModel::with(replies);
+    let program = program(&mock);
+    let mut server = start(&program);
+    let ids = [server.session(), server.session()];
+    let mut joined: Vec<Event> = Vec::new();
+    for turn in 0..8 {
+        let after = joined.last().map_or("0".to_owned(), |event| event.id.clone().unwrap());
+        let mut all = server.stream("/api/events", Some(&after));
+        let (prompt, _) = server.prompt(&ids[turn % 2], "go");
+        let mut ended = all.until(|event| is_end(event) && event.data.contains(&prompt));
+        // Some readers leave before they have everything.
+        if turn % 3 == 1 {
+            ended.truncate(ended.len() / 2);
+        }
+        joined.extend(ended);
+        let signal = if turn % 2 == 0 { Signal::TERM } else { Signal::KILL };
+        server.run.signal(signal);
+        server.run.wait();
+        server = start(&program);
+    }
+    let last = joined.last().unwrap().id.clone().unwrap();
+    let uncut = server.stream("/api/events", Some("0")).until(|event| event.id.as_ref() == Some(&last));
+    assert_eq!(joined, uncut);
+    for id in &ids {
+        let of_session = joined.iter().filter_map(|event| event.id.as_deref()?.strip_prefix(id.as_str()));
+        let numbers: Vec<u64> = of_session.map(|number| number[1..].parse().unwrap()).collect();
+        assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "{numbers:?}");
+    }
 }
 
 #[test]

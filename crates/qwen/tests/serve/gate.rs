@@ -2,6 +2,7 @@
 
 use std::io::{BufReader, Write};
 
+use mock_model::process::Signal;
 use mock_model::{MockModel, Reply};
 use serde_json::json;
 
@@ -474,6 +475,35 @@ fn a_workspace_through_a_link_out_of_the_workspaces_is_refused() {
         let theirs = server.post("/session", json!({"cwd": path, "sessionScope": "thread"}));
         assert_eq!(theirs.status, if is_allowed { 200 } else { 400 }, "{path:?} {theirs:?}");
     }
+}
+
+#[test]
+fn sessions_of_other_workspaces_are_gone_and_a_directory_that_became_a_link_is_refused() {
+    let mock = MockModel::with([Reply::text("One.")]);
+    let program = program(&mock);
+    let (first, second) = (program.home_path().join("first"), program.home_path().join("second"));
+    for place in [&first, &second] {
+        std::fs::create_dir_all(place.join("sub")).unwrap();
+    }
+    let serving =
+        |place: &std::path::Path| start(&program.clone().args(["--workspace", &place.display().to_string()]));
+    let server = serving(&first);
+    let created = server.post("/api/sessions", json!({"workspace": first.join("sub").display().to_string()}));
+    let id = created.json()["id"].as_str().unwrap().to_owned();
+    server.turn(&id, "go");
+    server.run.signal(Signal::TERM);
+    server.run.wait();
+    let other = serving(&second);
+    assert_eq!(other.get("/api/sessions").json(), json!({"sessions": []}));
+    assert_eq!(other.get(&format!("/api/sessions/{id}/snapshot")).status, 404);
+    other.run.signal(Signal::TERM);
+    other.run.wait();
+    let server = serving(&first);
+    assert_eq!(server.get(&format!("/api/sessions/{id}")).status, 200);
+    std::fs::remove_dir(first.join("sub")).unwrap();
+    std::os::unix::fs::symlink("/etc", first.join("sub")).unwrap();
+    let refused = server.post(&format!("/api/sessions/{id}/prompts"), json!({"prompt": "go"}));
+    assert_eq!((refused.status, refused.code().as_str()), (403, "workspace_not_allowed"));
 }
 
 #[test]

@@ -271,7 +271,12 @@ fn parse(text: &str) -> Option<Event> {
         match line.split_once(": ") {
             Some(("id", id)) => event.id = Some(id.to_owned()),
             Some(("event", name)) => event.name = Some(name.to_owned()),
-            Some(("data", data)) => event.data.push_str(data),
+            Some(("data", data)) => {
+                if !event.data.is_empty() {
+                    event.data.push('\n');
+                }
+                event.data.push_str(data);
+            }
             _ => {}
         }
     }

@@ -1,120 +1,11 @@
 //! `/api/ws`: the hub's protocol in WebSocket messages.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{Read, Write};
 
 use mock_model::{MockModel, Reply};
 use serde_json::{Value, json};
 
 use crate::harness::*;
-
-/// A WebSocket client that sends exactly what a test writes.
-struct Socket {
-    reader: BufReader<TcpStream>,
-    head: String,
-}
-
-impl Server {
-    /// Opens a WebSocket with these headers besides those of the handshake.
-    #[track_caller]
-    fn upgrade(&self, headers: &[(&str, &str)]) -> Socket {
-        let mut stream = self.connect();
-        let mut text = "GET /api/ws HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n".to_owned();
-        for (name, value) in headers {
-            text.push_str(&format!("{name}: {value}\r\n"));
-        }
-        stream.write_all(format!("{text}\r\n").as_bytes()).unwrap();
-        let mut reader = BufReader::new(stream);
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap_or(0) > 0 {}
-        Socket { reader, head }
-    }
-
-    #[track_caller]
-    fn socket(&self) -> Socket {
-        let protocols = format!("qwen, qwen.token.{}", self.token);
-        let socket = self.upgrade(&[("Host", &self.host()), ("Sec-WebSocket-Protocol", &protocols)]);
-        assert!(socket.head.starts_with("HTTP/1.1 101"), "{}", socket.head);
-        socket
-    }
-}
-
-impl Socket {
-    /// Sends one frame, masked with zeros.
-    fn frame(&mut self, first: u8, payload: &[u8]) {
-        let mut frame = vec![first];
-        match payload.len() {
-            short @ 0..126 => frame.push(0x80 | u8::try_from(short).unwrap()),
-            medium => {
-                frame.push(0xfe);
-                frame.extend_from_slice(&u16::try_from(medium).unwrap().to_be_bytes());
-            }
-        }
-        frame.extend_from_slice(&[0; 4]);
-        frame.extend_from_slice(payload);
-        self.reader.get_mut().write_all(&frame).unwrap();
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "callers write the line in place")]
-    fn send(&mut self, line: Value) {
-        self.frame(0x81, line.to_string().as_bytes());
-    }
-
-    /// The opcode and the payload of the next frame.
-    fn next_frame(&mut self) -> (u8, Vec<u8>) {
-        let mut head = [0; 2];
-        self.reader.read_exact(&mut head).unwrap();
-        let length = match head[1] {
-            126 => {
-                let mut length = [0; 2];
-                self.reader.read_exact(&mut length).unwrap();
-                u64::from(u16::from_be_bytes(length))
-            }
-            127 => {
-                let mut length = [0; 8];
-                self.reader.read_exact(&mut length).unwrap();
-                u64::from_be_bytes(length)
-            }
-            short => u64::from(short),
-        };
-        let mut payload = vec![0; usize::try_from(length).unwrap()];
-        self.reader.read_exact(&mut payload).unwrap();
-        (head[0] & 0x0f, payload)
-    }
-
-    /// The next line; pings are skipped.
-    #[track_caller]
-    fn line(&mut self) -> Value {
-        loop {
-            match self.next_frame() {
-                (1, payload) => return serde_json::from_slice(&payload).unwrap(),
-                (9, _) => {}
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    /// Lines up to the one that `last` accepts.
-    #[track_caller]
-    fn until(&mut self, last: impl Fn(&Value) -> bool) -> Vec<Value> {
-        let mut lines = Vec::new();
-        loop {
-            lines.push(self.line());
-            if lines.last().is_some_and(&last) {
-                return lines;
-            }
-        }
-    }
-
-    /// The answer to a request.
-    #[track_caller]
-    fn ask(&mut self, request: Value) -> Value {
-        let id = request["request_id"].clone();
-        self.send(request);
-        let lines = self.until(|line| line["type"] == "control_response" && line["request_id"] == id);
-        lines.last().unwrap()["response"].clone()
-    }
-}
 
 fn ends(line: &Value) -> bool {
     line["metadata"]["turn"].is_object()
@@ -124,7 +15,7 @@ fn ends(line: &Value) -> bool {
 fn a_socket_opens_a_session_prompts_it_and_answers_its_questions() {
     let mock = MockModel::with([asks("c1"), Reply::text("Done.")]);
     let server = serve(&mock);
-    let mut socket = server.socket();
+    let mut socket = server.socket("/api/ws");
     assert!(socket.head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{}", socket.head);
     assert!(socket.head.to_ascii_lowercase().contains("sec-websocket-protocol: qwen\r\n"), "{}", socket.head);
     let opened = socket.ask(json!({"type": "control_request", "request_id": "1", "subtype": "open"}));
@@ -145,7 +36,7 @@ fn a_socket_attaches_after_a_number_and_sees_what_event_streams_see() {
     let server = serve(&mock);
     let id = server.session();
     let whole = server.turn(&id, "a");
-    let mut socket = server.socket();
+    let mut socket = server.socket("/api/ws");
     let attach = json!({"type": "control_request", "request_id": "1", "subtype": "attach", "session_id": id, "after": 0});
     socket.send(attach);
     // The answer may come after the first lines.
@@ -172,7 +63,7 @@ fn a_socket_attaches_after_a_number_and_sees_what_event_streams_see() {
 fn a_bad_message_is_answered_and_the_socket_stays_open() {
     let mock = MockModel::start();
     let server = serve(&mock);
-    let mut socket = server.socket();
+    let mut socket = server.socket("/api/ws");
     for (message, code) in [
         ("{", "invalid_json"),
         ("[]", "invalid_json"),
@@ -201,14 +92,14 @@ fn frames_that_no_client_may_send_close_the_socket() {
     for (first, payload, code) in
         [(0x82, "binary", 1003_u16), (0x83, "", 1002), (0xc1, "", 1002), (0x80, "", 1002)]
     {
-        let mut socket = server.socket();
+        let mut socket = server.socket("/api/ws");
         socket.frame(first, payload.as_bytes());
         assert_eq!(socket.next_frame(), (8, code.to_be_bytes().to_vec()), "{first:x}");
         let mut rest = Vec::new();
         socket.reader.read_to_end(&mut rest).unwrap();
         assert!(rest.is_empty());
     }
-    let mut unmasked = server.socket();
+    let mut unmasked = server.socket("/api/ws");
     unmasked.reader.get_mut().write_all(b"\x81\x02{}").unwrap();
     assert_eq!(unmasked.next_frame(), (8, 1002_u16.to_be_bytes().to_vec()));
     assert_eq!(server.get("/api/sessions").status, 200);
@@ -231,7 +122,7 @@ fn a_socket_passes_the_same_gate() {
         (&[("Host", &host), ("Authorization", &bearer)], "101"),
     ];
     for (headers, status) in cases {
-        let socket = server.upgrade(headers);
+        let socket = server.upgrade("/api/ws", headers);
         assert!(socket.head.starts_with(&format!("HTTP/1.1 {status}")), "{headers:?} {}", socket.head);
     }
     assert_eq!(server.get("/api/ws").status, 426);
@@ -246,7 +137,7 @@ fn the_token_for_watching_only_follows() {
     server.turn(&id, "a");
     let watch = std::fs::read_to_string(program.qwen_home_path().join("serve/watch-token")).unwrap();
     watch.trim().clone_into(&mut server.token);
-    let mut socket = server.socket();
+    let mut socket = server.socket("/api/ws");
     let attach = json!({"type": "control_request", "request_id": "1", "subtype": "attach", "session_id": id});
     assert_eq!(socket.ask(attach)["subtype"], "success");
     let open = socket.ask(json!({"type": "control_request", "request_id": "2", "subtype": "open"}));

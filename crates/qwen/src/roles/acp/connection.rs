@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 
 use qwen_dialects::acp::wire::SessionUpdate;
-use qwen_dialects::acp::{AcpClient, SubAgents, TerminalOutput, push_update};
+use qwen_dialects::acp::{AcpClient, SubAgents, push_update};
 use qwen_events::SessionId;
 use qwen_kernel::Hub;
 use serde_json::{Value, json};
 
 use super::questions::ClientQuestion;
-use super::rpc::{
-    self, AUTH_REQUIRED, ClientMessage, INVALID_REQUEST, METHOD_NOT_FOUND, NOT_FOUND, RpcError, RpcId,
-};
 use super::session::Session;
 use super::session_settings;
 use crate::cli::Run;
+use qwen_dialects::acp::rpc::{
+    self, AUTH_REQUIRED, ClientMessage, INVALID_REQUEST, METHOD_NOT_FOUND, NOT_FOUND, RpcError, RpcId,
+};
 
 /// The version of the protocol.
 const PROTOCOL_VERSION: u64 = 1;
@@ -208,7 +208,7 @@ impl<'a> EditorConnection<'a> {
         }
         self.client = Some(AcpClient {
             unstable_usage: self.run.acp.acp_unstable.iter().any(|name| name == "usage"),
-            ..advertised(capabilities)
+            ..AcpClient::advertised(capabilities)
         });
         let mut methods = vec![json!({"id": KEY_METHOD, "name": "Model API key",
             "description": "Uses the key of OPENAI_API_KEY, DASHSCOPE_API_KEY or ANTHROPIC_API_KEY, or of the settings"})];
@@ -268,56 +268,4 @@ pub(super) fn unknown_session(id: &str) -> RpcError {
     let message =
         format!("there is no session `{shown}`; open one with session/new, session/load or session/resume");
     RpcError::new(NOT_FOUND, message)
-}
-
-/// What the client can show. Only what it says counts.
-fn advertised(capabilities: &Value) -> AcpClient {
-    let is_marked = |pointer: &str| capabilities.pointer(pointer).is_some_and(Value::is_object);
-    let is_true = |pointer: &str| capabilities.pointer(pointer) == Some(&Value::Bool(true));
-    let air = capabilities
-        .pointer("/_meta/jetbrains/air/capabilities")
-        .or_else(|| capabilities.pointer("/_meta/jetbrains.air/capabilities"));
-    let has_native_subagents = air
-        .and_then(Value::as_array)
-        .is_some_and(|names| names.iter().any(|name| name == "nativeSubagentSessions"));
-    let terminal = match () {
-        () if is_true("/_meta/terminal_output_delta") => TerminalOutput::TerminalDelta,
-        () if is_true("/_meta/terminal_output") => TerminalOutput::Terminal,
-        () => TerminalOutput::Text,
-    };
-    let transcripts = capabilities.pointer("/_meta/subagent-transcript");
-    let has_transcripts = transcripts.is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)));
-    let agents = match () {
-        () if has_native_subagents => SubAgents::Sessions,
-        () if has_transcripts => SubAgents::Transcripts,
-        () => SubAgents::Titles,
-    };
-    AcpClient {
-        terminal,
-        notices: is_marked("/session/notices"),
-        compaction: is_marked("/session/compaction"),
-        forms: is_marked("/elicitation/form"),
-        agents,
-        unstable_usage: false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_is_advertised_counts() {
-        assert_eq!(advertised(&Value::Null), AcpClient::default());
-        let nothing =
-            json!({"elicitation": {}, "session": {"notices": null}, "_meta": {"terminal_output": false}});
-        assert_eq!(advertised(&nothing), AcpClient::default());
-        let all = json!({"elicitation": {"form": {}}, "session": {"notices": {}, "compaction": {}},
-            "_meta": {"terminal_output": true, "subagent-transcript": {}}});
-        let client = advertised(&all);
-        assert!(client.forms && client.notices && client.compaction);
-        assert_eq!((client.terminal, client.agents), (TerminalOutput::Terminal, SubAgents::Transcripts));
-        let air = json!({"_meta": {"jetbrains": {"air": {"version": 1, "capabilities": ["nativeSubagentSessions"]}}}});
-        assert_eq!(advertised(&air).agents, SubAgents::Sessions);
-    }
 }

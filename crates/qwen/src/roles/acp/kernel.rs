@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qwen_dialects::acp::PromptContent;
-use qwen_events::{ErrorInfo, ErrorKind, Json, MediaSource, Part, SessionId};
+use qwen_events::{ErrorInfo, ErrorKind, Json, SessionId};
 use qwen_kernel::config::{HubConfig, Keys, session_log_directory};
 use qwen_kernel::front::{AcpFront, Front, LineWriter};
 use qwen_kernel::{Hub, HubParts, Identity, Pool, PoolLimits, Router, SessionLogs};
@@ -96,28 +96,13 @@ pub fn control(hub: &Hub, request_id: &str, id: &SessionId, mut body: Value) {
 
 /// Sends a prompt; one that `steers` joins the running turn.
 pub fn prompt(hub: &Hub, id: &SessionId, prompt_id: &str, content: &PromptContent, steers: bool) {
-    let parts: Vec<Value> = content.parts.iter().filter_map(part).collect();
+    let parts = content.request_parts();
     let mut line = json!({"session_id": id.as_str(), "prompt_id": prompt_id,
         "input": {"origin": "user", "parts": parts}});
     if steers {
         line["delivery"] = "steer".into();
     }
     hub.client_line(line.to_string().as_bytes());
-}
-
-fn part(part: &Part) -> Option<Value> {
-    match part {
-        Part::Text(text) => Some(json!({"type": "text", "text": &**text})),
-        Part::Media(media) => match &media.source {
-            MediaSource::Base64(data) => Some(
-                json!({"type": "inline_data", "inline_data": {"mime_type": &*media.mime_type, "data": &**data}}),
-            ),
-            MediaSource::Url(url) => Some(
-                json!({"type": "file_data", "file_data": {"mime_type": &*media.mime_type, "file_uri": &**url}}),
-            ),
-        },
-        Part::Thought { .. } | Part::Call(_) | Part::Result(_) => None,
-    }
 }
 
 /// Cancels a prompt on behalf of the client's `session/cancel`.

@@ -12,11 +12,11 @@ use super::connection::{EditorConnection, PendingControl, session_id, unknown_se
 use super::kernel::{self, WorkerOptions};
 use super::mcp_servers;
 use super::replay;
-use super::rpc::{
-    AUTH_REQUIRED, INTERNAL_ERROR, INVALID_REQUEST, RpcError, RpcId, list, optional_text, text,
-};
 use super::session::{Closing, Session, Turn};
 use super::session_settings::{self, SessionSettings};
+use qwen_dialects::acp::rpc::{
+    AUTH_REQUIRED, INTERNAL_ERROR, INVALID_REQUEST, RpcError, RpcId, list, optional_text, text,
+};
 
 /// The number of sessions on one page of a list.
 const PAGE: usize = 100;

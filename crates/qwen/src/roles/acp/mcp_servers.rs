@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::rpc::{RpcError, list, optional_text, text};
+use qwen_dialects::acp::rpc::{RpcError, list, optional_text, text};
 
 /// Converts `mcpServers`. They belong to the user and need no trust.
 pub fn convert(servers: &[Value]) -> Result<Map<String, Value>, RpcError> {

@@ -11,7 +11,6 @@ mod lifecycle;
 mod mcp_servers;
 mod questions;
 mod replay;
-mod rpc;
 mod session;
 mod session_settings;
 mod turn;

@@ -1,6 +1,6 @@
 //! Questions of the workers, and the client's answers.
 
-use qwen_dialects::acp::{Answer, OptionId, elicitation_answer, permission_answer};
+use qwen_dialects::acp::AskedQuestion;
 use qwen_events::SessionId;
 use serde_json::Value;
 
@@ -12,36 +12,13 @@ use crate::settings::add_allow_rule;
 /// A question that the client has not answered.
 pub struct ClientQuestion {
     pub session: SessionId,
-    kind: Kind,
-}
-
-enum Kind {
-    Permission {
-        /// The options that the client was offered.
-        offered: Vec<OptionId>,
-        /// The rule in their names.
-        rule: Option<String>,
-    },
-    /// A form about the questions in these arguments.
-    Form { arguments: Value },
+    asked: AskedQuestion,
 }
 
 impl ClientQuestion {
     /// The question in a request to the client.
     pub fn read(session: SessionId, request: &Value) -> Option<Self> {
-        let params = request.get("params")?;
-        let meta = params.pointer("/_meta/qwen");
-        let kind = match request.get("method")?.as_str()? {
-            "session/request_permission" => {
-                let options = params.get("options")?.as_array()?;
-                let offered = options.iter().filter_map(|option| option.get("optionId")?.as_str());
-                let rule = meta.and_then(|meta| meta.get("rule")?.as_str()).map(str::to_owned);
-                Kind::Permission { offered: offered.filter_map(OptionId::parse).collect(), rule }
-            }
-            "elicitation/create" => Kind::Form { arguments: meta?.get("arguments")?.clone() },
-            _ => return None,
-        };
-        Some(Self { session, kind })
+        AskedQuestion::read(request).map(|asked| Self { session, asked })
     }
 }
 
@@ -51,13 +28,7 @@ impl EditorConnection<'_> {
         let Some(request_id) = id.as_str() else { return };
         let Some(question) = self.questions.remove(request_id) else { return };
         let session_id = question.session;
-        let answer = match (question.kind, result) {
-            (_, None) => Answer::denial("The client could not ask the user, which means no."),
-            (Kind::Permission { offered, rule }, Some(result)) => {
-                permission_answer(&offered, rule.as_deref(), result)
-            }
-            (Kind::Form { arguments }, Some(result)) => elicitation_answer(&arguments, result),
-        };
+        let answer = question.asked.answer(result);
         if answer.cancels
             && let Some(turn) = self.sessions.get_mut(&session_id).and_then(|session| session.turn.as_mut())
         {

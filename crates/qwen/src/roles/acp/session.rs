@@ -3,20 +3,12 @@
 use std::sync::Arc;
 
 use qwen_dialects::acp::wire::{AvailableCommand, ConfigChoice, ConfigOption, Mode, ModeState};
-use qwen_dialects::acp::{PromptContent, one_line, push_prompt};
+use qwen_dialects::acp::{APPROVAL_MODES, PromptContent, one_line, push_prompt};
 use qwen_events::SessionId;
 use serde_json::{Value, json};
 
-use super::rpc::{RpcError, RpcId};
 use super::session_settings::SessionSettings;
-
-/// The approval modes: id, name, description.
-const MODES: [(&str, &str, &str); 4] = [
-    ("plan", "Plan", "Reads only, and proposes a plan before it changes anything"),
-    ("default", "Default", "Asks before changes and commands"),
-    ("auto-edit", "Auto-edit", "Changes files in the workspace without asking; asks before commands"),
-    ("yolo", "YOLO", "Asks about nothing"),
-];
+use qwen_dialects::acp::rpc::{RpcError, RpcId};
 
 /// The thought levels: value, name.
 const EFFORTS: [(&str, &str); 4] =
@@ -129,7 +121,7 @@ impl Session {
 
     /// The modes with the one in force.
     pub fn modes(&self) -> ModeState<'_> {
-        let offered = MODES.iter().filter(|(id, ..)| *id != "yolo" || self.may_use_yolo());
+        let offered = APPROVAL_MODES.iter().filter(|(id, ..)| *id != "yolo" || self.may_use_yolo());
         let mut available: Vec<Mode<'_>> = offered
             .map(|(id, name, description)| Mode {
                 id: (*id).into(),

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::connection::{EditorConnection, PendingControl};
 use super::kernel;
-use super::rpc::{INVALID_REQUEST, RpcError, RpcId, list, text};
 use super::session::{EFFORT_OPTION, MODE_OPTION, MODEL_OPTION, Session, ShownUpdates, Steering, Turn};
+use qwen_dialects::acp::rpc::{INVALID_REQUEST, RpcError, RpcId, list, text};
 
 /// The outcome of a prompt that joined the running turn.
 pub(super) const INJECTED: &str = "injected";

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::connection::{EditorConnection, PendingControl};
 use super::kernel;
 use super::questions::ClientQuestion;
-use super::rpc::{INTERNAL_ERROR, RpcError};
 use super::session::{EFFORT_OPTION, MODE_OPTION, MODEL_OPTION, commands};
 use super::turn::INJECTED;
+use qwen_dialects::acp::rpc::{INTERNAL_ERROR, RpcError};
 
 /// The beginning of every update; its session id follows.
 const UPDATE: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"";

@@ -85,7 +85,7 @@ fn options(args: &ServeArgs, invocation: &Invocation, state: PathBuf) -> Result<
         is_insecure: args.insecure,
         tls,
         state,
-        limits: ServeLimits { sessions, ..ServeLimits::default() },
+        limits: ServeLimits { sessions, approval: args.approval_timeout, ..ServeLimits::default() },
     };
     options.check().map_err(usage)?;
     Ok(options)

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
-use qwen_dialects::acp::{error_code, explanation};
 use qwen_events::ErrorInfo;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use super::outcome::error_code;
+use super::sizes::explanation;
 
 /// The longest line that is accepted, in bytes.
 pub const MAX_LINE: usize = 32 * 1024 * 1024;
