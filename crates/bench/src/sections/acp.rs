@@ -7,6 +7,7 @@ use std::time::Duration;
 use mock_model::monotonic_ns;
 use serde_json::{Value, json};
 
+use super::{milliseconds, one_chunk};
 use crate::Bench;
 use crate::mock::Mock;
 use crate::output::{CHUNK_TEXT, contains, stamps};
@@ -113,15 +114,6 @@ impl Editor {
         let (result, _) = self.response(id)?;
         if result["stopReason"] == "end_turn" { Ok(()) } else { Err(format!("a turn went wrong: {result}")) }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "times are short")]
-fn milliseconds(from: u64, to: u64) -> f64 {
-    to.saturating_sub(from) as f64 / 1e6
-}
-
-fn one_chunk() -> Result<Mock, String> {
-    Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])
 }
 
 /// From the start to the answer to `initialize`, and new sessions.

@@ -13,6 +13,7 @@ mod instructions;
 mod latency;
 mod peers;
 mod readers;
+mod serve;
 mod steps;
 mod tenants;
 mod terminal;
@@ -24,7 +25,8 @@ use std::process::Command;
 
 use crate::Bench;
 use crate::child::{self, Cost};
-use crate::output::{Mode, Tally};
+use crate::mock::Mock;
+use crate::output::{CHUNK_TEXT, Mode, Tally};
 use crate::table::Row;
 
 /// A group of rows that are measured together.
@@ -49,6 +51,7 @@ pub const ALL: &[Section] = &[
     Section { name: "thoughts", measure: thoughts::measure },
     Section { name: "hub", measure: hub::measure },
     Section { name: "acp", measure: acp::measure },
+    Section { name: "serve", measure: serve::measure },
     Section { name: "tenants", measure: tenants::measure },
     Section { name: "readers", measure: readers::measure },
     Section { name: "peers", measure: peers::measure },
@@ -71,4 +74,15 @@ fn repeat<T>(runs: usize, mut once: impl FnMut() -> Result<T, String>) -> Result
         once()?;
     }
     (0..runs).map(|_| once()).collect()
+}
+
+/// The time between two moments in milliseconds.
+#[expect(clippy::cast_precision_loss, reason = "times are short")]
+fn milliseconds(from: u64, to: u64) -> f64 {
+    to.saturating_sub(from) as f64 / 1e6
+}
+
+/// A mock that answers with one chunk.
+fn one_chunk() -> Result<Mock, String> {
+    Mock::start(&["--chunks", "1", "--chunk-text", CHUNK_TEXT])
 }
