@@ -321,7 +321,7 @@ test('the graph of thoughts is drawn', async () => {
   await prompt(page, 'Sort ascending: 5 3 1 4');
   await shows(page, '1 3 4 5');
   assert.match(await page.getAttribute('#thoughts svg', 'aria-label'), /^Graph of thoughts: \d+ thoughts$/);
-  assert.ok(await page.locator('#thoughts .node.done').count() > 1);
+  await page.locator('#thoughts .node.done').nth(1).waitFor({ state: 'attached' });
   await page.close();
 });
 

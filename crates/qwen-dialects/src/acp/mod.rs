@@ -19,7 +19,6 @@ mod open_calls;
 mod outcome;
 mod permission;
 mod prompt;
-pub mod rpc;
 mod sizes;
 mod thinking;
 pub mod wire;
@@ -32,6 +31,7 @@ pub use outcome::error_code;
 pub use permission::{ASK_QUESTION_TOOLS, OptionId, question_form};
 pub use prompt::{PromptContent, prompt_parts};
 pub use sizes::{MAX_FRAME, explanation, one_line};
+pub use wire::rpc;
 
 pub(crate) use encode::encoder;
 pub use encode::{push_prompt, push_update};

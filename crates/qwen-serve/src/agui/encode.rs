@@ -29,9 +29,9 @@ enum Part {
 pub struct RunContext {
     pub thread: String,
     pub run: String,
-    /// The page's state.
+    /// The state that the page shares with the agent.
     pub state: Value,
-    /// The page's messages.
+    /// The messages that the page repeats.
     pub messages: Vec<Value>,
     /// How long an approval may stay open.
     pub approval_time: Option<Duration>,
@@ -123,27 +123,6 @@ impl RunEncoder {
                 self.close(out);
                 self.leave_step(out);
             }
-            TurnStep::CallRunning { .. } => self.act(out),
-            TurnStep::CallEnd { id, output, status } if !self.host_calls.contains(&id) => {
-                self.act(out);
-                if let Some(agent) = self.agents.remove(&id) {
-                    out.push(end_agent(&agent, &status));
-                }
-                let message = format!("result-{id}");
-                out.push(json!({"type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": id, "content": output, "role": "tool"}));
-            }
-            TurnStep::CallOutput { id, text } => {
-                out.push(json!({"type": "CUSTOM", "name": "qwen.tool_output", "value": {"toolCallId": id, "text": text}}));
-            }
-            TurnStep::SubAgent { call, name, description } => {
-                if !self.agents.contains_key(&call) {
-                    self.act(out);
-                    // Ids are never used again, and a resumed run starts the same sub-agent anew.
-                    let agent = format!("{call}-{}", self.context.run);
-                    out.push(json!({"type": "SUBAGENT_STARTED", "subagentRunId": agent, "name": name, "description": description, "parentToolCallId": call}));
-                    self.agents.insert(call, agent);
-                }
-            }
             TurnStep::Todos(todos) => self.todos(&todos, out),
             TurnStep::Notice { event, value } => {
                 out.push(json!({"type": "CUSTOM", "name": format!("qwen.{event}"), "value": value}));
@@ -165,12 +144,41 @@ impl RunEncoder {
                 self.end(&end, out);
                 return true;
             }
-            TurnStep::Thought(_)
-            | TurnStep::CallArguments { .. }
+            TurnStep::CallRunning { .. }
             | TurnStep::CallEnd { .. }
-            | TurnStep::ApprovalEnded { .. } => {}
+            | TurnStep::CallOutput { .. }
+            | TurnStep::SubAgent { .. } => self.call(step, out),
+            TurnStep::Thought(_) | TurnStep::CallArguments { .. } | TurnStep::ApprovalEnded { .. } => {}
         }
         false
+    }
+
+    /// Writes what a call does.
+    fn call(&mut self, step: TurnStep, out: &mut Vec<Value>) {
+        match step {
+            TurnStep::CallRunning { .. } => self.act(out),
+            TurnStep::CallEnd { id, output, status } if !self.host_calls.contains(&id) => {
+                self.act(out);
+                if let Some(agent) = self.agents.remove(&id) {
+                    out.push(end_agent(&agent, &status));
+                }
+                let message = format!("result-{id}");
+                out.push(json!({"type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": id, "content": output, "role": "tool"}));
+            }
+            TurnStep::CallOutput { id, text } => {
+                out.push(json!({"type": "CUSTOM", "name": "qwen.tool_output", "value": {"toolCallId": id, "text": text}}));
+            }
+            TurnStep::SubAgent { call, name, description } => {
+                if !self.agents.contains_key(&call) {
+                    self.act(out);
+                    // Ids are never used again, and a resumed run starts the same sub-agent anew.
+                    let agent = format!("{call}-{}", self.context.run);
+                    out.push(json!({"type": "SUBAGENT_STARTED", "subagentRunId": agent, "name": name, "description": description, "parentToolCallId": call}));
+                    self.agents.insert(call, agent);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The question of an approval. A question of the agent asks for answers, a call for permission.

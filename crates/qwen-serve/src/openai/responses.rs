@@ -36,8 +36,10 @@ struct ResponseRequest {
 /// What a request gives to a turn.
 #[derive(Debug, Default)]
 struct Given {
-    /// New messages, as chat messages.
+    /// Messages, as chat messages.
     messages: Vec<Value>,
+    /// How many of the messages come before the last result or decision.
+    answered: usize,
     /// Results of calls: call id and text.
     results: Vec<(String, Value)>,
     /// Decisions: approval id, whether it is approved, and the reason.
@@ -85,8 +87,12 @@ async fn start(server: &Rc<Server>, request: ResponseRequest, is_open: bool) -> 
     if request.tools.iter().any(|tool| tool["type"] != "function" && !is_own_server(tool)) {
         return Err(unsupported("tools of another type than function"));
     }
-    let given = read_input(&request.input)?;
+    let mut given = read_input(&request.input)?;
     let previous = previous(server, &request, &given)?;
+    if previous.is_some() && request.previous_response_id.is_none() {
+        // A client that repeats its history answers the last item of it; the session has what is before.
+        given.messages.drain(..given.answered);
+    }
     let host_tools = match &previous {
         Some((_, previous)) if request.tools.is_empty() => previous.host_tools.iter().cloned().collect(),
         _ => tool_names(&request.tools),
@@ -135,11 +141,13 @@ fn read_input(input: &Value) -> Result<Given, Refusal> {
             "function_call_output" => {
                 let call = item["call_id"].as_str().unwrap_or_default().to_owned();
                 given.results.push((call, item["output"].clone()));
+                given.answered = given.messages.len();
             }
             "mcp_approval_response" | "qwen:approval_response" => {
                 let id = item["approval_request_id"].as_str().unwrap_or_default().to_owned();
                 let reason = item["reason"].as_str().map(str::to_owned);
                 given.decisions.push((id, item["approve"] == true, reason));
+                given.answered = given.messages.len();
             }
             // Our own items come back in repeated histories; the session has them.
             _ => {}
@@ -191,13 +199,15 @@ fn previous(
         })?;
         return Ok(Some((id.clone(), found)));
     }
+    // A repeated history also has the answers of former turns.
     let by_approval = || {
-        let (id, ..) = given.decisions.first()?;
         let approvals = server.sessions.approvals.borrow();
-        let call = approvals.get(id)?.request["metadata"]["tool_call_id"].as_str()?.to_owned();
-        server.responses.with_open_call(&call)
+        given.decisions.iter().rev().find_map(|(id, ..)| {
+            let call = approvals.get(id)?.request["metadata"]["tool_call_id"].as_str()?;
+            server.responses.with_open_call(call)
+        })
     };
-    let by_call = || server.responses.with_open_call(&given.results.first()?.0);
+    let by_call = || given.results.iter().rev().find_map(|(call, _)| server.responses.with_open_call(call));
     Ok(by_call().or_else(by_approval))
 }
 

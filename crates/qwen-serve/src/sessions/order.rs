@@ -16,7 +16,7 @@ const KEPT: usize = 20_000;
 
 /// Consecutive lines of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct LineRun {
     pub session: SessionId,
     pub first: u64,
     pub last: u64,
@@ -35,19 +35,19 @@ impl OrderFile {
     /// Reads the runs of a file, and completes them with what the store has: `lasts` are the last numbers of
     /// all sessions. Lines that no run has were written while a former server was killed, so no reader has
     /// them, and they come last.
-    pub fn open(path: &Path, lasts: &[(SessionId, u64)]) -> io::Result<(Self, Vec<Run>)> {
+    pub fn open(path: &Path, lasts: &[(SessionId, u64)]) -> io::Result<(Self, Vec<LineRun>)> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error),
         };
         let known: HashMap<&SessionId, u64> = lasts.iter().map(|(id, last)| (id, *last)).collect();
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<LineRun> = Vec::new();
         for (session, first, before) in text.lines().filter_map(parse) {
             if let Some(run) = runs.last_mut() {
                 run.last = before;
             }
-            runs.push(Run { session, first, last: u64::MAX });
+            runs.push(LineRun { session, first, last: u64::MAX });
         }
         // Only the last run may have grown after its beginning was written.
         for run in &mut runs {
@@ -60,7 +60,7 @@ impl OrderFile {
         for (session, last) in lasts {
             let first = covered.get(session).copied().unwrap_or(0) + 1;
             if first <= *last {
-                runs.push(Run { session: session.clone(), first, last: *last });
+                runs.push(LineRun { session: session.clone(), first, last: *last });
             }
         }
         // Sessions that were deleted have no lines.
@@ -108,7 +108,7 @@ mod tests {
         SessionId::parse(name).unwrap()
     }
 
-    fn shown(runs: &[Run]) -> Vec<(&str, u64, u64)> {
+    fn shown(runs: &[LineRun]) -> Vec<(&str, u64, u64)> {
         runs.iter().map(|run| (run.session.as_str(), run.first, run.last)).collect()
     }
 

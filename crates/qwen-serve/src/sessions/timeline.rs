@@ -10,7 +10,7 @@ use qwen_kernel::store::{Events, FileEvents, Read};
 use tokio::sync::watch;
 
 use super::follow::numbered_lines;
-use super::order::{OrderFile, Run};
+use super::order::{LineRun, OrderFile};
 use super::session::Line;
 
 /// How many bytes of lines are kept.
@@ -129,7 +129,7 @@ impl Timeline {
 }
 
 /// The last lines of a run, without gaps.
-fn read_run(store: &FileEvents, run: &Run) -> Vec<Line> {
+fn read_run(store: &FileEvents, run: &LineRun) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut after = (run.first - 1).max(run.last.saturating_sub(LOADED_LINES));
     while after < run.last {

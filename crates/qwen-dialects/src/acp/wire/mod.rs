@@ -2,6 +2,7 @@
 //! are here.
 
 mod frame;
+pub mod rpc;
 mod update;
 
 pub use frame::{

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::outcome::error_code;
-use super::sizes::explanation;
+use super::super::outcome::error_code;
+use super::super::sizes::explanation;
 
 /// The longest line that is accepted, in bytes.
 pub const MAX_LINE: usize = 32 * 1024 * 1024;
