@@ -168,14 +168,12 @@ impl RunEncoder {
             TurnStep::CallOutput { id, text } => {
                 out.push(json!({"type": "CUSTOM", "name": "qwen.tool_output", "value": {"toolCallId": id, "text": text}}));
             }
-            TurnStep::SubAgent { call, name, description } => {
-                if !self.agents.contains_key(&call) {
-                    self.act(out);
-                    // Ids are never used again, and a resumed run starts the same sub-agent anew.
-                    let agent = format!("{call}-{}", self.context.run);
-                    out.push(json!({"type": "SUBAGENT_STARTED", "subagentRunId": agent, "name": name, "description": description, "parentToolCallId": call}));
-                    self.agents.insert(call, agent);
-                }
+            TurnStep::SubAgent { call, name, description } if !self.agents.contains_key(&call) => {
+                self.act(out);
+                // Ids are never used again, and a resumed run starts the same sub-agent anew.
+                let agent = format!("{call}-{}", self.context.run);
+                out.push(json!({"type": "SUBAGENT_STARTED", "subagentRunId": agent, "name": name, "description": description, "parentToolCallId": call}));
+                self.agents.insert(call, agent);
             }
             _ => {}
         }

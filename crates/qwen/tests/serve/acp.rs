@@ -8,6 +8,7 @@ use crate::socket::Socket;
 
 impl Socket {
     /// Sends a request and returns the messages up to its response, which is the last.
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the parameters in place")]
     #[track_caller]
     fn call(&mut self, id: u64, method: &str, params: Value) -> Vec<Value> {
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
