@@ -1,4 +1,4 @@
-//! Random schedules on up to five sessions: prompts, cancels, closes, loads, answers and dropped connections.
+//! Random schedules on up to five sessions: prompts, cancels, closes, deletions, loads, answers and dropped connections.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,6 +15,7 @@ enum Step {
     Prompt(usize, bool),
     Cancel(usize),
     Close(usize),
+    Delete(usize),
     Load(usize),
     /// Allow, reject, or the outcome `cancelled`.
     Answer(u8),
@@ -28,6 +29,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => (0..5_usize, any::<bool>()).prop_map(|(at, calls)| Step::Prompt(at, calls)),
         2 => (0..5_usize).prop_map(Step::Cancel),
         1 => (0..5_usize).prop_map(Step::Close),
+        1 => (0..5_usize).prop_map(Step::Delete),
         1 => (0..5_usize).prop_map(Step::Load),
         4 => (0..3_u8).prop_map(Step::Answer),
         1 => (0..5_usize).prop_map(Step::Mode),
@@ -230,6 +232,16 @@ impl Client {
                 if !self.load(&session) {
                     self.sessions.retain(|open| *open != session);
                 }
+            }
+            Step::Delete(at) => {
+                let Some(session) = named(at) else { return };
+                self.expected.cancelled.extend(self.expected.running(&session));
+                let deleted = self.ask("session/delete", &json!({"sessionId": session}));
+                assert_eq!(deleted["result"], json!({}));
+                assert_eq!(self.expected.running(&session), None, "its prompt is answered first");
+                self.sessions.retain(|open| *open != session);
+                let load = self.ask("session/load", &reopening(&session, &self.editor));
+                assert_eq!(load["error"]["code"], -32002, "{load}");
             }
             Step::Load(at) => {
                 if let Some(session) = named(at) {
