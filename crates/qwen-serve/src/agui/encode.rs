@@ -12,7 +12,7 @@ use qwen_events::Timestamp;
 use serde_json::{Value, json};
 
 use super::thoughts::ThoughtActivity;
-use super::transcript::Transcript;
+use super::thread_messages::ThreadMessages;
 use crate::sessions::now;
 use crate::turn::{TurnOutcome, TurnStep};
 
@@ -26,7 +26,7 @@ enum Part {
 
 /// What a run begins with.
 #[derive(Debug, Default)]
-pub struct RunContext {
+pub struct PageRun {
     pub thread: String,
     pub run: String,
     /// The state that the page shares with the agent.
@@ -40,7 +40,7 @@ pub struct RunContext {
 /// The state of one run while its steps are written as AG-UI events.
 #[derive(Default)]
 pub struct RunEncoder {
-    context: RunContext,
+    context: PageRun,
     /// How many messages this run has.
     messages: u64,
     open: Option<Part>,
@@ -52,7 +52,7 @@ pub struct RunEncoder {
     /// The sub-agents that run: their ids by the call that started them.
     agents: BTreeMap<String, String>,
     thoughts: ThoughtActivity,
-    transcript: Transcript,
+    transcript: ThreadMessages,
     /// True once the page has the whole state.
     has_state: bool,
     /// The interrupt that the run ended with.
@@ -60,8 +60,8 @@ pub struct RunEncoder {
 }
 
 impl RunEncoder {
-    pub fn new(context: RunContext) -> Self {
-        let transcript = Transcript::new(&context.messages);
+    pub fn new(context: PageRun) -> Self {
+        let transcript = ThreadMessages::new(&context.messages);
         Self { context, transcript, ..Self::default() }
     }
 
@@ -229,7 +229,7 @@ impl RunEncoder {
             self.transcript.note(event);
         }
         let snapshot = self.transcript.snapshot();
-        self.transcript = Transcript::default();
+        self.transcript = ThreadMessages::default();
         if self.context.state.is_object() {
             out.push(self.state_snapshot());
         }
@@ -357,7 +357,7 @@ mod tests {
 
     /// The types of the events of a run.
     fn types(steps: Vec<TurnStep>) -> Vec<String> {
-        let mut encoder = RunEncoder::new(RunContext::default());
+        let mut encoder = RunEncoder::new(PageRun::default());
         let mut events = vec![encoder.started()];
         for step in steps {
             encoder.take(step, |name| name == "page_tool", &mut events);

@@ -5,7 +5,7 @@
 
 mod encode;
 mod thoughts;
-mod transcript;
+mod thread_messages;
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use qwen_dialects::acp::{ASK_QUESTION_TOOLS, AskedQuestion};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use self::encode::{RunContext, RunEncoder};
+use self::encode::{PageRun, RunEncoder};
 use crate::api::SseWriter;
 use crate::openai::{CancelGuard, content_text, digest, tool_names};
 use crate::respond::{HttpReply, Refusal, event_stream};
@@ -53,7 +53,7 @@ pub async fn run(server: &Rc<Server>, mut call: Call) -> Result<HttpReply, Refus
 }
 
 async fn write(server: Rc<Server>, input: RunInput, mut writer: SseWriter) {
-    let mut encoder = RunEncoder::new(RunContext {
+    let mut encoder = RunEncoder::new(PageRun {
         thread: input.thread_id.clone(),
         run: input.run_id.clone(),
         state: input.state.clone(),

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 /// The messages for a snapshot, in the order in which the page shows them.
 #[derive(Debug, Default)]
-pub struct Transcript {
+pub struct ThreadMessages {
     messages: Vec<Value>,
 }
 
-impl Transcript {
+impl ThreadMessages {
     /// Begins with the page's messages. Reasoning and activity stay as the page has them: a snapshot without
     /// any leaves them alone.
     pub fn new(sent: &[Value]) -> Self {
