@@ -1,6 +1,7 @@
 //! Compaction: replacing the conversation by a summary, on request or when the window is nearly full.
 
 use qwen_events::{Body, ErrorInfo, ErrorKind, HistoryChange, Message, PromptId, Role, SessionEvent};
+use qwen_mcp::RemoteTool;
 use serde_json::Value;
 
 use super::{RewindReport, Session, WindowFill};
@@ -122,7 +123,7 @@ impl Session {
         let context = &self.context;
         let from_servers = context.process.mcp.tools();
         let own = context.base_tools.specs();
-        let tools = own.iter().chain(from_servers.iter().map(|tool| tool.spec()));
+        let tools = own.iter().chain(from_servers.iter().map(RemoteTool::spec));
         compaction::estimate_fixed_part(&context.base_system_prompt, tools)
     }
 
