@@ -137,7 +137,7 @@ fn the_remedy_of_a_refusal_names_the_mode_as_the_host_does() {
         let structured = ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"];
         let prompt = json!({"type": "user", "message": {"role": "user", "content": "Go"}});
         let program = qwen().with_model(&mock).args(flags).args(structured);
-        program.stdin(&format!("{prompt}\n")).run();
+        program.stdin(format!("{prompt}\n")).run();
         let told = mock.wait_for_request(1).body.to_string();
         assert!(told.contains(mode), "{told}");
     }
