@@ -139,7 +139,7 @@ fn a_special_file_is_refused_without_blocking() {
     assert!(matches!(field.read("a"), Err(PathError::IsDirectory(_))));
     assert!(matches!(field.write("a"), Err(PathError::IsDirectory(_))));
     assert!(matches!(field.write("new/"), Err(PathError::IsDirectory(_))));
-    assert!(matches!(field.read("file/x"), Err(PathError::NotDirectory(_))));
+    assert!(matches!(field.read("file/x"), Err(PathError::ThroughFile(_))));
     assert!(matches!(field.read("none"), Err(PathError::NotFound(_))));
     let socket = std::os::unix::net::UnixListener::bind(field.inside().join("socket")).unwrap();
     assert!(matches!(field.read("socket"), Err(PathError::Special(_))));

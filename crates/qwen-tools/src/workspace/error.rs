@@ -17,6 +17,9 @@ pub enum PathError {
     /// A file where a directory is needed.
     #[error("{} is not a directory", .0.display())]
     NotDirectory(PathBuf),
+    /// A part of the path before its last name is not a directory.
+    #[error("{} does not exist: a part of its path is a file, not a directory", .0.display())]
+    ThroughFile(PathBuf),
     /// A device, a pipe, a socket or a file of a virtual file system.
     #[error("{} is a device, a pipe, a socket or a kernel file; only regular files can be used", .0.display())]
     Special(PathBuf),
@@ -51,7 +54,7 @@ impl PathError {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::NotFound => Self::NotFound(path),
-            io::ErrorKind::NotADirectory => Self::NotDirectory(path),
+            io::ErrorKind::NotADirectory => Self::ThroughFile(path),
             io::ErrorKind::IsADirectory => Self::IsDirectory(path),
             // A socket, or a FIFO or device without a peer.
             _ if source.raw_os_error() == Some(libc::ENXIO) => Self::Special(path),
@@ -73,7 +76,7 @@ impl PathError {
             Self::Outside(_) => "path_outside_workspace",
             Self::NotFound(_) => "file_not_found",
             Self::IsDirectory(_) => "is_a_directory",
-            Self::NotDirectory(_) => "not_a_directory",
+            Self::NotDirectory(_) | Self::ThroughFile(_) => "not_a_directory",
             Self::Special(_) => "not_a_regular_file",
             Self::ReadOnly(_) => "permission_denied",
             Self::NoName(_) => "invalid_arguments",

@@ -276,6 +276,22 @@ fn agents_that_search_are_offered_only_tools_that_can_be_used() {
 }
 
 #[test]
+fn agents_that_search_are_told_the_mode_of_their_turn() {
+    let mock = MockModel::start();
+    mock.answer_with(|_: &Request| Some(Reply::text("1")));
+    let mut host = Host::start(worker(&mock, "stream-json").args(["--agent", "got"]));
+    for mode in ["default", "plan"] {
+        host.ask("set_permission_mode", json!({ "mode": mode }));
+        let before = mock.requests().len();
+        host.say("Think");
+        let body = mock.requests()[before].full_body().to_string();
+        assert!(body.contains(&format!("<situation>\\nmode: {mode}")), "{body}");
+        assert_eq!(body.matches("<situation>").count(), 2, "one block, and the mention in the system prompt");
+    }
+    host.leave();
+}
+
+#[test]
 fn two_sessions_of_a_project_share_nine_tenths_of_their_first_request() {
     let mock = MockModel::with([Reply::text("one"), Reply::text("two")]);
     let program = headless(&mock, "Hello");

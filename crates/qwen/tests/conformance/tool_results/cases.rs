@@ -198,6 +198,7 @@ fn writes() -> Vec<Case> {
         Case::preparing("run_shell_command", json!({"command": "echo more >> short.txt"})),
         write("a file that a command changed", "short.txt", "x\n"),
         write("a directory", "folder", "x"),
+        write("a path through a file", "short.txt/deep.txt", "x"),
     ]
 }
 
