@@ -229,7 +229,7 @@ mod tests {
     fn an_impossible_notebook_edit_says_why() {
         for (asked, reason) in [
             (input(None, None, None), "cell_id"),
-            (input(None, Some("nine"), None), "'nine' among 2"),
+            (input(None, Some("nine"), None), "no cell 'nine'; the cells are one, two."),
             (input(Some("delete"), Some("cell-2"), None), "cell-2"),
             (input(Some("insert"), None, None), "cell_type"),
         ] {
