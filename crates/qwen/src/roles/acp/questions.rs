@@ -1,11 +1,11 @@
 //! Questions of the workers, and the client's answers.
 
-use qwen_dialects::acp::AskedQuestion;
+use qwen_dialects::acp::{AskedQuestion, rpc};
 use qwen_events::SessionId;
 use serde_json::Value;
 
 use super::connection::EditorConnection;
-use super::{kernel, rpc};
+use super::kernel;
 use crate::runtime::exit;
 use crate::settings::add_allow_rule;
 

@@ -15,7 +15,7 @@ use qwen_events::{ErrorInfo, ErrorKind, SessionId};
 use qwen_fleet::{Nodes, Relay, RelayParts};
 use qwen_kernel::config::{HubConfig, Keys};
 use qwen_kernel::front::{Front, LineWriter, QwenFront};
-use qwen_kernel::store::{Events, FileEvents};
+use qwen_kernel::store::FileEvents;
 use qwen_kernel::{EventStores, Hub, HubParts, Identity, Pool, Router};
 use qwen_serve::{ServeError, ServeOptions, SessionParts};
 use rustix::fs::FlockOperation;
