@@ -6,6 +6,7 @@ use std::io;
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
 use qwen_kernel::front::OpenParts;
 use qwen_kernel::ipc::CommitReason;
+use qwen_kernel::process_manager::SpawnSpec;
 use qwen_kernel::store::{
     Appended, AsyncEvents, AsyncSessionLog, Claimed, LogPosition, Read, SharedSessions, Taken, count_lines,
 };
@@ -77,7 +78,8 @@ impl Relay {
         let parts = &self.0.parts;
         let home = parts.scratch.join(format!("{:016x}", fastrand::u64(..)));
         let directory = home.join("sessions");
-        let end = write_log(&directory, session, log).map(|()| (parts.turn_ends)(&directory, session, turn));
+        let end = write_log(&directory, session, log)
+            .map(|()| (parts.turn_ends)(&directory, &SpawnSpec::default(), session, turn));
         let _ = fs::remove_dir_all(&home);
         end
     }

@@ -10,12 +10,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use qwen_events::{ErrorInfo, ErrorKind};
+use rustix::fs::AtFlags;
 use serde_json::Value;
 
 use super::profile::remove_profiles_of_ended_hubs;
 use super::tenant_options::check_tenant_options;
 use super::{HubConfig, ProfileDirectory, TenantIsolation, redacted};
-use crate::process_manager::{SpawnSpec, TenantView, is_isolation_available};
+use crate::process_manager::{
+    ControlGroups, ResourceLimits, SpawnSpec, TenantUser, TenantView, is_isolation_available,
+};
 use crate::router::{SessionOptions, WorkerKeys};
 use crate::worker_pool::{PoolLimits, WorkerKey};
 
@@ -32,8 +35,10 @@ pub struct Keys {
     profile: Option<Value>,
     tenants: std::collections::BTreeMap<String, super::TenantConfig>,
     isolation: TenantIsolation,
-    /// Whether namespaces are available, once that was needed.
-    can_isolate: Option<bool>,
+    /// For which users of tenants namespaces are available, as far as that was needed.
+    isolated_users: HashMap<Option<TenantUser>, bool>,
+    /// The control groups of tenants, once they were needed.
+    groups: Option<ControlGroups>,
     /// Files and directories of the hub outside `state` that tenants do not see.
     hidden: Vec<PathBuf>,
     /// The directory of the tenants' homes and of the written profiles.
@@ -43,7 +48,7 @@ pub struct Keys {
     /// The names of the variables that workers inherit.
     inherited: Vec<String>,
     /// Written profiles, by their text.
-    written: HashMap<String, (Vec<(String, String)>, Vec<String>)>,
+    written: HashMap<(Option<TenantUser>, String), (Vec<(String, String)>, Vec<String>)>,
 }
 
 impl Keys {
@@ -62,7 +67,8 @@ impl Keys {
             profile: config.settings_profile.clone(),
             tenants: config.tenants.clone(),
             isolation: config.tenant_isolation,
-            can_isolate: None,
+            isolated_users: HashMap::new(),
+            groups: None,
             hidden: Vec::new(),
             state,
             profiles: None,
@@ -90,12 +96,68 @@ impl Keys {
 
     /// Fails if the machine cannot separate tenants as the configuration demands.
     pub fn check_isolation(&mut self) -> Result<(), ErrorInfo> {
+        self.check_namespaces(None)?;
+        for (tenant, config) in self.tenants.clone() {
+            self.check_user(&tenant, config.user)?;
+            self.control_groups(&tenant, config.limits)?;
+        }
+        Ok(())
+    }
+
+    /// Fails if a tenant's workers cannot run as its user.
+    fn check_user(&mut self, tenant: &str, user: Option<TenantUser>) -> Result<(), ErrorInfo> {
+        let Some(user) = user else { return Ok(()) };
+        let refuse = |problem: String| {
+            let message = format!("the tenant {tenant} cannot have the user {}: {problem}", user.uid);
+            ErrorInfo::new(ErrorKind::Settings, "tenant_user_unavailable", message)
+        };
+        if !rustix::process::geteuid().is_root() {
+            return Err(refuse(
+                "only root can choose it; start the hub as root or leave out `uid`".to_owned(),
+            ));
+        }
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.state)
+            .map_err(|error| refuse(format!("{} cannot be made: {error}", self.state.display())))?;
+        let parent = self.state.parent().unwrap_or(&self.state);
+        if !user.can_enter(parent) {
+            let parent = parent.display();
+            return Err(refuse(format!("it cannot enter {parent}; choose another place with --state-dir")));
+        }
+        self.check_namespaces(Some(user))
+            .map_err(|_| refuse(format!("it cannot run {} in namespaces", self.binary.display())))
+    }
+
+    /// Makes the groups that limit a tenant; none if it has no limits.
+    fn control_groups(
+        &mut self,
+        tenant: &str,
+        limits: Option<ResourceLimits>,
+    ) -> Result<Vec<PathBuf>, ErrorInfo> {
+        let Some(limits) = limits else { return Ok(Vec::new()) };
+        let refuse = |error: std::io::Error| {
+            let message = format!(
+                "the limits of the tenant {tenant} cannot be enforced: {error}; start the hub as root or with a \
+                 delegated control group, or leave out `limits`"
+            );
+            ErrorInfo::new(ErrorKind::Settings, "tenant_limits_unavailable", message)
+        };
+        let groups = match &mut self.groups {
+            Some(groups) => groups,
+            missing => missing.insert(ControlGroups::open().map_err(refuse)?),
+        };
+        groups.limit(tenant, limits).map_err(refuse)
+    }
+
+    fn check_namespaces(&mut self, user: Option<TenantUser>) -> Result<(), ErrorInfo> {
         match self.isolation {
             TenantIsolation::None => return Ok(()),
             TenantIsolation::Namespaces => {}
         }
         let binary = &self.binary;
-        if *self.can_isolate.get_or_insert_with(|| is_isolation_available(binary)) {
+        if *self.isolated_users.entry(user).or_insert_with(|| is_isolation_available(binary, user)) {
             return Ok(());
         }
         let message = "tenants cannot be separated: this machine does not allow user and mount namespaces; allow them, or \
@@ -128,13 +190,43 @@ impl Keys {
             && !directory.starts_with(real(&tenant_directory(&self.state, tenant)))
     }
 
+    /// Fails if a tenant, or everyone, cannot enter the directory.
+    fn check_working_directory(
+        &self,
+        tenant: &str,
+        user: Option<TenantUser>,
+        cwd: Option<&Path>,
+    ) -> Result<(), ErrorInfo> {
+        let current = std::env::current_dir().unwrap_or_default();
+        let is_hidden = |cwd: &Path| !tenant.is_empty() && self.is_hidden(tenant, cwd);
+        let is_usable = match (cwd, user) {
+            (Some(cwd), None) => cwd.is_dir() && !is_hidden(cwd),
+            (cwd, Some(user)) => {
+                let cwd = cwd.unwrap_or(&current);
+                user.can_enter(cwd) && !is_hidden(cwd)
+            }
+            (None, None) => true,
+        };
+        if is_usable {
+            return Ok(());
+        }
+        let cwd = cwd.unwrap_or(&current).display();
+        let message = format!("the working directory {cwd} does not exist");
+        Err(ErrorInfo::new(ErrorKind::Input, "no_working_directory", message).with_param("cwd"))
+    }
+
     /// The key of a session without options.
     pub fn default_key(&mut self) -> Result<Arc<WorkerKey>, ErrorInfo> {
         self.key("", &SessionOptions::default())
     }
 
-    fn write_profile(&mut self, profile: &Value) -> Result<(Vec<(String, String)>, Vec<String>), ErrorInfo> {
-        let text = profile.to_string();
+    /// Writes a profile for workers of this user; none is the user of this process.
+    fn write_profile(
+        &mut self,
+        profile: &Value,
+        user: Option<TenantUser>,
+    ) -> Result<(Vec<(String, String)>, Vec<String>), ErrorInfo> {
+        let text = (user, profile.to_string());
         if let Some(written) = self.written.get(&text) {
             return Ok(written.clone());
         }
@@ -148,7 +240,7 @@ impl Keys {
         let Some(profiles) = &mut self.profiles else {
             return Err(refuse("the profile cannot be written".to_owned()));
         };
-        let written = profiles.write(profile).map_err(|error| refuse(error.to_string()))?;
+        let written = profiles.write(profile, user).map_err(|error| refuse(error.to_string()))?;
         self.written.insert(text, written.clone());
         Ok(written)
     }
@@ -157,16 +249,25 @@ impl Keys {
     fn private_directories(
         &self,
         tenant: &str,
+        user: Option<TenantUser>,
         env: &mut Vec<(OsString, Option<OsString>)>,
     ) -> Result<(), ErrorInfo> {
         let home = tenant_directory(&self.state, tenant);
+        let create = |path: &Path| {
+            DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+            match user {
+                Some(user) => give_to(path, user),
+                None => Ok(()),
+            }
+        };
+        let unusable = |path: &Path, error: std::io::Error| {
+            let message = format!("the directory {} of the tenant cannot be made: {error}", path.display());
+            ErrorInfo::new(ErrorKind::Settings, "tenant_unusable", message)
+        };
+        create(&home).map_err(|error| unusable(&home, error))?;
         for (variable, place) in [("HOME", "home"), ("QWEN_HOME", "qwen"), ("TMPDIR", "tmp")] {
             let path = home.join(place);
-            DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(|error| {
-                let message =
-                    format!("the directory {} of the tenant cannot be made: {error}", path.display());
-                ErrorInfo::new(ErrorKind::Settings, "tenant_unusable", message)
-            })?;
+            create(&path).map_err(|error| unusable(&path, error))?;
             env.push((variable.into(), Some(path.into_os_string())));
         }
         Ok(())
@@ -176,6 +277,12 @@ impl Keys {
 /// The directory of the profiles that hubs have written.
 fn profiles_directory(state: &Path) -> PathBuf {
     state.join("profiles")
+}
+
+/// Makes a directory belong to a tenant's user. A link in its place is not followed.
+fn give_to(path: &Path, user: TenantUser) -> std::io::Result<()> {
+    let (uid, gid) = (rustix::fs::Uid::from_raw(user.uid), rustix::fs::Gid::from_raw(user.gid));
+    Ok(rustix::fs::chownat(rustix::fs::CWD, path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// The directory with a tenant's private places.
@@ -202,7 +309,13 @@ pub fn session_log_directory(
         Some(cwd) => cwd.clone(),
         None => std::env::current_dir().ok()?,
     };
-    Some(cwd.join(home).join("sessions"))
+    let home = cwd.join(home);
+    // A tenant can exchange what is in its directory; only what is above may be a link.
+    let home = match home.parent() {
+        Some(parent) if !key.tenant.is_empty() => parent.canonicalize().ok()?.join(home.file_name()?),
+        _ => home.canonicalize().unwrap_or(home),
+    };
+    Some(home.join("sessions"))
 }
 
 /// The flags that choose how a session begins. They can be given once.
@@ -245,14 +358,18 @@ impl WorkerKeys for Keys {
         // Commands of a session see nothing of the other tenants, nor of the hub.
         args.extend(["--private-dir".to_owned(), self.state.display().to_string()]);
         let known = self.tenants.get(tenant).cloned();
+        let user = known.as_ref().and_then(|known| known.user);
+        let mut control_groups = Vec::new();
         if !tenant.is_empty() {
             if known.is_none() && !self.tenants.is_empty() {
                 let message = format!("there is no tenant '{tenant}' in the hub's configuration");
                 return Err(ErrorInfo::new(ErrorKind::Input, "unknown_tenant", message).with_param("tenant"));
             }
             check_tenant_options(options)?;
-            self.check_isolation()?;
-            self.private_directories(tenant, &mut env)?;
+            self.check_namespaces(None)?;
+            self.check_user(tenant, user)?;
+            control_groups = self.control_groups(tenant, known.as_ref().and_then(|known| known.limits))?;
+            self.private_directories(tenant, user, &mut env)?;
             let home = tenant_directory(&self.state, tenant).join("home");
             args.extend(["--visible-dir".to_owned(), home.display().to_string()]);
         }
@@ -266,7 +383,7 @@ impl WorkerKeys for Keys {
             {
                 env.push((name.into(), None));
             }
-            let (variables, flags) = self.write_profile(&profile)?;
+            let (variables, flags) = self.write_profile(&profile, user)?;
             profile_files.clone_from(&variables);
             env.extend(variables.into_iter().map(|(name, value)| (name.into(), Some(value.into()))));
             args.extend(flags);
@@ -276,12 +393,7 @@ impl WorkerKeys for Keys {
         remove_replaced(&mut args, &options.args);
         args.extend(options.args.iter().cloned());
         let cwd = options.cwd.as_ref().map(PathBuf::from);
-        if let Some(cwd) = &cwd
-            && (!cwd.is_dir() || (!tenant.is_empty() && self.is_hidden(tenant, cwd)))
-        {
-            let message = format!("the working directory {} does not exist", cwd.display());
-            return Err(ErrorInfo::new(ErrorKind::Input, "no_working_directory", message).with_param("cwd"));
-        }
+        self.check_working_directory(tenant, user, cwd.as_deref())?;
         let binary = std::fs::metadata(&self.binary)
             .map(|file| (file.dev(), file.ino(), file.size(), file.mtime()))
             .unwrap_or_default();
@@ -293,6 +405,8 @@ impl WorkerKeys for Keys {
             max_open_files: self.limits.max_open_files,
             max_memory: self.limits.max_address_space,
             leash: self.limits.leash,
+            user,
+            control_groups,
             view: if tenant.is_empty() { None } else { self.view(tenant, &profile_files) },
             ..SpawnSpec::default()
         };

@@ -3,6 +3,7 @@
 mod bus;
 mod keys;
 mod profile;
+mod tenant;
 mod tenant_options;
 mod yaml;
 
@@ -16,6 +17,7 @@ pub use bus::{BusConfig, NodeConfig, NodeWorkspace, TlsConfig, WorkspaceKind};
 pub use keys::{Keys, session_log_directory};
 pub use profile::{ProfileDirectory, redacted};
 
+use crate::process_manager::{ResourceLimits, TenantUser};
 use crate::tenant::is_tenant_name;
 use crate::worker_pool::PoolLimits;
 
@@ -50,6 +52,10 @@ pub struct TenantConfig {
     pub env: BTreeMap<String, String>,
     /// The file with the credentials of the tenant's account on a bus.
     pub credentials: Option<PathBuf>,
+    /// The user of the tenant's workers, `uid` and `gid`. Only a hub that root started can choose it.
+    pub user: Option<TenantUser>,
+    /// What the tenant's processes may use together, `limits`.
+    pub limits: Option<ResourceLimits>,
 }
 
 /// How the workers of different tenants are separated.
@@ -174,20 +180,7 @@ impl HubConfig {
             if !is_tenant_name(name) {
                 return Err(invalid_value(&key, "a tenant's name is 1 to 64 letters, digits, '_' and '-'"));
             }
-            let mut tenant = TenantConfig::default();
-            for (name, value) in object(&key, value)? {
-                let key = format!("{key}.{name}");
-                match name.as_str() {
-                    "settings_profile" => tenant.settings_profile = Some(profile::checked(&key, value)?),
-                    "credentials" => tenant.credentials = Some(text_of(&key, value)?.into()),
-                    "env" => {
-                        for (name, value) in object(&key, value)? {
-                            tenant.env.insert(name.clone(), text_of(&format!("{key}.{name}"), value)?);
-                        }
-                    }
-                    _ => self.unknown.push(key),
-                }
-            }
+            let tenant = tenant::read_tenant(&key, value, &mut self.unknown)?;
             self.tenants.insert(name.clone(), tenant);
         }
         Ok(())
@@ -204,6 +197,7 @@ impl HubConfig {
                 format!("{} is more than max_workers, which is {}", pool.min_workers, pool.max_workers);
             return Err(invalid_value("worker_pool.min_workers", problem));
         }
+        tenant::check_users(self)?;
         if pool.max_sessions_per_worker == 0 {
             return Err(invalid_value(
                 "worker_pool.max_sessions_per_worker",

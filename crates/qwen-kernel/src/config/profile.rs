@@ -2,13 +2,14 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use serde_json::{Map, Value, json};
 
 use super::{ConfigError, invalid_value, object};
+use crate::process_manager::TenantUser;
 
 /// The layers of a profile and the variables that name their files.
 const LAYERS: [(&str, &str); 4] = [
@@ -83,7 +84,12 @@ impl ProfileDirectory {
     }
 
     /// Writes a profile and returns the variables and flags that make a worker use it.
-    pub fn write(&mut self, profile: &Value) -> Result<(Vec<(String, String)>, Vec<String>), ConfigError> {
+    /// Workers that run as `user` can read it.
+    pub fn write(
+        &mut self,
+        profile: &Value,
+        user: Option<TenantUser>,
+    ) -> Result<(Vec<(String, String)>, Vec<String>), ConfigError> {
         let profile = checked("settings_profile", profile)?;
         self.profiles += 1;
         let directory = self.path.join(format!("profile-{}", self.profiles));
@@ -109,6 +115,9 @@ impl ProfileDirectory {
             write_private(&path, &Value::Object(nested(overrides))).map_err(unwritable)?;
             flags = vec!["--settings".to_owned(), path.to_string_lossy().into_owned()];
         }
+        if let Some(user) = user {
+            share_with(&directory, user).map_err(unwritable)?;
+        }
         Ok((variables, flags))
     }
 }
@@ -118,6 +127,18 @@ impl Drop for ProfileDirectory {
         // The next hub removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// Lets a tenant's user read a directory of files that stay ours.
+fn share_with(directory: &Path, user: TenantUser) -> io::Result<()> {
+    let share = |path: &Path, mode: u32| {
+        std::os::unix::fs::chown(path, None, Some(user.gid))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+    };
+    for entry in fs::read_dir(directory)? {
+        share(&entry?.path(), 0o640)?;
+    }
+    share(directory, 0o750)
 }
 
 fn write_private(path: &Path, settings: &Value) -> io::Result<()> {
@@ -160,8 +181,6 @@ pub(super) fn remove_profiles_of_ended_hubs(parent: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
@@ -169,7 +188,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let mut profiles = ProfileDirectory::create(parent.path()).unwrap();
         let profile = json!({"user": {"a": 1}, "overrides": {"model.name": "x", "model.maxRetries": 2}});
-        let (variables, flags) = profiles.write(&profile).unwrap();
+        let (variables, flags) = profiles.write(&profile, None).unwrap();
         assert_eq!(variables.len(), 4);
         let user = &variables.iter().find(|(name, _)| name.contains("USER")).unwrap().1;
         assert_eq!(fs::read_to_string(user).unwrap(), r#"{"a":1}"#);

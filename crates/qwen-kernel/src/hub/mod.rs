@@ -30,7 +30,7 @@ use self::shared::SharedStores;
 use crate::action::{ProcessSignal, RouterAction};
 use crate::front::OpenParts;
 use crate::ipc::HubMessage;
-use crate::process_manager::{ExitCause, Spawner, WorkerExit};
+use crate::process_manager::{ExitCause, SpawnSpec, Spawner, WorkerExit};
 use crate::router::{PAGE_BYTES, Router};
 use crate::store::{Appended, Events, Read, SharedSessions, Taken, count_lines};
 use crate::worker_pool::{WorkerId, WorkerKey};
@@ -39,8 +39,9 @@ use crate::worker_pool::{WorkerId, WorkerKey};
 /// pipes.
 const HIGH_WATER: usize = 256 * 1024;
 
-/// Looks up how a turn ended whose worker or hub is gone, in the session log directory that is given.
-pub type TurnEnds = Box<dyn Fn(&Path, &SessionId, &str) -> Option<Vec<u8>>>;
+/// Looks up how a turn ended whose worker or hub is gone, in the session log directory that is given. What reads
+/// the log has the view, the user and the limits of the session's worker.
+pub type TurnEnds = Box<dyn Fn(&Path, &SpawnSpec, &SessionId, &str) -> Option<Vec<u8>>>;
 
 /// Opens the store of a tenant's numbered lines. Each tenant has its own, so that a session id never leads to
 /// another tenant's lines.
@@ -473,7 +474,8 @@ impl Hub {
     /// The end of a turn in the log of its session.
     fn logged_end(&self, session: &SessionId, turn: &str) -> Option<Vec<u8>> {
         let directory = self.session_log_directory(session)?;
-        self.0.turn_ends.as_ref()?(&directory, session, turn)
+        let key = self.0.router.borrow().key_of(session)?;
+        self.0.turn_ends.as_ref()?(&directory, &key.spec, session, turn)
     }
 
     fn report_failed_start(&self, worker: WorkerId, error: &io::Error) {

@@ -1,16 +1,21 @@
 //! The view of the file system that a tenant's worker has: its own user and mount namespace, in which the
 //! places of other tenants and of the hub do not exist. It is entered between fork and exec, so no option of a
-//! session can leave it.
+//! session can leave it. In a hub that root started, the tenant's own user and limits are part of it.
 
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 use rustix::thread::UnshareFlags;
+
+use super::spawn::SpawnSpec;
+use super::tenant_user::TenantUser;
 
 /// What a tenant's worker does not see.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -21,11 +26,57 @@ pub struct TenantView {
     pub visible: Vec<PathBuf>,
 }
 
-/// The view, ready for use between fork and exec: nothing there allocates.
-pub(super) struct PreparedView {
+/// What separates a process from others, ready for use between fork and exec: nothing there allocates.
+#[derive(Default)]
+pub(super) struct Confinement {
+    /// The files of control groups that take the process.
+    groups: Vec<OwnedFd>,
+    view: Option<PreparedView>,
+}
+
+impl Confinement {
+    pub(super) fn prepare(spec: &SpawnSpec) -> io::Result<Self> {
+        let view = match &spec.view {
+            Some(view) => {
+                let cwd = spec.cwd.clone().map_or_else(std::env::current_dir, Ok)?;
+                Some(PreparedView::new(view, &cwd, spec.user)?)
+            }
+            None => None,
+        };
+        let open = |path: &PathBuf| rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+        let groups: Result<_, _> = spec.control_groups.iter().map(open).collect();
+        Ok(Self { groups: groups?, view })
+    }
+
+    /// Enters the limits, then the view. Runs between fork and exec.
+    pub(super) fn enter(&mut self) -> io::Result<()> {
+        for group in &self.groups {
+            // Means the process that writes.
+            rustix::io::write(group, b"0")?;
+        }
+        self.view.as_mut().map_or(Ok(()), PreparedView::enter)
+    }
+}
+
+/// Makes a command run with the view, the user and the limits of a worker: for what the hub reads on behalf of
+/// a tenant.
+pub fn confine(command: &mut Command, spec: &SpawnSpec) -> io::Result<()> {
+    let mut confinement = Confinement::prepare(spec)?;
+    // SAFETY: the closure runs between fork and exec and makes only system calls; it neither allocates nor
+    // locks.
+    #[expect(unsafe_code, reason = "namespaces are entered in the child")]
+    unsafe {
+        command.pre_exec(move || confinement.enter());
+    }
+    Ok(())
+}
+
+/// The view, ready for use between fork and exec.
+struct PreparedView {
     hidden: Vec<HiddenPath>,
     cwd: CString,
     maps: [CString; 2],
+    user: Option<TenantUser>,
     /// Locks the mounts in a second namespace, because a worker of root keeps its privileges after exec.
     is_locked_again: bool,
 }
@@ -46,7 +97,7 @@ struct VisiblePath {
 
 impl PreparedView {
     /// Prepares the view of a worker with this working directory. Hidden paths that do not exist are left out.
-    pub(super) fn new(view: &TenantView, cwd: &Path) -> io::Result<Self> {
+    fn new(view: &TenantView, cwd: &Path, user: Option<TenantUser>) -> io::Result<Self> {
         let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
             let mut real: Vec<PathBuf> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
             real.sort();
@@ -65,19 +116,29 @@ impl PreparedView {
                 inner.map(|inner| VisiblePath::new(path, inner)).collect();
             hidden.push(HiddenPath { path: text(path)?, is_directory: path.is_dir(), visible: inner? });
         }
-        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let (uid, gid) = user.map_or(own, |user| (user.uid, user.gid));
         let map = |id: u32| CString::new(format!("{id} {id} 1")).map_err(io::Error::other);
-        Ok(Self { hidden, cwd: text(cwd)?, maps: [map(uid)?, map(gid)?], is_locked_again: uid == 0 })
+        let maps = [map(uid)?, map(gid)?];
+        Ok(Self { hidden, cwd: text(cwd)?, maps, user, is_locked_again: uid == 0 })
     }
 
     /// Enters the view. Runs between fork and exec.
-    pub(super) fn enter(&mut self) -> io::Result<()> {
-        self.separate()?;
+    fn enter(&mut self) -> io::Result<()> {
+        match self.user {
+            // The tenant's user may not be able to reach what is mounted.
+            Some(_) => unshare(UnshareFlags::NEWNS)?,
+            None => self.separate()?,
+        }
         rustix::mount::mount_change(c"/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
         for hidden in &mut self.hidden {
             hidden.hide()?;
         }
-        if self.is_locked_again {
+        if let Some(user) = self.user {
+            user.assume()?;
+            TenantUser::own_process()?;
+        }
+        if self.is_locked_again || self.user.is_some() {
             self.separate()?;
         }
         rustix::process::chdir(&*self.cwd)?;
@@ -86,11 +147,7 @@ impl PreparedView {
 
     /// Enters new namespaces with the same user.
     fn separate(&self) -> io::Result<()> {
-        // SAFETY: the process has one thread, which has just been forked, and no descriptor table is shared.
-        #[expect(unsafe_code, reason = "only the flag for descriptor tables is unsafe, and it is not used")]
-        unsafe {
-            rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
-        }
+        unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
         write(c"/proc/self/setgroups", c"deny")?;
         write(c"/proc/self/uid_map", &self.maps[0])?;
         write(c"/proc/self/gid_map", &self.maps[1])
@@ -136,6 +193,14 @@ impl VisiblePath {
     }
 }
 
+fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
+    // SAFETY: the process has one thread, which has just been forked, and no descriptor table is shared.
+    #[expect(unsafe_code, reason = "only the flag for descriptor tables is unsafe, and it is not used")]
+    unsafe {
+        Ok(rustix::thread::unshare_unsafe(namespaces)?)
+    }
+}
+
 fn text(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
 }
@@ -147,18 +212,11 @@ fn write(path: &CStr, content: &CStr) -> io::Result<()> {
     if written == content.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
-/// True if this machine can give a worker its own view. Starts a short process.
-pub fn is_isolation_available(binary: &Path) -> bool {
-    use std::os::unix::process::CommandExt;
-    use std::process::{Command, Stdio};
-    let Ok(mut view) = PreparedView::new(&TenantView::default(), Path::new("/")) else { return false };
+/// True if this machine can give a worker its own view, as this user. Starts a short process.
+pub fn is_isolation_available(binary: &Path, user: Option<TenantUser>) -> bool {
     let mut command = Command::new(binary);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // SAFETY: the closure runs between fork and exec and makes only system calls; it neither allocates nor
-    // locks.
-    #[expect(unsafe_code, reason = "namespaces are entered in the child")]
-    unsafe {
-        command.pre_exec(move || view.enter());
-    }
-    command.status().is_ok_and(|status| status.success())
+    let (view, cwd) = (Some(TenantView::default()), Some(PathBuf::from("/")));
+    confine(&mut command, &SpawnSpec { view, cwd, user, ..SpawnSpec::default() }).is_ok()
+        && command.status().is_ok_and(|status| status.success())
 }

@@ -6,10 +6,14 @@
 //! may have died in between. The end of its standard input makes it finish. Exits are observed through pid
 //! file descriptors, which are immune to pid reuse.
 
+mod control_groups;
 mod exit;
 mod isolation;
 mod spawn;
+mod tenant_user;
 
+pub use control_groups::{ControlGroups, ResourceLimits};
 pub use exit::{ExitCause, WorkerExit};
-pub use isolation::{TenantView, is_isolation_available};
+pub use isolation::{TenantView, confine, is_isolation_available};
 pub use spawn::{Child, SpawnSpec, Spawner, kill_group};
+pub use tenant_user::TenantUser;

@@ -14,7 +14,8 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 use tokio::sync::oneshot;
 
-use super::isolation::{PreparedView, TenantView};
+use super::isolation::{Confinement, TenantView};
+use super::tenant_user::TenantUser;
 
 /// A process to start.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -35,6 +36,10 @@ pub struct SpawnSpec {
     pub leash: Option<Duration>,
     /// What the worker of a tenant does not see.
     pub view: Option<TenantView>,
+    /// The user of the tenant's workers; takes effect together with the view.
+    pub user: Option<TenantUser>,
+    /// The `cgroup.procs` files of the control groups that limit the tenant.
+    pub control_groups: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -133,24 +138,16 @@ fn spawn(spec: &SpawnSpec, parent: Pid, inherited: Option<Rlimit>) -> io::Result
             None => command.env_remove(name),
         };
     }
-    let mut view = match &spec.view {
-        Some(view) => {
-            let cwd = spec.cwd.clone().map_or_else(std::env::current_dir, Ok)?;
-            Some(PreparedView::new(view, &cwd)?)
-        }
-        None => None,
-    };
+    let mut confinement = Confinement::prepare(spec)?;
     // A tenant's worker enters its directory in its own view, where it may not exist.
-    if let Some(cwd) = spec.cwd.as_ref().filter(|_| view.is_none()) {
+    if let Some(cwd) = spec.cwd.as_ref().filter(|_| spec.view.is_none()) {
         command.current_dir(cwd);
     }
     command.process_group(0);
     let (files, memory) = (spec.max_open_files, spec.max_memory);
     let prepare = move || {
         rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty())?;
-        if let Some(view) = &mut view {
-            view.enter()?;
-        }
+        confinement.enter()?;
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // The parent may have died before the signal was armed.
         if rustix::process::getppid() != Some(parent) {

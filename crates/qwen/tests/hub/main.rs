@@ -20,4 +20,5 @@ mod reuse;
 mod sessions;
 mod soak;
 mod takeover;
+mod tenant_users;
 mod tenants;

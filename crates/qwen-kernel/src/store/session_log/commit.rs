@@ -1,15 +1,15 @@
 //! Committing what a worker has written itself: the answer to a worker's question on its commit socket.
 
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use qwen_events::SessionId;
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use super::SessionLog;
+use super::file::open_without_links;
 use crate::ipc::CommitReason;
 use crate::store::Appended;
 
@@ -62,7 +62,7 @@ pub fn commit(
 
 /// The bytes `from..to` of the log that a worker writes to `directory`; none if it writes none there.
 pub fn written_bytes(directory: &Path, log: &SessionId, from: u64, to: u64) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(directory.join(format!("{log}.jsonl"))) {
+    let file = match open_without_links(&directory.join(format!("{log}.jsonl")), OFlags::RDONLY) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -74,7 +74,9 @@ pub fn written_bytes(directory: &Path, log: &SessionId, from: u64, to: u64) -> i
 
 /// True if a process holds the lock on the log in `directory`, as a worker does while it has the session.
 pub fn is_locked(directory: &Path, log: &SessionId) -> bool {
-    let Ok(file) = File::open(directory.join(format!("{log}.jsonl"))) else { return false };
+    let Ok(file) = open_without_links(&directory.join(format!("{log}.jsonl")), OFlags::RDONLY) else {
+        return false;
+    };
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
         Err(error) => error == Errno::WOULDBLOCK,
         Ok(()) => {

@@ -2,13 +2,13 @@
 //! it as `SESSION.owner`. A worker that shares the directory has written the bytes already; then an append
 //! only confirms them.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 
 use qwen_events::SessionId;
-use rustix::fs::FlockOperation;
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, ResolveFlags};
 use serde::{Deserialize, Serialize};
 
 use super::{Judged, LogOwner, SessionLog, judge};
@@ -46,9 +46,7 @@ impl FileLog {
         session: &SessionId,
         change: impl FnOnce(&mut Ownership) -> io::Result<(T, bool)>,
     ) -> io::Result<T> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(self.path(session, "owner"))?;
+        let mut file = open_without_links(&self.path(session, "owner"), OFlags::RDWR | OFlags::CREATE)?;
         // Another owner holds it for a moment only. The caller repeats what failed, so no one waits for one
         // that was stopped.
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
@@ -60,9 +58,24 @@ impl FileLog {
     }
 
     fn log(&self, session: &SessionId, writes: bool) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.read(true).append(writes).create(writes).mode(0o600).open(self.path(session, "jsonl"))
+        let writing = if writes { OFlags::RDWR | OFlags::APPEND | OFlags::CREATE } else { OFlags::RDONLY };
+        open_without_links(&self.path(session, "jsonl"), writing)
     }
+}
+
+/// Opens a regular file whose path contains no link: a tenant's worker can replace what is in its directories,
+/// and the hub has rights that the worker does not have.
+pub(super) fn open_without_links(path: &Path, flags: OFlags) -> io::Result<File> {
+    // A pipe that was put in place of the file must not block.
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mode = if flags.contains(OFlags::CREATE) { Mode::RUSR | Mode::WUSR } else { Mode::empty() };
+    let file = match rustix::fs::openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS) {
+        // Kernels and containers without this call still do not follow a link in place of the file.
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => rustix::fs::open(path, flags, mode)?,
+        opened => opened?,
+    };
+    let file = File::from(file);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
 fn update_owner<T>(
