@@ -217,6 +217,6 @@ pub fn is_isolation_available(binary: &Path, user: Option<TenantUser>) -> bool {
     let mut command = Command::new(binary);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let (view, cwd) = (Some(TenantView::default()), Some(PathBuf::from("/")));
-    confine(&mut command, &SpawnSpec { view, cwd, user, ..SpawnSpec::default() }).is_ok()
+    confine(&mut command, &SpawnSpec { cwd, view, user, ..SpawnSpec::default() }).is_ok()
         && command.status().is_ok_and(|status| status.success())
 }
