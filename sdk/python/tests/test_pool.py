@@ -13,6 +13,7 @@ from conftest import Options, Script, call, children, hold, write
 from qwen_agent_sdk import (
     AssistantChunk,
     AsyncClient,
+    ControlRequestError,
     NotConnectedError,
     QwenAgentOptions,
     ResultMessage,
@@ -50,6 +51,18 @@ async def test_a_pool_of_4_serves_20_sessions(script: Script) -> None:
         (hub,) = children()
         assert len(children(hub)) <= 4
     assert answers == {n: [f"first of {n}", f"second of {n}"] for n in range(20)}
+
+
+async def test_an_id_that_is_open_is_an_error_and_the_open_session_continues(script: Script) -> None:
+    model = script({"match": "One", "steps": [{"text": "first"}]}, {"match": "Two", "steps": [{"text": "second"}]})
+    async with WorkerPool() as pool:
+        taken = QwenAgentOptions(model=model, worker_pool=pool, session_id="taken")
+        async with AsyncClient(taken) as client:
+            assert (await client.ask("One")).text == "first"
+            with pytest.raises(ControlRequestError, match="'taken' is open already"):
+                async with AsyncClient(taken):
+                    pass
+            assert (await client.ask("Two")).text == "second"
 
 
 async def test_callbacks_work_in_a_pool(script: Script, place: Path) -> None:

@@ -39,12 +39,14 @@ test('an id that nobody knows is an error and not an empty session', async (t) =
   });
 });
 
-test('a session that is open already is an error', async (t) => {
-  const at = await place(t, [say('one')]);
+test('a session that is open already is an error, and the open session continues', async (t) => {
+  const at = await place(t, [say('one'), say('two')]);
   const manager = at.manager();
   const first = await manager.createSession();
   await first.run('a');
   await assert.rejects(manager.resumeSession(first.id), { code: 'duplicate_session' });
+  await assert.rejects(manager.createSession({ sessionId: first.id }), { code: 'duplicate_session' });
+  assert.equal((await first.run('b')).text, 'two');
 });
 
 test('a fork has the history, an id of its own, and leaves the original as it is', async (t) => {

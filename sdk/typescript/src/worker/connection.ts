@@ -124,6 +124,11 @@ export class Connection {
     else this.#listeners.set(sessionId, listener);
   }
 
+  /** True if the lines of a session have a listener. */
+  isListening(sessionId: string): boolean {
+    return this.#listeners.has(sessionId);
+  }
+
   /** True while a session listens. */
   get isUsed(): boolean {
     return this.#listeners.size > 0;

@@ -46,6 +46,7 @@ export class HubLink {
   async connect({ options, sessionId, origin, setup, listener, signal }: SessionClaim): Promise<Linked> {
     const opening = this.#opening(options, sessionId, origin, setup);
     const { connection, greeting } = this.#running();
+    if (connection.isListening(sessionId)) throw new QwenError('duplicate_session', `The session '${sessionId}' is open already`);
     connection.listen(sessionId, listener);
     const onAbort = (): void => { connection.unlisten(sessionId); };
     signal.addEventListener('abort', onAbort);

@@ -69,7 +69,8 @@ class Query(SessionEvents):
             await self._open()
         except BaseException:
             self._is_closing = True
-            self._hub.sessions.pop(self.session_id, None)
+            if self._hub.sessions.get(self.session_id) is self:
+                del self._hub.sessions[self.session_id]
             self._clean_up()
             self._queue.end(None)
             raise
@@ -90,7 +91,8 @@ class Query(SessionEvents):
             launch.extra_environment = self._mirror.environment(launch.environment())
             if launch.options.resume is not None:
                 await self._mirror.fetch(launch.options.resume)
-        hub.sessions[self.session_id] = self
+        if hub.sessions.setdefault(self.session_id, self) is not self:
+            raise ControlRequestError(f"the session {self.session_id!r} is open already", code="duplicate_session")
         opened, initialized = f"sdk-{new_name()}", f"sdk-{new_name()}"
         lines = {initialized: {"subtype": "initialize", **launch.initialize(self._dispatcher.hook_ids)}}
         if self.options.transport is None:

@@ -43,6 +43,8 @@ public final class Session implements AutoCloseable {
     private volatile String id;
     private volatile @Nullable Result last;
     private volatile boolean isClosing;
+    /** True once the lines of the id reach this session. Until then the id may belong to another one. */
+    private volatile boolean isRegistered;
     /** Why the session accepts no more prompts; null while it does. */
     private final AtomicReference<@Nullable Supplier<QwenException>> failure = new AtomicReference<>();
 
@@ -65,6 +67,7 @@ public final class Session implements AutoCloseable {
         Launch.OpenFields fields = Launch.openFields(options, forkFrom);
         folder.set(fields.folder());
         hub.register(id, new SessionReceiver(this, control, attachments));
+        isRegistered = true;
         try {
             request("open", fields.fields(), timeouts().start());
         } catch (QwenException e) {
@@ -427,7 +430,7 @@ public final class Session implements AutoCloseable {
     }
 
     private void end(long deadline) {
-        boolean wasOpen = failure.get() == null && !isClosing;
+        boolean wasOpen = isRegistered && failure.get() == null && !isClosing;
         isClosing = true;
         if (wasOpen) {
             try {
@@ -437,7 +440,9 @@ public final class Session implements AutoCloseable {
                 logger().log(Level.DEBUG, "close: " + id, e);
             }
         }
-        hub.unregister(id);
+        if (isRegistered) {
+            hub.unregister(id);
+        }
         fail(QwenException.Closed::new);
         control.close(deadline);
         manager.forget(this);

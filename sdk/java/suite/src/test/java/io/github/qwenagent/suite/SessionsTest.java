@@ -67,6 +67,17 @@ class SessionsTest extends SuiteTest {
     }
 
     @Test
+    void anIdThatIsOpenIsAnErrorAndLeavesTheOpenSessionAsItIs() {
+        AgentManager manager = place(say("One."), say("Two.")).manager();
+        SessionOptions taken = SessionOptions.builder().id("taken").build();
+        Session session = manager.createSession(taken);
+        session.run("First.");
+        assertThrows(IllegalStateException.class, () -> manager.createSession(taken));
+        assertThrows(IllegalStateException.class, () -> manager.resumeSession("taken"));
+        assertEquals("Two.", session.run("Second.").text());
+    }
+
+    @Test
     void aForkHasTheHistoryItsOwnIdAndLeavesTheOriginalAsItIs() {
         Place place = place(say("Hello Ada."), say("Second."), say("In the fork."), say("In the early fork."), say("In the original."));
         AgentManager manager = place.manager();
