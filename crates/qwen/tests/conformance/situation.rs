@@ -151,7 +151,7 @@ fn a_directory_or_policy_that_the_host_adds_is_reported_in_the_next_request() {
 fn changes_by_commands_prompts_and_network_rules_are_reported_in_the_next_request() {
     let mock = MockModel::with([(); 4].map(|()| Reply::text("done")));
     let mut host = Host::with(&mock, "stream-json");
-    let mut say = |host: &mut Host, prompt: Value| {
+    let say = |host: &mut Host, prompt: Value| {
         host.send(prompt);
         host.turn();
         let request = mock.requests().last().unwrap().clone();
