@@ -6,7 +6,7 @@ bench [--runs N] [--chunks N] [--quick] [--check] [--bless] [SECTION…]
 
 Measures the binary that QWEN_BIN names, or `qwen` next to this program, and prints a table.
   SECTION     only these (default: all): cold, configured, flood, latency, tools, grep, turns, idle, answers,
-              steps, thoughts, hub, acp, tenants, readers, peers, crowd, terminal, instructions
+              steps, thoughts, hub, acp, serve, tenants, readers, peers, crowd, terminal, instructions
   --runs N    runs of a cold turn after the warm-up; a flood gets a quarter of them (default 20)
   --chunks N  chunks of a flood (default 20000)
   --quick     small counts, to see that everything can be measured; the numbers mean little
