@@ -13,7 +13,6 @@ const NOTHING: &[&str] = &[];
 const TAR: &[&str] = &["Bash(tar *)"];
 const MAKE: &[&str] = &["Bash(make *)"];
 const SHUF: &[&str] = &["Bash(shuf *)"];
-const AWK: &[&str] = &["Bash(awk *)"];
 const FLOCK: &[&str] = &["Bash(flock *)"];
 const TOOL: &[&str] = &["Bash(sort-files *)"];
 
@@ -74,8 +73,8 @@ const ROWS: &[Row] = &[
     Row(SHUF, "shuf -eo X a", "shuf -e a o"),
     Row(&["Bash(iconv *)"], "iconv -c -oX file", "iconv -c -t utf-8 file"),
     Row(&["Bash(cc *)"], "cc -wrapper ./evil -x c -c file", "cc --version"),
-    Row(AWK, "awk '{ print > \"X\" }' file", "awk '$1 > 0 { print }' file"),
-    Row(AWK, "awk '{ print | \"touch X\" }' file", "awk '/alpha|beta/' file"),
+    Row(NOTHING, "awk '{ print > \"X\" }' file", "awk '$1 > 0 { print }' file"),
+    Row(NOTHING, "awk '{ print | \"touch X\" }' file", "awk '/alpha|beta/' file"),
     Row(FLOCK, "flock file touch X", "flock file cat twin"),
     Row(FLOCK, "flock file -c 'touch X'", "flock -n file ls"),
     Row(TOOL, "sort-files -oX", "sort-files -ojson"),
