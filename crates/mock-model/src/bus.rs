@@ -68,7 +68,7 @@ impl BusServers {
             if count > 1 {
                 let route = routes[index];
                 config += &format!(
-                    "cluster {{ name: test, host: 127.0.0.1, port: {route}, routes: [{}] }}\n",
+                    "cluster {{ name: test, host: 127.0.0.1, port: {route}, no_advertise: true, routes: [{}] }}\n",
                     urls.join(", ")
                 );
             }
@@ -119,6 +119,21 @@ impl BusServers {
             child.kill().unwrap();
             child.wait().unwrap();
         }
+    }
+
+    /// Ends a server with SIGTERM: it gives its leaderships up first.
+    #[track_caller]
+    pub fn terminate(&mut self, index: usize) {
+        if let Some(mut child) = self.servers[index].child.take() {
+            let pid = rustix::process::Pid::from_child(&child);
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// The port of every server.
+    pub fn ports(&self) -> Vec<u16> {
+        self.servers.iter().map(|server| server.port).collect()
     }
 
     /// The address of every server.

@@ -122,7 +122,12 @@ impl LogHeaders {
 
     /// Returns true if a process other than `identity` owns the log.
     pub fn is_owned_by_other(&self, identity: &BusIdentity) -> bool {
-        !self.is_released && self.owner != identity.to_string()
+        !self.is_released && self.is_written_by_other(identity)
+    }
+
+    /// Returns true if a process other than `identity` wrote to the log last, even if it has given it up since.
+    pub fn is_written_by_other(&self, identity: &BusIdentity) -> bool {
+        self.owner != identity.to_string()
     }
 }
 

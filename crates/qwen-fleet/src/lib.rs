@@ -10,6 +10,7 @@
 
 mod bus;
 mod events;
+mod export;
 mod headers;
 mod heartbeat;
 mod metrics;
@@ -23,6 +24,7 @@ mod subjects;
 
 pub use bus::{Bus, BusError, BusIdentity, BusOptions, TlsOptions, is_supported};
 pub use events::BusEvents;
+pub use export::export_streams;
 pub use heartbeat::{Nodes, Timing};
 pub use node::workspaces::AnnouncedWorkspace;
 pub use node::{BusNode, NodeParts};

@@ -8,13 +8,19 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use qwen_events::SessionId;
-use qwen_kernel::store::{AsyncEvents, AsyncSessionLog, Claimed, LogPosition, SharedSessions, StoreFuture};
+use qwen_kernel::ipc::CommitReason;
+use qwen_kernel::store::{
+    AsyncEvents, AsyncSessionLog, Claimed, LogPosition, Read, SharedSessions, StoreFuture, count_lines,
+};
 use serde_json::{Value, json};
 
 use crate::bus::{Bus, BusError};
 use crate::events::BusEvents;
 use crate::session_log::BusLog;
 use crate::streams::{Shards, StreamReport, report, shards};
+
+/// The size of a page of stored lines, in bytes.
+const PAGE: usize = 1 << 20;
 
 /// The sessions on a bus.
 pub struct BusSessions {
@@ -56,11 +62,18 @@ impl BusSessions {
                 _ => Some(self.log.read(session, 0).await?),
             };
             // The epoch of the log orders the owners of both: whoever took the log later keeps the lines too.
-            if let Some(taken) = self.events.take_at(session, position.epoch).await? {
+            if let Some(mut taken) = self.events.take_at(session, position.epoch).await? {
                 if is_foreign {
                     let metrics = &self.bus.metrics;
                     let counter = if by_force { &metrics.takeovers_forced } else { &metrics.takeovers_dead };
                     counter.increment();
+                }
+                if let (None, Some(CommitReason::Start { prompt_id }), false) =
+                    (&taken.open, &end.headers.last, is_ours)
+                {
+                    // The owner may have died after the start was in the log, before the lines had it.
+                    let is_ended = self.has_end(session, prompt_id).await?;
+                    taken.open = (!is_ended).then(|| prompt_id.clone());
                 }
                 return Ok(Claimed::Ours { position, log, taken });
             }
@@ -145,6 +158,24 @@ impl BusSessions {
             }
         }
     }
+
+    /// True if the lines of a session have the end of a prompt, or if it may have expired.
+    async fn has_end(&self, session: &SessionId, prompt_id: &str) -> io::Result<bool> {
+        let mut after = 0;
+        loop {
+            match AsyncEvents::read(&self.events, session, after, PAGE).await {
+                Read::Lines { lines, .. } if !lines.is_empty() => {
+                    if lines.split(|byte| *byte == b'\n').any(|line| is_end_of(line, prompt_id)) {
+                        return Ok(true);
+                    }
+                    after += count_lines(&lines);
+                }
+                Read::Lines { .. } | Read::Future { .. } => return Ok(false),
+                Read::TooOld { .. } => return Ok(true),
+                Read::Failed(why) => return Err(io::Error::other(why)),
+            }
+        }
+    }
 }
 
 /// Writes a log as a store of this machine has it.
@@ -153,6 +184,12 @@ pub fn write_log(directory: &Path, session: &SessionId, log: &[u8]) -> io::Resul
     let path = directory.join(format!("{session}.jsonl"));
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     io::Write::write_all(&mut file, log)
+}
+
+/// True for the terminal record of a prompt.
+fn is_end_of(line: &[u8], prompt_id: &str) -> bool {
+    serde_json::from_slice::<Value>(line)
+        .is_ok_and(|line| line["prompt_id"] == prompt_id && line["metadata"]["turn"].is_object())
 }
 
 impl SharedSessions for BusSessions {

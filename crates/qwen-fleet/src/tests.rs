@@ -203,3 +203,29 @@ fn server_versions_without_the_fixes_are_refused() {
         assert!(!is_supported(version), "{version}");
     }
 }
+
+#[tokio::test]
+#[ignore = "needs nats-server: make test-fleet"]
+async fn a_turn_whose_start_only_the_log_has_is_open_for_the_next_owner_until_it_has_an_end() {
+    LocalSet::new()
+        .run_until(async {
+            let servers = BusServers::start(1);
+            initialized(&servers, 1).await;
+            let s = id("s");
+            let first = process(&servers, "first").await;
+            let Claimed::Ours { position, .. } = first.claim(&s, false).await.unwrap() else {
+                panic!("free")
+            };
+            let start = CommitReason::Start { prompt_id: "p".to_owned() };
+            assert_eq!(first.log().append(&s, position.epoch, 0, b"{}\n", &start).await, Appended::Ok);
+            let second = process(&servers, "second").await;
+            let Claimed::Ours { taken, .. } = second.claim(&s, true).await.unwrap() else { panic!("force") };
+            assert_eq!(taken.open.as_deref(), Some("p"));
+            let end = b"{\"prompt_id\":\"p\",\"metadata\":{\"turn\":{\"status\":\"interrupted\"}}}\n";
+            assert_eq!(second.events().append(&s, taken.epoch, 1, end, None).await, Appended::Ok);
+            let third = process(&servers, "third").await;
+            let Claimed::Ours { taken, .. } = third.claim(&s, true).await.unwrap() else { panic!("force") };
+            assert_eq!((taken.last, taken.open), (1, None));
+        })
+        .await;
+}

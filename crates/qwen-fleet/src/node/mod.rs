@@ -14,9 +14,9 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, SessionId};
-use qwen_kernel::Hub;
 use qwen_kernel::front::{LineWriter, OpenParts, session_id_of};
 use qwen_kernel::ipc::MAX_LINE;
+use qwen_kernel::{Hub, Router};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -44,10 +44,15 @@ pub const FORMAT: &str = "Q-Format";
 pub const PLACE: &str = "Q-Workspace";
 /// Present for a line of the program that runs the hub, which joins the session's stream.
 pub const EVENT: &str = "Q-Event";
+/// Present for a line that begins a turn.
+pub const PROMPT: &str = "Q-Prompt";
 /// The answer of a node that has a line.
 pub const TAKEN: &[u8] = b"ok";
-/// The answer of a node that takes no new sessions.
+/// The answer of a node that takes no new sessions and begins no new turns.
 pub const DRAINING: &[u8] = b"draining";
+
+/// The answer of a node that may have lost its sessions and has not looked yet.
+const UNCERTAIN: &[u8] = b"uncertain";
 
 /// The largest number of hubs per session that receive lines without a number.
 const MAX_HUBS: usize = 64;
@@ -103,6 +108,8 @@ pub struct BusNode {
     failure: RefCell<Option<BusError>>,
     /// When the node last received its own heartbeat.
     heard: Cell<Instant>,
+    /// When the node last received its own heartbeat while its sessions were its own.
+    certain: Cell<Instant>,
     suspension: Suspension,
 }
 
@@ -146,6 +153,7 @@ impl BusNode {
             early_events: RefCell::default(),
             failure: RefCell::default(),
             heard: Cell::new(Instant::now()),
+            certain: Cell::new(Instant::now()),
             suspension: Suspension::default(),
         });
         let bus = node.parts.bus.clone();
@@ -210,6 +218,7 @@ impl BusNode {
             let identity = &self.parts.bus.identity;
             if state.incarnation == identity.incarnation {
                 self.heard.set(Instant::now());
+                self.confirm_sessions().await;
                 continue;
             }
             // The older one was silent, or else the younger one would not have started. Of two that started at the
@@ -230,6 +239,32 @@ impl BusNode {
         }
     }
 
+    /// True if others may have found this node dead and taken its sessions.
+    fn is_uncertain(&self) -> bool {
+        self.certain.get().elapsed() >= self.parts.bus.timing.absent_after()
+    }
+
+    /// Notes that the bus passes this node's heartbeats on. After a pause, sessions that were taken over meanwhile are
+    /// given up first: one that only waits, for an answer or for a prompt, appends nothing that would be refused.
+    async fn confirm_sessions(&self) {
+        if self.is_uncertain() {
+            for (_, hub) in &self.parts.hubs {
+                for session in hub.inspect(Router::session_ids) {
+                    match self.parts.sessions.log.read_end(&session).await {
+                        Ok(Some(end)) if end.headers.is_written_by_other(&self.parts.bus.identity) => {
+                            self.suspension.end(&session);
+                            hub.give_up_session(&session);
+                        }
+                        Ok(_) => {}
+                        // It is tried again with the next heartbeat.
+                        Err(_) => return,
+                    }
+                }
+            }
+        }
+        self.certain.set(Instant::now());
+    }
+
     /// Stops the commands in shared workspaces while this node is cut off from the bus, since another node may have
     /// taken its sessions; afterwards, those of sessions that it still owns continue.
     async fn check_connection(&self) {
@@ -248,7 +283,7 @@ impl BusNode {
         }
         for session in self.suspension.sessions() {
             match self.parts.sessions.log.read_end(&session).await {
-                Ok(Some(end)) if end.headers.is_owned_by_other(&self.parts.bus.identity) => {
+                Ok(Some(end)) if end.headers.is_written_by_other(&self.parts.bus.identity) => {
                     self.suspension.end(&session);
                 }
                 Ok(_) => self.suspension.resume(&session),
@@ -293,7 +328,11 @@ impl BusNode {
     }
 
     async fn receive(self: Rc<Self>, message: Message) {
-        let answer = self.accept(&message.headers.unwrap_or_default(), &message.payload);
+        let answer = if self.is_uncertain() {
+            UNCERTAIN
+        } else {
+            self.accept(&message.headers.unwrap_or_default(), &message.payload)
+        };
         if let Some(reply) = message.reply {
             // A hub that gets no answer sends the line again.
             let _ = self.parts.bus.client.publish(reply, Bytes::from_static(answer)).await;
@@ -311,6 +350,9 @@ impl BusNode {
             .and_then(|text| text.split_once('/'))
             .and_then(|(part, parts)| Some((part.parse::<u64>().ok()?, parts.parse::<u64>().ok()?)))
             .unwrap_or((1, 1));
+        if (self.parts.is_draining)() && headers.get(PROMPT).is_some() {
+            return DRAINING;
+        }
         let whole = {
             let mut senders = self.senders.borrow_mut();
             let key = (hub.to_owned(), text(SESSION).unwrap_or_default().to_owned());

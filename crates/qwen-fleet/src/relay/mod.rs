@@ -14,10 +14,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use qwen_events::{EndStatus, ErrorInfo, ErrorKind, Json, PromptId, SessionId};
-use qwen_kernel::TurnEnds;
 use qwen_kernel::front::{
     ClientInput, Front, InputKind, LineWriter, OpenParts, session_id_of, with_session_id,
 };
+use qwen_kernel::{LineRecorder, TurnEnds};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -51,6 +51,8 @@ pub struct RelayParts {
     pub tenant: Option<String>,
     /// True to begin the output with the handshake.
     pub has_handshake: bool,
+    /// Receives every line of every session.
+    pub recorder: Option<LineRecorder>,
 }
 
 /// A hub without workers. Clones share it.
@@ -59,6 +61,7 @@ pub struct Relay(Rc<Shared>);
 
 struct Shared {
     parts: RelayParts,
+    recorder: RefCell<Option<LineRecorder>>,
     nodes: Nodes,
     /// The subject to which nodes send lines without a number.
     inbox: String,
@@ -108,7 +111,7 @@ struct ClientLine {
 
 impl Relay {
     /// Starts with the handshake. It must be called on a `LocalSet`.
-    pub async fn start(parts: RelayParts) -> Result<Self, BusError> {
+    pub async fn start(mut parts: RelayParts) -> Result<Self, BusError> {
         let nodes = Nodes::follow(&parts.bus).await?;
         let inbox = parts.bus.client.new_inbox();
         let lost = |_| BusError::new("bus_unavailable", "The bus does not pass lines on.");
@@ -116,6 +119,7 @@ impl Relay {
         let handshake =
             if parts.has_handshake { parts.writer.handshake(&parts.default_session) } else { Vec::new() };
         let relay = Self(Rc::new(Shared {
+            recorder: RefCell::new(parts.recorder.take()),
             parts,
             nodes,
             inbox,
@@ -171,6 +175,11 @@ impl Relay {
             self.0.ending.set(Some(code));
         }
         self.0.ready.notify_one();
+    }
+
+    /// Returns true once the relay has ended with everything finished that it had accepted.
+    pub fn has_finished(&self) -> bool {
+        !self.0.is_stopped.get() && self.0.busy.borrow().is_empty()
     }
 
     /// Returns the exit code of the process.
@@ -229,6 +238,7 @@ impl Relay {
             return Ok(());
         }
         let session = self.session_of(input)?;
+        self.record(&session, true, line);
         let request = input.request_id.as_deref().filter(|_| is_control);
         let request = request.map(|id| (id.to_owned(), input.nested));
         if is_control && subtype == "attach" {
@@ -393,8 +403,35 @@ impl Relay {
     }
 
     fn write(&self, lines: &[u8]) {
+        if self.0.recorder.borrow().is_some() {
+            for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                if let Some(session) = session_id_of(line) {
+                    self.record(&session, false, line);
+                }
+            }
+        }
+        self.push_output(lines);
+    }
+
+    /// Writes numbered lines of a session, whichever id they contain: a worker writes some before it has the session.
+    fn write_numbered(&self, session: &SessionId, lines: &[u8]) {
+        if self.0.recorder.borrow().is_some() {
+            for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                self.record(session, false, line);
+            }
+        }
+        self.push_output(lines);
+    }
+
+    fn push_output(&self, lines: &[u8]) {
         self.0.output.borrow_mut().extend_from_slice(lines);
         self.0.ready.notify_one();
+    }
+
+    fn record(&self, session: &SessionId, inbound: bool, line: &[u8]) {
+        if let Some(recorder) = &mut *self.0.recorder.borrow_mut() {
+            recorder(self.0.parts.tenant.as_deref().unwrap_or_default(), session, inbound, line);
+        }
     }
 
     /// Waits until the client has read enough.

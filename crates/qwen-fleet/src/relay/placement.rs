@@ -10,7 +10,7 @@ use super::Relay;
 use super::following::Awaited;
 use crate::headers::escape;
 use crate::node::workspaces::Wanted;
-use crate::node::{DRAINING, EVENT, FORMAT, HUB, LINE, PART, PLACE, SESSION, TAKEN};
+use crate::node::{DRAINING, EVENT, FORMAT, HUB, LINE, PART, PLACE, PROMPT, SESSION, TAKEN};
 use crate::session_log::PART_BYTES;
 use crate::subjects::token;
 
@@ -129,7 +129,7 @@ impl Relay {
         place: Option<&str>,
         awaited: &Awaited,
     ) -> Sent {
-        let Awaited { line, position } = awaited;
+        let Awaited { line, position, .. } = awaited;
         let Some((name, incarnation)) = owner.split_once('/') else { return Sent::Unknown };
         let subject = self.0.parts.bus.names.node_subject(name, incarnation, "input");
         let count = line.bytes.len().div_ceil(PART_BYTES).max(1);
@@ -146,6 +146,9 @@ impl Relay {
             }
             if line.is_event {
                 headers.insert(EVENT, "1");
+            }
+            if line.is_prompt {
+                headers.insert(PROMPT, "1");
             }
             let request = Request::new()
                 .headers(headers)

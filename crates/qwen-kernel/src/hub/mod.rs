@@ -167,6 +167,11 @@ impl Hub {
         inspect(&self.0.router.borrow())
     }
 
+    /// Gives a session up that another process owns.
+    pub fn give_up_session(&self, session: &SessionId) {
+        self.drive(|router, _| router.note_taken_over(session));
+    }
+
     /// Processes one line of the client.
     pub fn client_line(&self, line: &[u8]) {
         self.drive(|router, now| router.client_line(line, now));

@@ -194,7 +194,7 @@ impl Router {
         session.lose_worker();
         session.numbering.leave_to_other();
         let waiting = session.numbering.take_waiting();
-        self.out.extend_from_slice(&waiting);
+        self.send_lines(id, &waiting);
         self.ignore_worker(worker);
         self.pool.kill(worker, "session_in_use", self.clock.now, &mut self.actions);
         let message = format!(
@@ -256,5 +256,11 @@ impl Router {
         for (log, position) in session.logs.owned.drain() {
             self.actions.push(RouterAction::ReleaseLog { worker, log, epoch: position.epoch });
         }
+        self.release_numbers(id);
+    }
+
+    /// Another process was found to own the session: ends what the client waits for, and kills its worker.
+    pub fn note_taken_over(&mut self, id: &SessionId) {
+        self.give_up_fenced(id);
     }
 }

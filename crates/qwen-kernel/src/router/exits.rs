@@ -155,7 +155,12 @@ impl Router {
         }
         let result = Json::trusted(format!("{{\"closed\":true,\"session_id\":\"{id}\"}}"));
         let lines = self.writer.control_reply(id, &asked.request_id, asked.nested, Ok(result));
-        self.emit(id, &lines);
+        if self.has_released_numbers(id) {
+            // To number it, the session would have to be claimed again.
+            self.send_lines(id, &lines);
+        } else {
+            self.emit(id, &lines);
+        }
         self.forget_session(id);
     }
 }

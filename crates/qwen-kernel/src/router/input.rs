@@ -125,7 +125,8 @@ impl Router {
         }
         if let Some(recorder) = &mut self.observers.recorder {
             let known = self.sessions.get(&id).map(|session| session.tenant.as_str());
-            recorder(known.or(input.tenant.as_deref()).unwrap_or_default(), &id, true, &line);
+            let named = input.tenant.as_deref().or(self.client.tenant.as_deref());
+            recorder(known.or(named).unwrap_or_default(), &id, true, &line);
         }
         match input.kind {
             InputKind::Answer => self.handle_answer(input, &id, line),

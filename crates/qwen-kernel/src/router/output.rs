@@ -139,9 +139,6 @@ impl Router {
     fn relay(&mut self, id: &SessionId, line: &[u8]) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         self.metrics.relayed += 1;
-        if let Some(recorder) = &mut self.observers.recorder {
-            recorder(&session.tenant, id, false, line);
-        }
         let numbering = &mut session.numbering;
         // Lines that wait for the store come first.
         let waits = !numbering.queue.is_empty();
@@ -155,8 +152,9 @@ impl Router {
             // The next number of the store is not that of this line.
             numbering.epoch = None;
             numbering.last += 1;
-            self.out.extend_from_slice(line);
-            self.out.push(b'\n');
+            let mut whole = line.to_vec();
+            whole.push(b'\n');
+            self.send_lines(id, &whole);
         }
     }
 
@@ -174,7 +172,7 @@ impl Router {
                 self.relay(id, line);
             }
         } else {
-            self.out.extend_from_slice(lines);
+            self.send_lines(id, lines);
         }
     }
 
@@ -252,11 +250,25 @@ impl Router {
     }
 
     /// Writes stored lines to the client with their numbers.
-    pub(super) fn push_stored(&mut self, first: u64, lines: &[u8]) {
+    pub(super) fn push_stored(&mut self, id: &SessionId, first: u64, lines: &[u8]) {
+        let mut numbered = Vec::with_capacity(lines.len() + 32);
         let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         for (number, line) in (first..).zip(lines) {
-            push_numbered(&mut self.out, number, line);
+            push_numbered(&mut numbered, number, line);
         }
+        self.send_lines(id, &numbered);
+    }
+
+    /// Writes whole lines of a session to the client as they are, and records them.
+    pub(super) fn send_lines(&mut self, id: &SessionId, lines: &[u8]) {
+        if let Some(recorder) = &mut self.observers.recorder {
+            let only = self.client.tenant.as_deref().unwrap_or_default();
+            let tenant = self.sessions.get(id).map_or(only, |session| session.tenant.as_str());
+            for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                recorder(tenant, id, false, line);
+            }
+        }
+        self.out.extend_from_slice(lines);
     }
 }
 

@@ -50,7 +50,12 @@ impl Router {
         })
     }
 
-    /// The state of one session.
+    /// Returns the sessions that are open, in no order.
+    pub fn session_ids(&self) -> Vec<SessionId> {
+        self.sessions.keys().cloned().collect()
+    }
+
+    /// Returns the state of a session for a report; none if it is not open.
     pub fn session_status(&self, id: &SessionId) -> Option<Value> {
         let session = self.sessions.get(id)?;
         Some(json!({

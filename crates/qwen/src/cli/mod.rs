@@ -29,7 +29,8 @@ pub use mcp::{McpAction, McpListArgs, McpServeArgs};
 pub use roles::{AcpFlags, HubArgs, ServeArgs};
 #[cfg(feature = "fleet")]
 pub use roles::{
-    BusAction, BusArgs, BusCheckArgs, BusFlags, BusInitArgs, NodeArgs, node_label, node_workspace,
+    BusAction, BusArgs, BusCheckArgs, BusExportArgs, BusFlags, BusInitArgs, NodeArgs, node_label,
+    node_workspace,
 };
 pub use sessions::{DeleteArgs, ForkArgs, ListArgs, SessionsAction};
 pub use supervision::{CommitDescriptors, Supervision, descriptors};
@@ -166,6 +167,9 @@ pub struct CheckArgs {
     /// Check each line separately, not the order of the stream
     #[arg(long)]
     pub fragment: bool,
+    /// Check what hubs, nodes, clients, tools and streams recorded below this directory against each other
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "dialect", "fragment", "file"])]
+    pub history: Option<PathBuf>,
     /// The file; standard input if omitted or '-'
     pub file: Option<PathBuf>,
 }

@@ -1,6 +1,9 @@
 //! `qwen bus`: creates, shows and checks the streams that several machines share.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::fs::{DirBuilder, File};
+use std::io::{BufWriter, Write as _};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 
 use qwen_events::{ErrorInfo, ErrorKind};
@@ -9,7 +12,7 @@ use qwen_http::{Client, ClientConfig, HttpRequest};
 use qwen_kernel::config::BusConfig;
 use serde_json::{Value, json};
 
-use crate::cli::{BusAction, BusArgs, BusCheckArgs, BusInitArgs};
+use crate::cli::{BusAction, BusArgs, BusCheckArgs, BusExportArgs, BusInitArgs};
 use crate::roles::bus;
 use crate::settings::Invocation;
 
@@ -32,6 +35,7 @@ pub async fn run(action: &BusAction, invocation: &Invocation) -> Result<BusRepor
         BusAction::Init(args) => init(args, invocation).await,
         BusAction::Status(args) => status(args, invocation).await,
         BusAction::Check(args) => check(args, invocation).await,
+        BusAction::Export(args) => export(args, invocation).await,
     }
 }
 
@@ -109,6 +113,36 @@ async fn status(args: &BusArgs, invocation: &Invocation) -> Result<BusReport, Er
         );
     }
     Ok(BusReport { text, is_healthy })
+}
+
+/// Writes the messages of all streams into a file that only this user can read.
+async fn export(args: &BusExportArgs, invocation: &Invocation) -> Result<BusReport, ErrorInfo> {
+    let (connection, _) = connect(&args.common, invocation).await?;
+    let directory = invocation.cwd.join(&args.directory);
+    let path = directory.join("streams.jsonl");
+    let unwritable = |error: std::io::Error| {
+        let message = format!("{} cannot be written: {error}", path.display());
+        ErrorInfo::new(ErrorKind::Input, "unwritable_export", message)
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(&directory).map_err(unwritable)?;
+    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
+    let mut out = BufWriter::new(file.map_err(unwritable)?);
+    let mut count = 0_u64;
+    let mut written = Ok(());
+    let exported = qwen_fleet::export_streams(&connection, |message| {
+        count += 1;
+        if written.is_ok() {
+            written = writeln!(out, "{message}");
+        }
+    });
+    exported.await.map_err(|error| bus::to_error(&error))?;
+    written.and_then(|()| out.flush()).map_err(unwritable)?;
+    let text = if args.common.json {
+        format!("{}\n", json!({"messages": count, "file": path}))
+    } else {
+        format!("{count} messages in {}\n", path.display())
+    };
+    Ok(BusReport { text, is_healthy: true })
 }
 
 /// One checked fact, and advice if it is not as it should be.

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use qwen_dialects::check::rules::{self, Example, RULES};
 use qwen_dialects::check::{Checker, Finding, Level, Mode};
 
+use super::history;
 use super::lines::{self, LONGEST, StreamLine};
 use crate::cli::CheckArgs;
 use crate::runtime::exit;
@@ -14,6 +15,9 @@ use crate::runtime::exit;
 pub fn run(args: &CheckArgs) -> u8 {
     if let Some(name) = &args.explain {
         return explain(name, io::stdout().lock());
+    }
+    if let Some(directory) = &args.history {
+        return history::check(directory, io::stdout().lock());
     }
     let dialect = match super::dialect(args.dialect.as_deref()) {
         Ok(dialect) => dialect,
@@ -45,9 +49,19 @@ fn explain(name: &str, mut out: impl Write) -> u8 {
     if name == "all" {
         for rule in RULES {
             if writeln!(out, "{:14} {}: {}", rule.name, rule.applies_to, rule.promise).is_err() {
-                break;
+                return 0;
             }
         }
+        for (name, promise) in history::RULES {
+            if writeln!(out, "{name:15} a history: {promise}").is_err() {
+                return 0;
+            }
+        }
+        return 0;
+    }
+    if let Some((name, promise)) = history::RULES.iter().find(|(rule, _)| *rule == name) {
+        // A disconnected reader is not an error.
+        let _ = write!(out, "{name} (error, a history)\n\n{promise}.\n");
         return 0;
     }
     let Some(rule) = rules::rule(name) else {

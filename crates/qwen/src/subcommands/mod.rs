@@ -7,6 +7,7 @@ pub mod check;
 pub mod completions;
 pub mod config;
 pub mod doctor;
+mod history;
 mod lines;
 pub mod manual;
 pub mod mcp;

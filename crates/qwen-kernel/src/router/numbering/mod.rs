@@ -218,7 +218,7 @@ impl Router {
         }
         session.numbering.leave_to_other();
         let waiting = session.numbering.take_waiting();
-        self.out.extend_from_slice(&waiting);
+        self.send_lines(id, &waiting);
         self.pump(id);
     }
 
@@ -288,7 +288,7 @@ impl Router {
         let error = ErrorInfo::new(ErrorKind::Internal, "store_failed", message);
         let lines = self.writer.error(id, error);
         self.emit(id, &lines);
-        self.out.extend_from_slice(&waiting);
+        self.send_lines(id, &waiting);
         if forgotten {
             self.sessions.remove(id);
         }
@@ -345,7 +345,7 @@ impl Router {
                 if let Some(batch) = session.numbering.queue.pop_front() {
                     session.numbering.stored_open = batch.open;
                     if !is_replayed {
-                        self.push_stored(batch.first, &batch.lines);
+                        self.push_stored(id, batch.first, &batch.lines);
                     }
                 }
                 self.append_next(id);
@@ -379,7 +379,7 @@ impl Router {
     }
 
     /// Another hub owns the session now and writes its lines.
-    fn give_up_fenced(&mut self, id: &SessionId) {
+    pub(super) fn give_up_fenced(&mut self, id: &SessionId) {
         let message = format!("another hub has taken the session '{id}' over; attach there");
         let error = ErrorInfo::new(ErrorKind::Input, "session_taken_over", message).with_param("session_id");
         self.give_up(id, &error);
@@ -405,13 +405,14 @@ impl Router {
         session.prompts.backlog.clear();
         let worker = session.worker();
         // What the client waits for ends here, without numbers: those are the owner's.
+        let mut ends = Vec::new();
         if session.prompts.pending.is_empty() && ended.is_empty() {
-            self.out.extend_from_slice(&self.writer.error(id, error.clone()));
+            ends.extend(self.writer.error(id, error.clone()));
         }
         for name in ended {
             let open = OpenParts::default();
             let lines = self.writer.turn_end(id, &name, EndStatus::Interrupted, error.clone(), 0, &open);
-            self.out.extend_from_slice(&lines);
+            ends.extend(lines);
         }
         while let Some(prompt) = session.prompts.pending.pop_front() {
             let name = session.prompts.turn.take().unwrap_or_else(|| session.turn_name(&prompt));
@@ -420,13 +421,14 @@ impl Router {
                 u64::try_from(self.clock.now.saturating_sub(prompt.at).as_millis()).unwrap_or(u64::MAX);
             let open = std::mem::take(&mut session.prompts.open_parts);
             let lines = self.writer.turn_end(id, &name, EndStatus::Interrupted, error.clone(), took, &open);
-            self.out.extend_from_slice(&lines);
+            ends.extend(lines);
         }
         for asked in session.requests.unanswered.drain(..) {
             let result = Err(error.clone());
             let lines = self.writer.control_reply(id, &asked.request_id, asked.nested, result);
-            self.out.extend_from_slice(&lines);
+            ends.extend(lines);
         }
+        self.send_lines(id, &ends);
         if let Some(worker) = worker {
             self.ignore_worker(worker);
             self.pool.kill(worker, "fenced", self.clock.now, &mut self.actions);
@@ -436,6 +438,33 @@ impl Router {
         }
         self.sessions.remove(id);
         self.admission.remove(id);
+        self.finish_if_over();
+    }
+
+    /// Gives the numbers of a session that rests up: others may add to it before its next turn. A turn that the store
+    /// has as open is still ours to end.
+    pub(super) fn release_numbers(&mut self, id: &SessionId) {
+        let are_shared = self.stores.are_shared;
+        let Some(session) = self.sessions.get_mut(id).filter(|_| are_shared) else { return };
+        // One that is closed needs another number for the answer.
+        let is_closing = session.is_closing();
+        let numbering = &mut session.numbering;
+        if !is_closing
+            && numbering.queue.is_empty()
+            && numbering.stored_open.is_none()
+            && session.prompts.turn.is_none()
+        {
+            numbering.epoch = None;
+        }
+    }
+
+    /// True for a session that rests without an owner.
+    pub(super) fn has_released_numbers(&self, id: &SessionId) -> bool {
+        let numbering =
+            self.sessions.get(id).filter(|_| self.stores.are_shared).map(|session| &session.numbering);
+        numbering.is_some_and(|numbering| {
+            numbering.epoch.is_none() && !numbering.taking && numbering.queue.is_empty()
+        })
     }
 
     /// Retries appends with an unknown outcome, and takes of sessions that were in use.

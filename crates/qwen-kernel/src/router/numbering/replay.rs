@@ -77,9 +77,9 @@ impl Router {
                     let result = format!("{{\"session_id\":\"{id}\",\"after\":{after},\"last\":{last}}}");
                     let result = Ok(Json::trusted(result));
                     let reply = self.writer.control_reply(id, &request.request_id, request.nested, result);
-                    self.out.extend_from_slice(&reply);
+                    self.send_lines(id, &reply);
                 }
-                self.push_stored(first, &lines);
+                self.push_stored(id, first, &lines);
                 if is_complete && self.is_following(id) {
                     return self.poll_later(id);
                 }
@@ -124,18 +124,23 @@ impl Router {
             Some(request) => self.writer.control_reply(id, &request.request_id, request.nested, Err(error)),
             None => self.writer.error(id, error),
         };
-        self.out.extend_from_slice(&with_error_fields(&lines, code, fields));
+        self.send_lines(id, &with_error_fields(&lines, code, fields));
     }
 
     /// Answers all requests for stored lines with an error.
     pub(in crate::router) fn refuse_replays(&mut self, id: &SessionId, error: &ErrorInfo) {
         let Some(session) = self.sessions.get_mut(id) else { return };
+        let mut replies = Vec::new();
         for replay in session.numbering.replays.drain(..).filter(|replay| !replay.is_answered) {
             let request = &replay.request;
-            let reply =
-                self.writer.control_reply(id, &request.request_id, request.nested, Err(error.clone()));
-            self.out.extend_from_slice(&reply);
+            replies.extend(self.writer.control_reply(
+                id,
+                &request.request_id,
+                request.nested,
+                Err(error.clone()),
+            ));
         }
+        self.send_lines(id, &replies);
     }
 
     /// Ends the first replay of a session: the questions that the client had before follow, then new lines.
@@ -144,9 +149,11 @@ impl Router {
         let Some(replay) = session.numbering.replays.pop_front() else { return };
         let open =
             session.requests.questions.values().filter(|question| question.seq <= replay.attached_after);
+        let mut questions = Vec::new();
         for question in open {
-            crate::front::push_numbered(&mut self.out, question.seq, &question.line);
+            crate::front::push_numbered(&mut questions, question.seq, &question.line);
         }
+        self.send_lines(id, &questions);
         self.read_page(id);
         if self.ending.is_input_over || self.ending.drain_until.is_some() {
             self.finish_if_over();

@@ -64,6 +64,8 @@ pub enum BusAction {
     Status(BusArgs),
     /// Check versions, replicas, sync policy and round trips, with advice
     Check(BusCheckArgs),
+    /// Write every message of the streams to DIR/streams.jsonl, for `qwen check --history`
+    Export(BusExportArgs),
 }
 
 /// A bus.
@@ -77,6 +79,16 @@ pub struct BusArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `qwen bus export`
+#[derive(Args, Debug)]
+pub struct BusExportArgs {
+    #[command(flatten)]
+    pub common: BusArgs,
+    /// The directory; it is created if it does not exist
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 /// `qwen bus init`

@@ -10,7 +10,7 @@ mod serve;
 
 pub use acp::AcpFlags;
 #[cfg(feature = "fleet")]
-pub use bus::{BusAction, BusArgs, BusCheckArgs, BusFlags, BusInitArgs};
+pub use bus::{BusAction, BusArgs, BusCheckArgs, BusExportArgs, BusFlags, BusInitArgs};
 pub use hub::HubArgs;
 #[cfg(feature = "fleet")]
 pub use node::{NodeArgs, label as node_label, workspace as node_workspace};

@@ -13,7 +13,8 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use super::endpoint::{self, Source};
-use super::{Prepared, Signals, default_session, end_before_start, end_with, turn_ends};
+use super::record::MessageRecording;
+use super::{Prepared, Signals, default_session, end_before_start, end_with, open_recording, turn_ends};
 use crate::cli::HubArgs;
 use crate::io::input::{InputLine, Lines, StdinReader};
 use crate::io::output::Output;
@@ -27,7 +28,11 @@ const DESCRIBED: usize = 200;
 
 /// Serves the client until its input ends or a signal arrives, and returns the exit code.
 pub async fn serve(prepared: Prepared, output: Rc<Output>, input: StdinReader, signals: Signals) -> u8 {
-    let tenants = match Tenants::start(&prepared).await {
+    let recording = match open_recording(&prepared.args) {
+        Ok(recording) => recording,
+        Err(error) => return end_with(&*prepared.front, error),
+    };
+    let tenants = match Tenants::start(&prepared, recording.as_ref()).await {
         Ok(tenants) => Rc::new(tenants),
         Err(error) => return end_with(&*prepared.front, error),
     };
@@ -49,7 +54,12 @@ pub async fn serve(prepared: Prepared, output: Rc<Output>, input: StdinReader, s
             next = pieces.recv() => next,
             () = output.reader_gone() => break,
         };
-        let Some(bytes) = next else { break };
+        let Some(bytes) = next else {
+            if let Some(recording) = recording.filter(|_| tenants.relays().all(Relay::has_finished)) {
+                recording.finish();
+            }
+            break;
+        };
         if output.write_all(&bytes).await.is_err() {
             break;
         }
@@ -74,7 +84,7 @@ struct Tenants {
 }
 
 impl Tenants {
-    async fn start(prepared: &Prepared) -> Result<Self, ErrorInfo> {
+    async fn start(prepared: &Prepared, recording: Option<&MessageRecording>) -> Result<Self, ErrorInfo> {
         let Some((name, options)) = &prepared.bus else {
             return Err(ErrorInfo::new(ErrorKind::Usage, "no_bus", "no bus is named"));
         };
@@ -98,6 +108,7 @@ impl Tenants {
                 scratch: prepared.state.join("scratch"),
                 tenant: tenant.clone(),
                 has_handshake: all.is_empty(),
+                recorder: recording.map(MessageRecording::recorder),
             };
             let relay = Relay::start(parts).await.map_err(|error| bus::to_error(&error))?;
             all.push((tenant, relay, connection));

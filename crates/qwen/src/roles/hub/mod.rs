@@ -8,6 +8,8 @@ mod log;
 #[cfg(feature = "fleet")]
 pub mod node;
 mod record;
+#[cfg(feature = "fleet")]
+mod record_store;
 mod turn_ends;
 
 use std::cell::RefCell;
@@ -35,6 +37,7 @@ use tokio::task::{JoinHandle, LocalSet};
 
 use self::endpoint::Source;
 use self::log::LogWriter;
+use self::record::MessageRecording;
 pub(super) use self::turn_ends::turn_ends;
 use crate::cli::HubArgs;
 use crate::io::input::{InputLine, Lines, StdinReader};
@@ -334,14 +337,12 @@ async fn serve(prepared: Prepared) -> u8 {
     let limit = prepared.config.max_event_bytes.unwrap_or(EVENTS_LIMIT);
     let events = event_stores(prepared.state.join("events"), limit);
     let mut router = prepared.router;
-    if let Some(directory) = &prepared.args.record_dir {
-        match record::recorder(directory) {
-            Ok(recorder) => router.record(recorder),
-            Err(error) => {
-                let message = format!("--record-dir {}: {error}", directory.display());
-                return end_before_start(&*prepared.front, message);
-            }
-        }
+    let recording = match open_recording(&prepared.args) {
+        Ok(recording) => recording,
+        Err(error) => return end_with(&*prepared.front, error),
+    };
+    if let Some(recording) = &recording {
+        router.record(recording.recorder());
     }
     let log = match prepared.args.log_format.is_some().then(LogWriter::start).transpose() {
         Ok(log) => log.map(Rc::new),
@@ -351,7 +352,9 @@ async fn serve(prepared: Prepared) -> u8 {
     };
     let mut parts = hub_parts(router, prepared.front.clone(), events, output.clone());
     #[cfg(feature = "fleet")]
-    let bus_metrics = match share(prepared.bus.as_ref(), &prepared.config, &mut parts).await {
+    let shared = share(prepared.bus.as_ref(), &prepared.config, recording.as_ref(), &mut parts).await;
+    #[cfg(feature = "fleet")]
+    let bus_metrics = match shared {
         Ok(metrics) => metrics,
         Err(error) => return end_with(&*prepared.front, error),
     };
@@ -376,7 +379,10 @@ async fn serve(prepared: Prepared) -> u8 {
     let reload =
         Reload { args: prepared.args, config: prepared.config, front: prepared.front, keys: prepared.keys };
     tokio::task::spawn_local(handle_signals(hub.clone(), signals, reload));
-    relay_output(&hub, &output).await;
+    let is_finished = relay_output(&hub, &output).await;
+    if let Some(recording) = recording.filter(|_| is_finished) {
+        recording.finish();
+    }
     hub.kill_all();
     if let Some(telemetry) = telemetry {
         telemetry.finish().await;
@@ -392,6 +398,7 @@ async fn serve(prepared: Prepared) -> u8 {
 async fn share(
     bus: Option<&(String, qwen_fleet::BusOptions)>,
     config: &HubConfig,
+    recording: Option<&MessageRecording>,
     parts: &mut HubParts,
 ) -> Result<Box<dyn Fn() -> String>, ErrorInfo> {
     let Some((name, options)) = bus else { return Ok(Box::new(String::new)) };
@@ -400,7 +407,8 @@ async fn share(
         return Err(ErrorInfo::new(ErrorKind::Usage, "tenants_on_bus", message));
     }
     let (connection, sessions) = super::bus::open(options, super::bus::identity(name)).await?;
-    parts.shared = Some(sessions);
+    let process = connection.identity.to_string();
+    parts.shared = Some(record_store::record_stores(sessions, recording, &process, ""));
     Ok(Box::new(move || connection.metrics.prometheus()))
 }
 
@@ -418,16 +426,25 @@ fn hub_parts(router: Router, front: Arc<dyn Front>, events: EventStores, output:
     }
 }
 
-/// Writes the hub's output until the hub ends or no reader is left.
-async fn relay_output(hub: &Hub, output: &Output) {
+/// Opens the recording that `--record-dir` names.
+fn open_recording(args: &HubArgs) -> Result<Option<MessageRecording>, ErrorInfo> {
+    let Some(directory) = &args.record_dir else { return Ok(None) };
+    MessageRecording::open(directory).map(Some).map_err(|error| {
+        let message = format!("--record-dir {}: {error}", directory.display());
+        ErrorInfo::new(ErrorKind::Internal, "hub_not_started", message)
+    })
+}
+
+/// Writes the hub's output until the hub ends or no reader is left. Returns true in the first case.
+async fn relay_output(hub: &Hub, output: &Output) -> bool {
     loop {
         let next = tokio::select! {
             next = hub.next_output() => next,
-            () = output.reader_gone() => break,
+            () = output.reader_gone() => return false,
         };
-        let Some(bytes) = next else { break };
+        let Some(bytes) = next else { return true };
         if output.write_all(&bytes).await.is_err() {
-            break;
+            return false;
         }
     }
 }

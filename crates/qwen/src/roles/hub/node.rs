@@ -13,12 +13,16 @@ use qwen_fleet::{
 };
 use qwen_kernel::config::{HubConfig, NodeConfig, NodeWorkspace};
 use qwen_kernel::front::LineWriter;
+use qwen_kernel::store::SharedSessions;
 use qwen_kernel::{Hub, HubParts};
 use tokio::task::LocalSet;
 
 use super::endpoint::{self, Source};
+use super::record::MessageRecording;
+use super::record_store::record_stores;
 use super::{
-    EVENTS_LIMIT, Prepared, RunningTelemetry, Signals, event_stores, pass_on, session_logs, turn_ends,
+    EVENTS_LIMIT, Prepared, RunningTelemetry, Signals, event_stores, open_recording, pass_on, session_logs,
+    turn_ends,
 };
 use crate::cli::{HubArgs, NodeArgs, node_label, node_workspace};
 use crate::roles::bus;
@@ -192,7 +196,11 @@ async fn serve(node: PreparedNode) -> Result<u8, ErrorInfo> {
     let PreparedNode { accounts, identity, labels, workspaces } = node;
     let signals = Signals::listen().map_err(|error| not_started(&error))?;
     let is_draining = Rc::new(Cell::new(false));
-    let connected = accounts.into_iter().map(|account| connect(account, identity.clone()));
+    // A node does not note that it has finished: what it left open, hubs have brought to other nodes.
+    let recorded = accounts.iter().flat_map(|account| &account.hubs).next();
+    let recording = recorded.map(|hub| open_recording(&hub.args)).transpose()?.flatten();
+    let connected =
+        accounts.into_iter().map(|account| connect(account, identity.clone(), recording.as_ref()));
     let mut nodes = Vec::new();
     for connected in join_all(connected).await {
         nodes.push(connected?);
@@ -237,7 +245,11 @@ struct ConnectedAccount {
 }
 
 /// Connects to an account and starts its hubs.
-async fn connect(account: PreparedAccount, identity: BusIdentity) -> Result<ConnectedAccount, ErrorInfo> {
+async fn connect(
+    account: PreparedAccount,
+    identity: BusIdentity,
+    recording: Option<&MessageRecording>,
+) -> Result<ConnectedAccount, ErrorInfo> {
     let PreparedAccount { tenant, options, hubs: prepared } = account;
     let (connection, sessions) = bus::open(&options, identity).await?;
     BusNode::check_name(&connection).await.map_err(|error| bus::to_error(&error))?;
@@ -253,10 +265,12 @@ async fn connect(account: PreparedAccount, identity: BusIdentity) -> Result<Conn
     let writer = LineWriter::new(&*first.front, "qwen".into(), env!("CARGO_PKG_VERSION"));
     let metrics = first.args.metrics.clone();
     let (mut hubs, mut telemetry) = (Vec::new(), Vec::new());
+    let process = connection.identity.to_string();
+    let shared = record_stores(sessions.clone(), recording, &process, tenant.as_deref().unwrap_or_default());
     for mut prepared in prepared {
         let format = prepared.front.format().name();
         let exported = prepared.telemetry.take();
-        let hub = start_hub(prepared, sessions.clone()).map_err(|error| not_started(&error))?;
+        let hub = start_hub(prepared, shared.clone(), recording).map_err(|error| not_started(&error))?;
         telemetry.extend(exported.map(|exported| RunningTelemetry::start(exported, &hub)));
         hubs.push((format, hub));
     }
@@ -275,13 +289,21 @@ fn not_started(error: &std::io::Error) -> ErrorInfo {
 }
 
 /// Starts a hub whose sessions are on the bus.
-fn start_hub(prepared: Prepared, sessions: Rc<BusSessions>) -> std::io::Result<Hub> {
+fn start_hub(
+    prepared: Prepared,
+    shared: Rc<dyn SharedSessions>,
+    recording: Option<&MessageRecording>,
+) -> std::io::Result<Hub> {
+    let mut router = prepared.router;
+    if let Some(recording) = recording {
+        router.record(recording.recorder());
+    }
     let limit = prepared.config.max_event_bytes.unwrap_or(EVENTS_LIMIT);
     Hub::start(HubParts {
-        router: prepared.router,
+        router,
         events: Some(event_stores(prepared.state.join("events"), limit)),
         session_logs: Some(session_logs()),
-        shared: Some(sessions),
+        shared: Some(shared),
         turn_ends: Some(turn_ends(prepared.front)),
         log: None,
         worker_stderr: Some(Box::new(pass_on)),

@@ -152,6 +152,7 @@ impl PreparedSessions {
                 scratch: options.state.join("scratch"),
                 tenant: None,
                 has_handshake: true,
+                recorder: None,
             };
             let relay = Relay::start(parts).await;
             SharedWorkers::Nodes(relay.map_err(|error| ServeError(error.to_string()))?)

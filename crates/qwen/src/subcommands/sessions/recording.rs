@@ -61,6 +61,10 @@ impl Recording {
         for entry in self.lines("order")?.into_iter().flatten() {
             let entry = entry.map_err(|error| unreadable(&self.path("order"), &error))?;
             let (kind, at) = entry.split_once(' ').unwrap_or((&entry, ""));
+            if !matches!(kind, "in" | "out") {
+                // The start or the end of a process.
+                continue;
+            }
             let from_client = kind == "in";
             let line = if from_client { next(&mut sent, "in.jsonl") } else { next(&mut seen, "out.jsonl") };
             if let Some(line) = line? {
