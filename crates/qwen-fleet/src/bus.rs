@@ -97,6 +97,11 @@ impl BusError {
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
+
+    /// True if the bus may answer the same request later.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.code == "bus_unavailable"
+    }
 }
 
 impl From<BusError> for std::io::Error {

@@ -79,7 +79,7 @@ impl BusEvents {
 
     /// Reads the state of a session from the leaders of its streams.
     async fn read_state(&self, session: &SessionId) -> Result<Owned, BusError> {
-        if let Some(last) = self.bus.read_last(&self.place(session)).await? {
+        if let Some(last) = self.bus.await_last(&self.place(session)).await? {
             let headers = EventHeaders::parse(&last.headers).ok_or_else(|| {
                 BusError::new("foreign_message", "The bus has a message of another program among the lines.")
             })?;
@@ -87,7 +87,7 @@ impl BusEvents {
             return Ok(Owned { epoch, sequence: last.sequence, last: last_line, open: headers.open });
         }
         // The lines have expired, or there were none.
-        let Some(entry) = self.bus.read_last(&self.turn_place(session)).await? else {
+        let Some(entry) = self.bus.await_last(&self.turn_place(session)).await? else {
             return Ok(Owned::default());
         };
         let entry: TurnEntry = serde_json::from_slice(&entry.payload).unwrap_or_default();

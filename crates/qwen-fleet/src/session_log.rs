@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::bus::Bus;
 use crate::headers::LogHeaders;
-use crate::stream::{AppendOutcome, StreamSubject, refusal};
+use crate::stream::{AppendOutcome, Stored, StreamSubject, refusal};
 use crate::streams::Shards;
 use crate::subjects::{session_of_token, token};
 
@@ -51,6 +51,16 @@ pub struct LogEnd {
     pub bytes: u64,
 }
 
+impl LogEnd {
+    /// Reads the last message of a log.
+    fn parse(last: &Stored) -> io::Result<Self> {
+        let headers = LogHeaders::parse(&last.headers)
+            .ok_or_else(|| io::Error::other("the bus has a message of another program in this place"))?;
+        let bytes = headers.length(last.payload.len());
+        Ok(Self { sequence: last.sequence, headers, bytes })
+    }
+}
+
 impl BusLog {
     /// Uses the streams of a bus.
     pub fn new(bus: Rc<Bus>, shards: Shards) -> Self {
@@ -69,11 +79,14 @@ impl BusLog {
 
     /// Reads the end of a log; none if there is none.
     pub async fn read_end(&self, session: &SessionId) -> io::Result<Option<LogEnd>> {
-        let Some(last) = self.bus.read_last(&self.place(session)).await? else { return Ok(None) };
-        let headers = LogHeaders::parse(&last.headers)
-            .ok_or_else(|| io::Error::other("the bus has a message of another program in this place"))?;
-        let bytes = headers.length(last.payload.len());
-        Ok(Some(LogEnd { sequence: last.sequence, headers, bytes }))
+        let last = self.bus.read_last(&self.place(session)).await?;
+        last.as_ref().map(LogEnd::parse).transpose()
+    }
+
+    /// Reads the end of a log as [`BusLog::read_end`] does, and waits for the stream's leader.
+    pub async fn await_end(&self, session: &SessionId) -> io::Result<Option<LogEnd>> {
+        let last = self.bus.await_last(&self.place(session)).await?;
+        last.as_ref().map(LogEnd::parse).transpose()
     }
 
     /// Returns when a session's log was last written, in seconds since 1970.

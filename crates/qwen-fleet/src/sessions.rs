@@ -43,7 +43,7 @@ impl BusSessions {
 
     async fn claim_both(&self, session: &SessionId, by_force: bool) -> io::Result<Claimed> {
         loop {
-            let end = self.log.read_end(session).await?;
+            let end = self.log.await_end(session).await?;
             if let Some(end) = &end
                 && !by_force
                 && end.headers.is_owned_by_other(&self.bus.identity)

@@ -84,6 +84,22 @@ impl Bus {
         Ok(Some(Stored { sequence, headers, payload, stored_at }))
     }
 
+    /// Reads the last message of a subject. A stream without a leader does not answer, so it is asked again until the
+    /// commit timeout is over.
+    pub(crate) async fn await_last(&self, place: &StreamSubject) -> Result<Option<Stored>, BusError> {
+        let deadline = Instant::now() + self.commit_timeout;
+        let mut wait = FIRST_LOOKUP;
+        loop {
+            match self.read_last(place).await {
+                Err(error) if error.is_passing() && Instant::now() + wait < deadline => {
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(LAST_LOOKUP);
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
     /// Reads the last message of a subject, and asks again until `deadline`.
     async fn look_up(&self, place: &StreamSubject, deadline: Instant) -> Option<Option<Stored>> {
         let mut wait = FIRST_LOOKUP;
@@ -226,6 +242,10 @@ pub fn refusal(stream: &str, reply: &Value) -> BusError {
         Some(10059) => BusError::new(
             "bus_not_initialized",
             format!("The bus has no stream {stream}. Create the streams with `qwen bus init`."),
+        ),
+        Some(10008) => BusError::new(
+            "bus_unavailable",
+            format!("The stream {stream} has no leader at the moment: {why}"),
         ),
         Some(10039 | 10076) => BusError::new(
             "bus_without_jetstream",

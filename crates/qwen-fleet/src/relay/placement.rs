@@ -48,7 +48,7 @@ impl Relay {
             retryable: true,
             ..ErrorInfo::new(ErrorKind::Network, "bus_unavailable", error.to_string())
         };
-        let end = parts.sessions.log.read_end(session).await.map_err(|error| unreachable(&error))?;
+        let end = parts.sessions.log.await_end(session).await.map_err(|error| unreachable(&error))?;
         let headers = end.map(|end| end.headers);
         if let Some(headers) =
             headers.as_ref().filter(|headers| headers.is_owned_by_other(&parts.bus.identity))
