@@ -38,23 +38,31 @@ pub struct KnownPrice {
 
 const TABLE: &str = include_str!("known_models.tsv");
 
+/// The longest name that a row may have, in bytes.
+const MAX_NAME: usize = 64;
+
 /// Finds a model by the longest name in the table that its own name begins with. Prefixes of gateways, such as
 /// `anthropic/` or `us.anthropic.`, are ignored.
 pub fn find_known_model(name: &str) -> Option<KnownModel> {
     let name = name.trim().to_ascii_lowercase();
-    let rows =
-        || TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('\t'));
-    let begins = |name: &str| {
-        let fitting = rows().filter(|(known, _)| has_prefix(name, known));
-        fitting.max_by_key(|(known, _)| known.len()).and_then(|(_, row)| read_row(row))
-    };
     let after_path = name.rsplit('/').next().unwrap_or(&name);
-    begins(after_path).or_else(|| begins(after_path.rsplit("anthropic.").next()?))
+    let after_gateway = after_path.rsplit_once("anthropic.").map(|(_, model)| model);
+    find_longest(after_path).or_else(|| find_longest(after_gateway?))
 }
 
-/// True if a name is `known` or continues it after a separator: `o1` is not the beginning of `o12`.
-fn has_prefix(name: &str, known: &str) -> bool {
-    name.strip_prefix(known).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))
+/// Finds the longest name that is `name` or that `name` continues after a separator: `o1` is not the beginning of `o12`.
+fn find_longest(name: &str) -> Option<KnownModel> {
+    let separators = name.char_indices().rev().filter(|(_, next)| !next.is_ascii_alphanumeric());
+    let ends = std::iter::once(name.len()).chain(separators.map(|(at, _)| at));
+    ends.filter(|end| (1..=MAX_NAME).contains(end)).find_map(|end| find_row(&name[..end]))
+}
+
+fn find_row(name: &str) -> Option<KnownModel> {
+    if name.contains(char::is_control) {
+        return None;
+    }
+    let (_, rest) = TABLE.split_once(&format!("\n{name}\t"))?;
+    read_row(rest.lines().next()?)
 }
 
 fn read_row(row: &str) -> Option<KnownModel> {
@@ -88,7 +96,9 @@ mod tests {
     fn every_row_of_the_table_is_complete_and_plausible() {
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
             assert_eq!(line.split('\t').count(), 8, "{line}");
-            let model = find_known_model(line.split('\t').next().unwrap()).unwrap();
+            let name = line.split('\t').next().unwrap();
+            assert!(name.len() <= MAX_NAME, "{line}");
+            let model = find_known_model(name).unwrap();
             assert!(model.max_output <= model.context_window, "{line}");
             assert!(model.price.is_none_or(|price| price.output > price.input), "{line}");
             assert_eq!(model.thinking.is_some(), line.starts_with("claude-"), "{line}");
