@@ -52,8 +52,15 @@ pub struct SituationFact {
 impl SituationFact {
     /// A fact whose changes are reported. Line breaks become spaces.
     pub fn new(topic: &str, text: &str) -> Self {
-        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        Self { topic: topic.into(), text: text.into(), is_reported: true }
+        // The controls beyond ASCII begin with this byte in UTF-8.
+        let is_plain = text.bytes().all(|byte| !byte.is_ascii_control() && byte != 0xc2);
+        let text = if is_plain {
+            text.into()
+        } else {
+            let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            text.into()
+        };
+        Self { topic: topic.into(), text, is_reported: true }
     }
 
     /// The same fact, whose changes are not reported.
