@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let mut args = std::env::args().skip(1).peekable();
     let result = match args.peek().map(String::as_str) {
         // The programs that the harness starts besides the subject are itself: nothing else has to be built.
-        Some("serve") => mock_model::serve::run(args.skip(1)).map(|()| true),
+        Some("mock-model") => mock_model::serve::run(args.skip(1)).map(|()| true),
         Some(name) if programs::is_one(name) => {
             let name = args.next().unwrap_or_default();
             programs::run(&name, args.next().as_deref().unwrap_or("")).map(|()| true)

@@ -17,7 +17,7 @@ impl Mock {
     pub fn start(args: &[&str]) -> Result<Self, String> {
         let me = std::env::current_exe().map_err(|error| format!("cannot find my own program: {error}"))?;
         let mut command = Command::new(me);
-        command.arg("serve").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg("mock-model").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().map_err(|error| format!("cannot start the mock model: {error}"))?;
         let mut hello = String::new();
         if let Some(stdout) = process.stdout.take() {
