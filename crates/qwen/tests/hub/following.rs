@@ -52,7 +52,7 @@ fn a_client_of_another_hub_follows_a_session_without_disturbing_it() {
     mock.open("first");
     let seen = read_turn(&mut driver, "p1");
     assert_eq!(read_turn(&mut follower, "p1"), seen);
-    // It goes on: later turns are followed too, and what the follower has is what the driver has.
+    // Later turns are followed too, with the same lines.
     driver.write_line(named("s", "p2", "again"));
     mock.reached("second");
     mock.open("second");

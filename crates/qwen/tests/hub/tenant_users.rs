@@ -13,7 +13,7 @@ use crate::harness::*;
 /// What belongs to the tenant red.
 const SECRET: &str = "vermilion-4712";
 
-/// True if this process can give workers users and limits; says so where it cannot.
+/// True if this process can give workers users and limits; otherwise reports that it cannot.
 #[expect(clippy::print_stderr, reason = "a test that is passed over says so")]
 fn can_choose_users(program: &Program) -> bool {
     let probe = Path::new("/sys/fs/cgroup").join("memory");

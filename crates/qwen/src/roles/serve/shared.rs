@@ -155,7 +155,7 @@ impl SessionHub for SharedHub {
     }
 }
 
-/// The conversations on a bus. Each call uses a connection of its own in another thread, because the server asks
+/// The conversations on a bus. Each call uses a separate connection in another thread, because the server asks
 /// synchronously and rarely.
 pub struct SharedLogs(pub BusOptions);
 
